@@ -1,0 +1,55 @@
+# One entry point for people: `make` lists what there is.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test lint types format docs compat clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/installed ## run usp on its built-in example website, with no network
+	@$(PY) -m usp demo
+
+run: demo
+
+test: $(VENV)/developing ## run all tests
+	@$(PY) -m pytest -q
+
+lint: $(VENV)/developing ## check style
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+types: $(VENV)/developing ## check types
+	@$(PY) -m mypy
+
+format: $(VENV)/developing ## put the style right
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+docs: $(VENV)/developing ## write command help and problem codes into the documentation
+	@$(PY) tools/docs.py --write
+
+compat: $(VENV)/developing ## compare with ultimate-sitemap-parser 1.8.1, installed beside
+	@$(PY) tools/compat.py
+
+clean: ## remove everything that these targets made
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "usp needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
+	  || { echo "Python's venv module is missing; on Debian or Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created pyproject.toml
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/developing: $(VENV)/created pyproject.toml
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/installed

@@ -1,0 +1,45 @@
+"""Every exception of usp, under one base.
+
+    UspError
+    ├── SitemapException              the caller asked for something that cannot be a sitemap
+    │   └── SitemapXMLParsingException    a document is refused as XML (never raised out of a tree)
+    ├── GunzipException               data that is not gzip was to be gunzipped
+    ├── StripURLToHomepageException   a homepage cannot be made of this URL
+    └── NoWebClientException          a client that fetches nothing was asked to fetch
+
+These are raised for wrong use by the caller only. What a website does wrong becomes an `InvalidSitemap` or a `Problem`
+in the tree and is never raised out of it.
+"""
+
+__all__ = [
+    "GunzipException",
+    "NoWebClientException",
+    "SitemapException",
+    "SitemapXMLParsingException",
+    "StripURLToHomepageException",
+    "UspError",
+]
+
+
+class UspError(Exception):
+    """Base of everything that usp raises on purpose."""
+
+
+class SitemapException(UspError):
+    """A URL, a level or an argument from which no sitemap can be had."""
+
+
+class SitemapXMLParsingException(SitemapException):
+    """An XML document is refused as a whole."""
+
+
+class GunzipException(UspError):
+    """Data could not be gunzipped."""
+
+
+class StripURLToHomepageException(UspError):
+    """A URL has no homepage that could be derived from it."""
+
+
+class NoWebClientException(UspError):
+    """A local client was asked to fetch a URL."""
