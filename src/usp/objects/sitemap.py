@@ -1,0 +1,261 @@
+"""The sitemap tree: what users hold.
+
+    AbstractSitemap
+    ├── InvalidSitemap            could not be had; `reason` says why
+    ├── AbstractPagesSitemap      lists pages
+    │   ├── PagesXMLSitemap
+    │   ├── PagesTextSitemap
+    │   ├── PagesRSSSitemap
+    │   └── PagesAtomSitemap
+    └── AbstractIndexSitemap      lists other sitemaps
+        ├── IndexWebsiteSitemap       the root: a whole website
+        ├── IndexXMLSitemap
+        └── IndexRobotsTxtSitemap
+
+Real documents mix: a `<sitemap>` in a urlset, a `<url>` in an index. So every node may have both pages and children;
+its class says what its document claims to be.
+
+Trees compare by value: class, URL, pages and children. What is known *about* a node (the `last_modified` that its index
+declared, its `problems`) is not part of its value, so a broken document that could be read equals the clean one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from usp.objects.page import SitemapPage
+from usp.objects.problem import Problem
+
+__all__ = [
+    "AbstractIndexSitemap",
+    "AbstractPagesSitemap",
+    "AbstractSitemap",
+    "IndexRobotsTxtSitemap",
+    "IndexWebsiteSitemap",
+    "IndexXMLSitemap",
+    "InvalidSitemap",
+    "PagesAtomSitemap",
+    "PagesRSSSitemap",
+    "PagesTextSitemap",
+    "PagesXMLSitemap",
+]
+
+
+class AbstractSitemap:
+    """What every node of the tree has."""
+
+    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_url")
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pages: Iterable[SitemapPage] = (),
+        sub_sitemaps: Iterable[AbstractSitemap] = (),
+        last_modified: datetime | None = None,
+        problems: Iterable[Problem] = (),
+    ) -> None:
+        if type(self) in _ABSTRACT:
+            raise TypeError(f"{type(self).__name__} is abstract; use one of its subclasses")
+        self._url = url
+        self._pages = list(pages)
+        self._sub_sitemaps = list(sub_sitemaps)
+        self._last_modified = last_modified
+        self._problems = tuple(problems)
+
+    @property
+    def url(self) -> str:
+        """The sitemap's URL, after redirects."""
+        return self._url
+
+    @property
+    def pages(self) -> list[SitemapPage]:
+        """The pages that this sitemap itself lists, in its order."""
+        return self._pages
+
+    @property
+    def sub_sitemaps(self) -> list[AbstractSitemap]:
+        """The sitemaps that this sitemap itself lists, in its order."""
+        return self._sub_sitemaps
+
+    @property
+    def last_modified(self) -> datetime | None:
+        """The `<lastmod>` that its index declared for this sitemap."""
+        return self._last_modified
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was wrong in this sitemap's document and was put right or passed over."""
+        return self._problems
+
+    def all_pages(self) -> Iterator[SitemapPage]:
+        """Every page of this sitemap and of all below it, in the order they are declared."""
+        yield from self.pages
+        for sitemap in self.sub_sitemaps:
+            yield from sitemap.all_pages()
+
+    def all_sitemaps(self) -> Iterator[AbstractSitemap]:
+        """Every sitemap below this one, each before those that it lists itself."""
+        for sitemap in self.sub_sitemaps:
+            yield sitemap
+            yield from sitemap.all_sitemaps()
+
+    def all_problems(self) -> Iterator[Problem]:
+        """The problems of this sitemap and of all below it."""
+        yield from self.problems
+        for sitemap in self.all_sitemaps():
+            yield from sitemap.problems
+
+    def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
+        """The sitemap and all below it as a plain dictionary."""
+        as_dict: dict[str, Any] = {"url": self.url}
+        if with_pages and self.pages:
+            as_dict["pages"] = [page.to_dict() for page in self.pages]
+        if self.sub_sitemaps:
+            as_dict["sub_sitemaps"] = [sitemap.to_dict(with_pages=with_pages) for sitemap in self.sub_sitemaps]
+        return as_dict
+
+    def _summary(self) -> str:
+        """What `repr()` shows beside the URL: a count, never a million pages."""
+        counts = {"page": len(self.pages), "sub-sitemap": len(self.sub_sitemaps)}
+        return ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items() if n) or "empty"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AbstractSitemap):
+            return NotImplemented
+        return (
+            type(self) is type(other)
+            and self.url == other.url
+            and self.pages == other.pages
+            and self.sub_sitemaps == other.sub_sitemaps
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.url))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"
+
+
+class InvalidSitemap(AbstractSitemap):
+    """A sitemap that could not be had: not fetched, not a sitemap, or refused."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(
+        self, url: str, reason: str, *, last_modified: datetime | None = None, problems: Iterable[Problem] = ()
+    ) -> None:
+        super().__init__(url, last_modified=last_modified, problems=problems)
+        self._reason = reason
+
+    @property
+    def reason(self) -> str:
+        """Why the sitemap could not be had."""
+        return self._reason
+
+    def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
+        """The URL and the reason."""
+        return {"url": self.url, "reason": self.reason}
+
+    def _summary(self) -> str:
+        return self.reason
+
+    def __eq__(self, other: object) -> bool:
+        equal = super().__eq__(other)
+        return equal and self.reason == other.reason if isinstance(other, InvalidSitemap) else equal
+
+    __hash__ = AbstractSitemap.__hash__
+
+
+class AbstractPagesSitemap(AbstractSitemap):
+    """A sitemap whose document lists pages."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        url: str,
+        pages: Iterable[SitemapPage],
+        *,
+        sub_sitemaps: Iterable[AbstractSitemap] = (),
+        last_modified: datetime | None = None,
+        problems: Iterable[Problem] = (),
+    ) -> None:
+        super().__init__(
+            url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems
+        )
+
+    def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
+        """The URL and the pages, as a list even where there are none."""
+        empty: dict[str, Any] = {"url": self.url, "pages": []} if with_pages else {}
+        return empty | super().to_dict(with_pages=with_pages)
+
+
+class PagesXMLSitemap(AbstractPagesSitemap):
+    """An XML `<urlset>`."""
+
+    __slots__ = ()
+
+
+class PagesTextSitemap(AbstractPagesSitemap):
+    """A plain text file with a URL on each line."""
+
+    __slots__ = ()
+
+
+class PagesRSSSitemap(AbstractPagesSitemap):
+    """An RSS feed: 2.0, 0.9x or RDF 1.0."""
+
+    __slots__ = ()
+
+
+class PagesAtomSitemap(AbstractPagesSitemap):
+    """An Atom feed: 1.0 or 0.3."""
+
+    __slots__ = ()
+
+
+class AbstractIndexSitemap(AbstractSitemap):
+    """A sitemap whose document lists other sitemaps."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        url: str,
+        sub_sitemaps: Iterable[AbstractSitemap],
+        *,
+        pages: Iterable[SitemapPage] = (),
+        last_modified: datetime | None = None,
+        problems: Iterable[Problem] = (),
+    ) -> None:
+        super().__init__(
+            url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems
+        )
+
+    def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
+        """The URL and the sitemaps below, as a list even where there are none."""
+        return {"url": self.url, "sub_sitemaps": []} | super().to_dict(with_pages=with_pages)
+
+
+class IndexWebsiteSitemap(AbstractIndexSitemap):
+    """The root of a tree: robots.txt and everything else found on a website."""
+
+    __slots__ = ()
+
+
+class IndexXMLSitemap(AbstractIndexSitemap):
+    """An XML `<sitemapindex>`."""
+
+    __slots__ = ()
+
+
+class IndexRobotsTxtSitemap(AbstractIndexSitemap):
+    """A robots.txt with its `Sitemap:` lines."""
+
+    __slots__ = ()
+
+
+_ABSTRACT = frozenset({AbstractSitemap, AbstractPagesSitemap, AbstractIndexSitemap})
