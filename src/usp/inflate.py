@@ -1,0 +1,125 @@
+"""Inflating: gzip and deflate, in pieces, and all that can be had of damaged data.
+
+Compression is known by the first bytes of the data, never by a name or a header alone. `note(code)` is called for what is
+wrong, with a code of `usp.objects.problem.PROBLEMS`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+
+__all__ = ["GZIP_MAGIC", "inflated", "limited", "transport_decoded"]
+
+GZIP_MAGIC = b"\x1f\x8b"
+PIECE_BYTES = 1 << 16
+#: A file gzipped, sent gzipped, and gzipped once more by mistake.
+MAX_LAYERS = 3
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+
+Note = Callable[[str], None]
+
+
+def is_zlib(head: bytes) -> bool:
+    """Whether data starts like a zlib stream, which HTTP calls deflate. https://www.rfc-editor.org/rfc/rfc1950#section-2.2"""
+    return len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and (head[0] << 8 | head[1]) % 31 == 0
+
+
+def inflated(data: bytes, note: Note, layers: int = MAX_LAYERS) -> Iterator[bytes]:
+    """The data with its layers of compression taken off, in pieces."""
+    pieces: Iterator[bytes] = (data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
+    for _ in range(layers):
+        head, pieces = _peek(pieces)
+        if head.startswith(GZIP_MAGIC):
+            pieces = _inflate(pieces, _GZIP, note)
+        elif is_zlib(head):
+            pieces = _inflate(pieces, _ZLIB, note)
+        else:
+            break
+    return pieces
+
+
+def transport_decoded(data: bytes, content_encoding: str, limit: int | None) -> bytes:
+    """A body without the one layer that its Content-Encoding announces, if it is really there."""
+    encoding = content_encoding.strip().lower()
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return data[:limit]
+    pieces = inflated(data, _ignore, layers=1)
+    if encoding == "deflate" and not data.startswith(GZIP_MAGIC) and not is_zlib(data):
+        # Some servers send deflate without its zlib header. It cannot be recognised, only tried.
+        pieces = iter([b"".join(_inflate(iter([data]), _RAW, _ignore)) or data])
+    return b"".join(pieces if limit is None else limited(pieces, limit, _ignore))
+
+
+def _ignore(code: str) -> None:
+    """Damage in the transport encoding shows again in the document, and is noted there."""
+
+
+def limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]:
+    """The pieces up to this many bytes."""
+    left = limit
+    for piece in pieces:
+        if len(piece) > left:
+            note("T804")
+            yield piece[:left]
+            return
+        left -= len(piece)
+        yield piece
+
+
+def _peek(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """The first bytes, at least two where there are so many, and all the pieces again."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= 2:
+            break
+
+    def again() -> Iterator[bytes]:
+        yield head
+        yield from pieces
+
+    return head, again()
+
+
+def _inflate(pieces: Iterator[bytes], window: int, note: Note) -> Iterator[bytes]:
+    """One layer. Members one after another are one stream; padding with zeros is nothing."""
+    inflater = zlib.decompressobj(window)
+    piece = next(pieces, b"")
+    while piece:
+        before = inflater.copy()
+        try:
+            yield inflater.decompress(piece, PIECE_BYTES)
+        except zlib.error:
+            note("T801")
+            yield from _salvaged(before, piece)
+            return
+        if inflater.eof:
+            head, pieces = _peek(_chain(inflater.unused_data.lstrip(b"\0"), pieces))
+            if not head.strip(b"\0"):
+                return
+            if not head.startswith(GZIP_MAGIC):
+                note("T802")
+                return
+            inflater = zlib.decompressobj(window)
+            piece = next(pieces, b"")
+        else:
+            piece = inflater.unconsumed_tail or next(pieces, b"")
+    while tail := inflater.decompress(b"", PIECE_BYTES):
+        yield tail
+    if not inflater.eof:
+        note("T801")
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _salvaged(inflater: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
+    """What can be inflated of a piece that has an error in it, byte by byte."""
+    for i in range(len(piece)):
+        try:
+            yield inflater.decompress(piece[i : i + 1])
+        except zlib.error:
+            return

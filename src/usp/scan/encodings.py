@@ -1,0 +1,148 @@
+"""Any encoding in, UTF-8 out.
+
+The encoding is decided once, on the first 64 KiB: byte order mark, then the XML declaration, then the charset of the
+Content-Type, then UTF-8. The result does not depend on how the input is cut into pieces. NUL bytes, which no text has,
+are dropped.
+
+Text that is UTF-8, or claims no encoding, passes through untouched, with its bad bytes: they are put right where a field
+is read (`decode_field`), so they harm only the field they are in.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+
+from usp.objects.problem import ProblemLog
+
+__all__ = ["decode_field", "to_utf8"]
+
+_SAMPLE_BYTES = 65_536
+
+# UTF-32 before UTF-16: the mark of one starts like the mark of the other.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARATION = re.compile(rb"""^\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.I)
+_ASCII = bytes(range(0x80))
+
+# Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.
+_SINGLE_BYTE = re.compile(r"(iso8859|cp125|cp437|cp85|cp86|koi8|mac|latin)")
+# What the names mean on the web: the windows superset of what they say. https://encoding.spec.whatwg.org/#names-and-labels
+_AS_ON_THE_WEB = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+
+
+def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> Iterator[bytes]:
+    """The same text as UTF-8, in pieces, without a byte order mark and without NUL bytes."""
+    chunks = iter(chunks)
+    sample = b""
+    for chunk in chunks:
+        sample += chunk
+        if len(sample) >= _SAMPLE_BYTES:
+            break
+    head, rest = sample[:_SAMPLE_BYTES], sample[_SAMPLE_BYTES:]
+    encoding, mark = _encoding_of(head, charset, log)
+    pieces = _joined(head[mark:], rest, chunks)
+    if encoding != "utf-8":
+        pieces = _recoded(pieces, encoding)
+    for piece in pieces:
+        if b"\0" in piece:
+            log.add("X109")
+            piece = piece.replace(b"\0", b"")
+        if piece:
+            yield piece
+
+
+def _joined(head: bytes, rest: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    yield head
+    yield rest
+    yield from chunks
+
+
+def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
+    """The Python name of the encoding, and the length of the byte order mark."""
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if head.startswith(mark):
+            return encoding, len(mark)
+    if wide := _unmarked_utf16(head):
+        return wide, 0
+    declaration = _DECLARATION.match(head)
+    declared = declaration[1].decode("ascii") if declaration else None
+    for name in (declared, charset):
+        if not name:
+            continue
+        known = _python_name(name)
+        if known is None:
+            log.add("E202", 1, text=name)
+        elif _is_true(known, head):
+            return known, 0
+        else:
+            log.add("E201", 1, text=name, where="UTF-8")
+            return "utf-8", 0
+    return "utf-8", 0
+
+
+def _python_name(name: str) -> str | None:
+    try:
+        known = codecs.lookup(name)
+        if not known._is_text_encoding:  # "hex", "zip" and the like are codecs too
+            return None
+        "".encode(known.name)
+    except (LookupError, ValueError, UnicodeError):
+        return None
+    return _AS_ON_THE_WEB.get(known.name, known.name)
+
+
+def _unmarked_utf16(head: bytes) -> str | None:
+    """UTF-16 without a mark shows in its zeros: every other byte of what is mostly ASCII."""
+    sample = head[:512]
+    if len(sample) < 4 or sample.count(0) * 3 < len(sample):
+        return None
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if odd > 4 * even:
+        return "utf-16-le"
+    return "utf-16-be" if even > 4 * odd else None
+
+
+def _is_true(encoding: str, head: bytes) -> bool:
+    """Whether a document that says it is in this encoding can be."""
+    if encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+        return False  # a real one was recognised by its mark or its zeros
+    if encoding.startswith("utf"):
+        return encoding == "utf-8"
+    high = head.translate(None, _ASCII)
+    if not high:
+        return True
+    valid_utf8 = _decodes(head, "utf-8")
+    if _SINGLE_BYTE.match(encoding):
+        return not valid_utf8
+    return not valid_utf8 or _decodes(head, encoding)
+
+
+def _decodes(head: bytes, encoding: str) -> bool:
+    """Whether the bytes are valid in the encoding, not minding a character cut off by the end of the sample."""
+    try:
+        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, len(head) < _SAMPLE_BYTES)
+    except UnicodeError:
+        return False
+    return True
+
+
+def decode_field(raw: bytes) -> tuple[str, bool]:
+    """The text of one field, and whether it was good UTF-8; if not, it is read as Windows-1252."""
+    try:
+        return raw.decode("utf-8"), True
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", "replace"), False

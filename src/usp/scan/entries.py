@@ -1,0 +1,334 @@
+"""Entries of an XML document: what stands in each `<url>`, `<sitemap>`, `<item>` or `<entry>`.
+
+`XMLScanner` turns tokens into `Element`s by the tables of `vocabulary`. It keeps every good entry of a bad document: tags
+that are not closed, closed twice, in the wrong case, prefix or namespace cost at most the field they are in. An entry ends
+where the next one starts, so nothing leaks from one into the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from usp.objects.problem import ProblemLog
+from usp.scan.encodings import decode_field
+from usp.scan.entities import unescape
+from usp.scan.tokens import Token, TokenKind, Tokenizer, attributes
+from usp.scan.vocabulary import DIALECTS, ROOTS, Dialect, Kind, namespace_of_prefix, namespace_of_uri
+
+__all__ = ["Element", "XMLScanner"]
+
+MAX_DEPTH = 256
+MAX_FIELD_BYTES = 1 << 16
+_MAX_NAMES = 1_000  # how many distinct tag names are remembered
+_INVISIBLE = "\ufeff\u200b\u2060"  # stand around URLs that were pasted; not white space to Python
+_CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
+
+
+class Element:
+    """An element that holds others: an entry, a group in it, or a field with attributes."""
+
+    __slots__ = ("attributes", "children", "cut_off", "fields", "kind", "line", "name", "text")
+
+    def __init__(self, name: str, kind: Kind, line: int, attributes: dict[str, str]) -> None:
+        self.name = name
+        self.kind = kind
+        self.line = line
+        self.attributes = attributes
+        self.text = ""  # of a field with attributes; of an entry, what stands in it outside its fields
+        self.fields: dict[str, str] = {}  # plain name -> text; the first that is not empty counts
+        self.children: list[Element] = []
+        self.cut_off = False  # whether the document ended inside it
+
+    def get(self, *names: str) -> str:
+        """The first of these fields that is there and not empty, else an empty text."""
+        return next((self.fields[name] for name in names if self.fields.get(name)), "")
+
+    def all(self, name: str) -> list[Element]:
+        """The children of this name."""
+        return [child for child in self.children if child.name == name]
+
+
+class _Field:
+    """A field whose text is being collected, into `element` where its attributes are wanted too."""
+
+    __slots__ = ("element", "name", "parts", "size")
+
+    def __init__(self, name: str, element: Element | None = None) -> None:
+        self.name = name
+        self.element = element
+        self.parts: list[tuple[TokenKind, bytes]] = []
+        self.size = 0
+
+    def add(self, token: Token) -> None:
+        """One more piece; pieces of plain text are joined, so that a reference may be cut anywhere."""
+        self.size += len(token.data)
+        if self.size > MAX_FIELD_BYTES:
+            self.parts.clear()
+        elif self.parts and token.kind is TokenKind.TEXT is self.parts[-1][0]:
+            self.parts[-1] = (TokenKind.TEXT, self.parts[-1][1] + token.data)
+        else:
+            self.parts.append((token.kind, token.data))
+
+
+class _Frame:
+    """An open tag: the name that closes it, what it opened, and the namespaces that were in force around it."""
+
+    __slots__ = ("meaning", "outer", "tag")
+
+    def __init__(self, tag: str, meaning: Element | _Field | None, outer: dict[str, str] | None = None) -> None:
+        self.tag = tag
+        self.meaning = meaning
+        self.outer = outer
+
+
+_WITH_ATTRIBUTES = Kind()
+
+
+class XMLScanner:
+    """The entries of one document, in order. `root` is known once the first entry, or the end, is reached.
+
+    `root` is one of the keys of `vocabulary.DIALECTS`; None if the document has no root known here, and then
+    `unknown_root` is its name, if it has any. `refused` says why a document was refused as a whole.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
+        self._tokens = Tokenizer(chunks, log)
+        self._log = log
+        self.root: str | None = None
+        self.unknown_root: str | None = None
+        self._dialect: Dialect | None = None
+        self._namespaces: dict[str, str] = {}  # prefix -> our name of its namespace
+        self._names: dict[bytes, tuple[str, str]] = {}  # what `_resolve` found for the namespaces in force
+        self._stack: list[_Frame] = []
+        self._open_tags: Counter[str] = Counter()
+        self._too_deep = 0
+        self._entry: Element | None = None
+        self._field: _Field | None = None
+        self._finished: list[Element] = []
+
+    @property
+    def refused(self) -> str | None:
+        """Why the document is refused as a whole, if it is."""
+        return self._tokens.refused
+
+    def __iter__(self) -> Iterator[Element]:
+        for token in self._tokens:
+            kind = token.kind
+            if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
+                self._text(token)
+            elif kind is TokenKind.END:
+                self._end(self._resolve(token.name)[1])
+            else:
+                self._start(token)
+                if self.unknown_root is not None:
+                    return
+                if kind is TokenKind.EMPTY:
+                    self._end(self._resolve(token.name)[1])
+            if self._finished:
+                yield from self._finished
+                self._finished.clear()
+        self._cut_off()
+        yield from self._finished
+
+    # Names
+
+    def _resolve(self, raw: bytes) -> tuple[str, str]:
+        """The name by the vocabulary, and the name that the end tag must have: lower case, without prefix."""
+        known = self._names.get(raw)
+        if known is None:
+            written = raw.decode("utf-8", "replace")
+            prefix, colon, local = written.lower().rpartition(":")
+            if prefix in self._namespaces:
+                namespace = self._namespaces[prefix]
+            else:
+                namespace = namespace_of_prefix(prefix, self._dialect) if colon else ""
+            home = self._dialect.home if self._dialect else ""
+            at_home = namespace in ("", home)
+            if at_home and home == "sitemap" and not written.endswith(local):
+                self._log.add("P410", self._tokens.line, text=written, where=local)
+            known = (local if at_home else f"{namespace}:{local}", local)
+            if len(self._names) < _MAX_NAMES:
+                self._names[raw] = known
+        return known
+
+    def _declare(self, raw: bytes) -> dict[str, str] | None:
+        """Take in the namespaces that a tag declares; gives those around it, to be restored when it closes."""
+        declared = {
+            name[6:]: namespace_of_uri(uri)
+            for name, uri in attributes(raw).items()
+            if name == "xmlns" or name.startswith("xmlns:")
+        }
+        if not declared:
+            return None
+        outer, self._namespaces = self._namespaces, self._namespaces | declared
+        self._names.clear()
+        return outer
+
+    # Tags
+
+    def _start(self, token: Token) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            self._too_deep += 1
+            self._log.add("X114", self._tokens.line, text=str(MAX_DEPTH))
+            return
+        outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
+        name, tag = self._resolve(token.name)
+        if not self._stack and tag in ROOTS:
+            self._enter(tag, token.name)
+            name, tag = self._resolve(token.name)
+        if self._dialect is None:
+            self.unknown_root = tag
+            return
+        meaning = self._meaning_of(name, tag, token, self._dialect)
+        self._push(tag, meaning, outer)
+
+    def _enter(self, tag: str, raw: bytes) -> None:
+        """A document starts: its root says of what kind it is, even where only what belongs into it is there."""
+        if self._dialect is not None and tag not in self._dialect.entries:
+            self._log.add("X111", self._tokens.line)
+        self.root = self.root or ROOTS[tag]
+        self._dialect = DIALECTS[ROOTS[tag]]
+        # The root's namespace and the default one are home, whatever their URIs.
+        prefix = raw.decode("utf-8", "replace").lower().rpartition(":")[0]
+        home = {p: "" for p in ("", prefix) if self._namespaces.get(p, "rdf") != "rdf"}
+        self._namespaces = self._namespaces | home
+        self._names.clear()
+
+    def _meaning_of(self, name: str, tag: str, token: Token, dialect: Dialect) -> Element | _Field | None:
+        """What a start tag opens here: an entry, a group, a field, or nothing."""
+        if name in dialect.entries:
+            self._close_entry()
+            return self._new_entry(name, dialect, attributes(token.data) if token.data else {})
+        holder = self._holder()
+        if holder is None and name == "loc" and dialect.implied and self._entry is None:
+            self._log.add("P413", self._tokens.line, where=dialect.implied)
+            holder = self._new_entry(dialect.implied, dialect)
+            self._push("", holder)
+        if holder is None:
+            return None
+        kind = holder.kind
+        if name not in kind.fields and name not in kind.elements and name not in kind.groups:
+            return None
+        if self._field is not None:
+            self._pop()  # a field ends where the next one starts
+        if name == "loc" and holder is self._entry and holder.fields.get("loc"):
+            holder = self._second_entry(holder, dialect)
+        plain = tag
+        if name in kind.fields:
+            self._field = _Field(plain)
+            return self._field
+        element = Element(plain, kind.groups.get(name, _WITH_ATTRIBUTES), self._tokens.line(), attributes(token.data))
+        holder.children.append(element)
+        if name in kind.groups:
+            return element
+        self._field = _Field(plain, element)
+        return self._field
+
+    def _holder(self) -> Element | None:
+        """The element that a field may stand in here: the innermost open one, unless something unknown lies between."""
+        if not self._stack:
+            return None
+        meaning = self._stack[-1].meaning
+        if isinstance(meaning, _Field):
+            meaning = self._stack[-2].meaning  # a field stands directly in what holds it
+        return meaning if isinstance(meaning, Element) else None
+
+    def _new_entry(self, name: str, dialect: Dialect, attributes: dict[str, str] | None = None) -> Element:
+        self._entry = Element(name, dialect.entries[name], self._tokens.line(), attributes or {})
+        return self._entry
+
+    def _second_entry(self, entry: Element, dialect: Dialect) -> Element:
+        """A second `<loc>` in one entry: the tags between the two were forgotten."""
+        self._log.add("P405", self._tokens.line, where=entry.name)
+        tag = self._stack[-1].tag
+        self._close_entry()
+        second = self._new_entry(entry.name, dialect)
+        self._push(tag, second)
+        return second
+
+    def _text(self, token: Token) -> None:
+        if self._field is not None:
+            self._field.add(token)
+        elif self._entry is not None and self._stack[-1].meaning is self._entry and not token.data.isspace():
+            text = self._entry.text + decode_field(token.data)[0]
+            self._entry.text = text[:MAX_FIELD_BYTES]
+
+    def _end(self, tag: str) -> None:
+        if self._too_deep:
+            self._too_deep -= 1
+            return
+        if not self._open_tags[tag]:
+            self._log.add("X106", self._tokens.line, text=tag)
+            return
+        while self._stack[-1].tag != tag:
+            if self._stack[-1].tag:
+                self._log.add("X107", self._tokens.line, text=self._stack[-1].tag)
+            self._pop()
+        self._pop()
+
+    # The stack
+
+    def _push(self, tag: str, meaning: Element | _Field | None, outer: dict[str, str] | None = None) -> None:
+        self._stack.append(_Frame(tag, meaning, outer))
+        self._open_tags[tag] += 1
+
+    def _pop(self) -> None:
+        frame = self._stack.pop()
+        self._open_tags[frame.tag] -= 1
+        if frame.outer is not None:
+            self._namespaces = frame.outer
+            self._names.clear()
+        if frame.meaning is None:
+            return
+        if frame.meaning is self._entry:
+            self._entry.text = unescape(self._entry.text).strip()
+            self._finished.append(self._entry)
+            self._entry = None
+        elif isinstance(frame.meaning, _Field):
+            self._close_field(frame.meaning)
+
+    def _close_entry(self) -> None:
+        """Close the open entry, and with it all that is open in it."""
+        while self._entry is not None:
+            self._pop()
+
+    def _close_field(self, field: _Field) -> None:
+        self._field = None
+        value = self._value(field)
+        holder = self._stack[-1].meaning
+        if field.element is not None:
+            field.element.text = value
+        elif isinstance(holder, Element) and not holder.fields.get(field.name):
+            holder.fields[field.name] = value
+
+    def _value(self, field: _Field) -> str:
+        """The text of a field as it was meant: decoded, references replaced, controls and outer white space dropped."""
+        where = f"<{field.name}>"
+        if field.size > MAX_FIELD_BYTES:
+            self._log.add("X115", self._tokens.line, text=str(MAX_FIELD_BYTES), where=where)
+            return ""
+        texts = []
+        for kind, raw in field.parts:
+            text, good = decode_field(raw)
+            if not good:
+                self._log.add("E203", self._tokens.line, text="UTF-8", where=where)
+            if kind is TokenKind.TEXT and "&" in text:
+                text = unescape(text, lambda code, what: self._log.add(code, self._tokens.line, text=what, where=where))
+            texts.append(text)
+        value = "".join(texts)
+        clean = value.translate(_CONTROLS)
+        if clean != value:
+            self._log.add("X108", self._tokens.line, where=where)
+        return clean.strip().strip(_INVISIBLE).strip()
+
+    def _cut_off(self) -> None:
+        """The document ends with tags open. A field that is cut off is dropped; an entry is kept with what it has."""
+        if not self._stack:
+            return
+        self._log.add("X113", self._tokens.line, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
+        if self._entry is not None:
+            self._entry.cut_off = True
+            while isinstance(self._stack[-1].meaning, _Field) or self._stack[-1].meaning is None:
+                self._stack.pop()
+            self._close_entry()

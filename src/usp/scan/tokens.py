@@ -1,0 +1,261 @@
+"""Tokens of XML as it is served: start tags, end tags, text.
+
+Reads UTF-8 bytes in pieces of any size and yields the same tokens however they are cut. It has no entity machinery, follows
+no reference, and never raises for what a document holds; what it puts right is noted. Comments and processing
+instructions are passed over. It knows nothing of sitemaps: `entries` gives the tags their meaning.
+
+A DOCTYPE with an internal subset could declare entities, so such a document is refused: `refused` says why, and the tokens
+end there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum, auto
+from typing import NamedTuple
+
+from usp.objects.problem import ProblemLog
+from usp.scan.encodings import decode_field
+from usp.scan.entities import unescape
+
+__all__ = ["Token", "TokenKind", "Tokenizer", "attributes"]
+
+#: How far the end of a tag, a comment or a CDATA section is looked for with its beginning still in memory.
+MAX_MARKUP_BYTES = 1 << 20
+MAX_ATTRIBUTES = 256
+_NOWHERE, _TOO_FAR = -1, -2
+_MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
+
+_PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]+)\s*(/?)>")
+_START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]+)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
+_NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
+_TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*)")
+_ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>]+))")
+
+
+class TokenKind(Enum):
+    """What a token is."""
+
+    START = auto()  # name, and the raw attributes as data
+    EMPTY = auto()  # the same, of a tag that closes itself
+    END = auto()  # name
+    TEXT = auto()  # a piece of text as data, references and all
+    CDATA = auto()  # a piece of text as data, to be taken as it is
+
+
+class Token(NamedTuple):
+    """One token. Text may come in several pieces; names are as written."""
+
+    kind: TokenKind
+    name: bytes
+    data: bytes
+
+
+class Tokenizer:
+    """The tokens of one document."""
+
+    def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
+        self._chunks = iter(chunks)
+        self._log = log
+        self._buffer = b""
+        self._position = 0
+        self._ended = False
+        self._line = 1  # of the byte at _line_position
+        self._line_position = 0
+        self.refused: str | None = None
+
+    def line(self) -> int:
+        """The line that the tokenizer is at."""
+        start = self._line_position
+        if self._position > start:
+            self._line += self._buffer.count(b"\n", start, self._position)
+            self._line_position = self._position
+        return self._line
+
+    def __iter__(self) -> Iterator[Token]:
+        self._skip_to_first_tag()
+        while self.refused is None:
+            position = self._position
+            tag = self._buffer.find(b"<", position)
+            if tag < 0:
+                if position < len(self._buffer):
+                    yield Token(TokenKind.TEXT, b"", self._buffer[position:])
+                    self._position = len(self._buffer)
+                if not self._refill():
+                    return
+                continue
+            if tag > position:
+                yield Token(TokenKind.TEXT, b"", self._buffer[position:tag])
+                self._position = tag
+            plain = _PLAIN_TAG.match(self._buffer, tag)
+            if plain and _NAME_START.match(plain[2]):
+                token = self._plain(plain)
+            else:
+                token = self._markup()
+            if token is not None:
+                yield token
+
+    def _plain(self, match: re.Match[bytes]) -> Token:
+        """A tag without attributes: nearly all of them."""
+        self._position = match.end()
+        slash, name, empty = match.groups()
+        if slash:
+            return Token(TokenKind.END, name, b"")
+        return Token(TokenKind.EMPTY if empty else TokenKind.START, name, b"")
+
+    def _refill(self) -> bool:
+        """Drop what was read, add the next piece; False at the end."""
+        if self._ended:
+            return False
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self._ended = True
+            return False
+        self.line()
+        self._buffer = self._buffer[self._position :] + chunk
+        self._position = self._line_position = 0
+        return True
+
+    def _find(self, what: bytes, offset: int) -> int:
+        """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`."""
+        while True:
+            limit = self._position + MAX_MARKUP_BYTES
+            found = self._buffer.find(what, self._position + offset, limit)
+            if found >= 0:
+                return found - self._position
+            if len(self._buffer) >= limit:
+                return _TOO_FAR
+            offset = max(offset, len(self._buffer) - self._position - len(what) + 1)
+            if not self._refill():
+                return _NOWHERE
+
+    def _peek(self, size: int) -> bytes:
+        while len(self._buffer) - self._position < size and self._refill():
+            pass
+        return self._buffer[self._position : self._position + size]
+
+    def _skip_to_first_tag(self) -> None:
+        """Pass over white space before the document; text there is noted if a declaration follows."""
+        offset = self._find(b"<", 0)
+        if offset > 0 and self._peek(offset + 5).endswith(b"<?xml"):
+            self._log.add("X101", 1)
+
+    def _markup(self) -> Token | None:
+        """What starts with the "<" at the current position; None where it means nothing."""
+        ahead = self._peek(9)
+        if ahead.startswith(b"<!--"):
+            return self._comment()
+        if ahead.upper() == b"<![CDATA[":
+            return self._cdata()
+        if ahead.upper() == b"<!DOCTYPE":
+            return self._doctype()
+        if ahead.startswith(b"<?"):
+            return self._instruction()
+        if ahead.startswith(b"<!"):
+            return self._malformed(self._find(b">", 2))
+        if ahead.startswith(b"</") or _NAME_START.match(ahead[1:2]):
+            return self._tag()
+        self._log.add("X104", self.line)
+        self._position += 1
+        return Token(TokenKind.TEXT, b"", b"<")
+
+    def _comment(self) -> None:
+        end = self._find(b"-->", 4)
+        if end >= 0:
+            self._position += end + 3
+        else:
+            self._unclosed(b"<!--", b"-->", end)
+
+    def _cdata(self) -> Token | None:
+        end = self._find(b"]]>", 9)
+        if end < 0:
+            self._unclosed(b"<![CDATA[", b"]]>", end)
+            return None
+        data = self._buffer[self._position + 9 : self._position + end]
+        self._position += end + 3
+        return Token(TokenKind.CDATA, b"", data)
+
+    def _unclosed(self, opening: bytes, closing: bytes, end: int) -> None:
+        """A section whose end is not near. If it has none, go on inside it; if it is huge, pass over it."""
+        self._log.add("X112", self.line, text=opening.decode())
+        if end == _NOWHERE:
+            self._position += len(opening)
+            return
+        while (found := self._buffer.find(closing, self._position)) < 0:
+            self._position = max(self._position, len(self._buffer) - len(closing) + 1)
+            if not self._refill():
+                self._position = len(self._buffer)
+                return
+        self._position = found + len(closing)
+
+    def _doctype(self) -> None:
+        end = self._find(b">", 9)
+        subset = self._buffer.find(b"[", self._position, self._position + end) if end >= 0 else -1
+        if end < 0 or subset >= 0:
+            self.refused = "its DOCTYPE declares entities of its own, which is refused for safety"
+            return
+        self._log.add("X110", self.line)
+        self._position += end + 1
+
+    def _instruction(self) -> None:
+        """`<?xml ...?>`. Some forget the second question mark: then it ends at the first ">"."""
+        end = self._find(b">", 2)
+        if end < 0:
+            self._unclosed(b"<?", b"?>", end)
+            return
+        if self._buffer[self._position + end - 1] != ord("?"):
+            proper, tag = self._find(b"?>", end), self._find(b"<", end)
+            if 0 <= proper < tag or (proper >= 0 > tag):
+                end = proper + 1
+            else:
+                self._log.add("X112", self.line, text="<?")
+        self._position += end + 1
+
+    def _tag(self) -> Token | None:
+        """A tag with attributes, or a malformed one."""
+        end = self._find(b">", 1)
+        for _ in range(_MAX_QUOTED_ENDS):
+            if end < 0:
+                break
+            start, stop = self._position, self._position + end + 1
+            if match := _PLAIN_TAG.fullmatch(self._buffer, start, stop):
+                return self._plain(match)
+            if match := _START_TAG.fullmatch(self._buffer, start, stop):
+                self._position = stop
+                name, raw = match.groups()
+                if raw.endswith(b"/"):
+                    return Token(TokenKind.EMPTY, name, raw[:-1])
+                return Token(TokenKind.START, name, raw)
+            if self._buffer.find(b"<", start + 1, stop) >= 0:
+                break
+            end = self._find(b">", end + 1)  # this one may stand inside quotes
+        return self._malformed(self._find(b">", 1))
+
+    def _malformed(self, end: int) -> Token | None:
+        """A tag that is none: it ends at the next ">" or before the next "<", and still counts if it has a name."""
+        following = self._find(b"<", 1)
+        if end < 0 and following < 0:
+            self._log.add("X105", self.line, text=self._peek(40).decode("utf-8", "replace"))
+            self._position += len(self._peek(MAX_MARKUP_BYTES)) if following == _NOWHERE else 1
+            return None
+        length = following if end < 0 or 0 <= following < end else end + 1
+        raw = self._buffer[self._position : self._position + length]
+        self._log.add("X105", self.line, text=raw[:80].decode("utf-8", "replace"))
+        self._position += length
+        match = _TAG_NAME.match(raw)
+        if match is None or not match[2]:
+            return None
+        return Token(TokenKind.END if match[1] else TokenKind.START, match[2], raw[match.end() :].rstrip(b">"))
+
+
+def attributes(raw: bytes) -> dict[str, str]:
+    """The attributes of a start tag by lower-case name; the first of a name counts."""
+    found: dict[str, str] = {}
+    for count, match in enumerate(_ATTRIBUTE.finditer(raw)):
+        if count >= MAX_ATTRIBUTES:
+            break
+        name, double, single, bare = match.groups()
+        value, _ = decode_field(double or single or bare or b"")
+        found.setdefault(name.decode("utf-8", "replace").lower(), unescape(value).strip())
+    return found

@@ -1,0 +1,50 @@
+"""URLs: which ones count, and how relative ones become absolute."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from usp.exceptions import StripURLToHomepageException
+
+__all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage"]
+
+_HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
+_HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_INNER_BREAKS = str.maketrans("", "", "\t\n\r")
+
+
+def is_http_url(url: str | None) -> bool:
+    """Whether this is an absolute http or https URL with a host."""
+    if not isinstance(url, str) or not _HTTP_URL.match(url):
+        return False
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:
+        return False
+
+
+def absolute_url(url: str, base: str) -> tuple[str | None, bool]:
+    """The URL made absolute, and whether it was so already; None where it is no http or https URL."""
+    url = url.translate(_INNER_BREAKS)  # as browsers do: https://url.spec.whatwg.org/#url-parsing
+    if is_http_url(url):
+        return url, True
+    # A port looks like a scheme to the pattern: "localhost:80/x". Such a thing is no URL anyway.
+    if not url or _HAS_SCHEME.match(url):
+        return None, True
+    try:
+        joined = urljoin(base, url)
+    except ValueError:
+        return None, True
+    return (joined, False) if is_http_url(joined) else (None, False)
+
+
+def strip_url_to_homepage(url: str) -> str:
+    """The homepage of the site that a URL is on: its scheme, host and port with a single slash.
+
+    Raises `StripURLToHomepageException` if it is not an http or https URL.
+    """
+    if not is_http_url(url):
+        raise StripURLToHomepageException(f"URL {url!r} is not an http or https URL; give one like https://example.org/")
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc, "/", "", ""))

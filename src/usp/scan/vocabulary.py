@@ -1,0 +1,125 @@
+"""The words of each kind of document, as tables: which elements hold entries, which hold fields, in which namespaces.
+
+Names here are lower case. An element of the document's own namespace goes by its plain name ("loc"), one of another known
+namespace by that namespace's name ("image:loc"). Elements of any other namespace mean nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["DIALECTS", "ROOTS", "Dialect", "Kind", "namespace_of_prefix", "namespace_of_uri"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An element that holds others: `fields` are kept as text, `elements` with their attributes, `groups` hold others."""
+
+    fields: frozenset[str] = frozenset()
+    elements: frozenset[str] = frozenset()
+    groups: Mapping[str, Kind] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A kind of document: the namespace it is at home in, and its entries."""
+
+    home: str
+    entries: Mapping[str, Kind]
+    implied: str | None = None  # the entry that a <loc> outside any entry stands for
+    undeclared_is_home: bool = False  # whether a prefix that was never declared is taken for the home namespace
+
+
+def _prefixed(namespace: str, names: str) -> frozenset[str]:
+    """The names, in the namespace and plain: some sites leave the prefix out."""
+    return frozenset(f"{namespace}:{name}" for name in names.split()) | frozenset(names.split())
+
+
+_IMAGE = Kind(_prefixed("image", "loc caption geo_location title license"))
+_NEWS_PUBLICATION = Kind(_prefixed("news", "name language"))
+_NEWS = Kind(
+    _prefixed("news", "title publication_date access genres keywords stock_tickers"),
+    groups={name: _NEWS_PUBLICATION for name in _prefixed("news", "publication")},
+)
+_VIDEO_TVSHOW = Kind(
+    _prefixed("video", "show_title video_type episode_title season_number episode_number premier_date")
+)
+_VIDEO = Kind(
+    _prefixed(
+        "video",
+        "thumbnail_loc title description content_loc duration expiration_date rating view_count publication_date"
+        " category family_friendly requires_subscription live",
+    ),
+    _prefixed("video", "player_loc content_segment_loc tag restriction gallery_loc price uploader platform id"),
+    groups={name: _VIDEO_TVSHOW for name in _prefixed("video", "tvshow")},
+)
+_GROUPS = {"image": _IMAGE, "news": _NEWS, "video": _VIDEO}
+
+_URL = Kind(
+    frozenset({"loc", "lastmod", "changefreq", "priority"}),
+    frozenset({"link", "xhtml:link"}),
+    groups=_GROUPS | {f"{name}:{name}": kind for name, kind in _GROUPS.items()},
+)
+_SITEMAP = Kind(frozenset({"loc", "lastmod"}))
+_ITEM = Kind(frozenset({"title", "description", "pubdate", "dc:date"}), frozenset({"link", "guid"}))
+_ENTRY = Kind(
+    frozenset({"title", "summary", "tagline", "published", "issued", "created", "updated", "modified"}),
+    frozenset({"link"}),
+)
+
+_PAGES = Dialect("sitemap", {"url": _URL, "sitemap": _SITEMAP}, implied="url", undeclared_is_home=True)
+_INDEX = Dialect("sitemap", {"url": _URL, "sitemap": _SITEMAP}, implied="sitemap", undeclared_is_home=True)
+_RSS = Dialect("rss", {"item": _ITEM})
+_ATOM = Dialect("atom", {"entry": _ENTRY})
+
+#: Root elements, and those that stand at the top where the root was forgotten -> the root meant.
+ROOTS = {
+    "urlset": "urlset",
+    "url": "urlset",
+    "sitemapindex": "sitemapindex",
+    "sitemap": "sitemapindex",
+    "rss": "rss",
+    "rdf": "rss",
+    "channel": "rss",
+    "item": "rss",
+    "feed": "feed",
+    "entry": "feed",
+}
+DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM}
+
+# Parts of namespace URIs, the first that is found counts: sites write them with http or https or neither, with or without
+# the last slash, in other versions, on other hosts.
+_URIS = (
+    ("sitemap-image", "image"),
+    ("sitemap-news", "news"),
+    ("sitemap-video", "video"),
+    ("sitemap-", "other"),
+    ("sitemap", "sitemap"),
+    ("xhtml", "xhtml"),
+    ("purl.org/rss/1.0/modules", "other"),
+    ("purl.org/rss", "rss"),
+    ("purl.org/net/rss", "rss"),
+    ("backend.userland.com/rss", "rss"),
+    ("netscape.com/rdf", "rss"),
+    ("w3.org/2005/atom", "atom"),
+    ("purl.org/atom", "atom"),
+    ("purl.org/dc/elements", "dc"),
+    ("22-rdf-syntax-ns", "rdf"),
+)
+_PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
+
+
+def namespace_of_uri(uri: str) -> str:
+    """Our name for the namespace of this URI; "other" for one that means nothing here, "" for none."""
+    uri = uri.strip().lower()
+    if not uri:
+        return ""
+    return next((name for part, name in _URIS if part in uri), "other")
+
+
+def namespace_of_prefix(prefix: str, dialect: Dialect | None) -> str:
+    """Our name for the namespace that an undeclared prefix was meant to have."""
+    if prefix in _PREFIXES:
+        return prefix
+    return "" if dialect is None or dialect.undeclared_is_home else "other"
