@@ -1,0 +1,83 @@
+"""usp: from a website's homepage to every page of its sitemaps.
+
+    from usp import sitemap_tree_for_homepage
+
+    tree = sitemap_tree_for_homepage("https://www.example.org/")
+    for page in tree.all_pages():
+        print(page.url, page.last_modified)
+
+Names are imported from their modules when they are first used, so that `import usp` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from usp.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from usp.exceptions import SitemapException as SitemapException
+    from usp.exceptions import UspError as UspError
+    from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
+    from usp.objects.page import SitemapImage as SitemapImage
+    from usp.objects.page import SitemapNewsStory as SitemapNewsStory
+    from usp.objects.page import SitemapPage as SitemapPage
+    from usp.objects.page import SitemapPageChangeFrequency as SitemapPageChangeFrequency
+    from usp.objects.page import SitemapVideo as SitemapVideo
+    from usp.objects.page import SitemapVideoTvShow as SitemapVideoTvShow
+    from usp.objects.problem import Problem as Problem
+    from usp.objects.sitemap import AbstractIndexSitemap as AbstractIndexSitemap
+    from usp.objects.sitemap import AbstractPagesSitemap as AbstractPagesSitemap
+    from usp.objects.sitemap import AbstractSitemap as AbstractSitemap
+    from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap
+    from usp.objects.sitemap import IndexWebsiteSitemap as IndexWebsiteSitemap
+    from usp.objects.sitemap import IndexXMLSitemap as IndexXMLSitemap
+    from usp.objects.sitemap import InvalidSitemap as InvalidSitemap
+    from usp.objects.sitemap import PagesAtomSitemap as PagesAtomSitemap
+    from usp.objects.sitemap import PagesRSSSitemap as PagesRSSSitemap
+    from usp.objects.sitemap import PagesTextSitemap as PagesTextSitemap
+    from usp.objects.sitemap import PagesXMLSitemap as PagesXMLSitemap
+    from usp.tree import sitemap_from_bytes as sitemap_from_bytes
+    from usp.tree import sitemap_from_file as sitemap_from_file
+    from usp.tree import sitemap_from_str as sitemap_from_str
+    from usp.tree import sitemap_tree_for_homepage as sitemap_tree_for_homepage
+
+_MODULES = {
+    "usp.exceptions": ("SitemapException", "UspError"),
+    "usp.objects.page": (
+        "SITEMAP_PAGE_DEFAULT_PRIORITY",
+        "SitemapImage",
+        "SitemapNewsStory",
+        "SitemapPage",
+        "SitemapPageChangeFrequency",
+        "SitemapVideo",
+        "SitemapVideoTvShow",
+    ),
+    "usp.objects.problem": ("Problem",),
+    "usp.objects.sitemap": (
+        "AbstractIndexSitemap",
+        "AbstractPagesSitemap",
+        "AbstractSitemap",
+        "IndexRobotsTxtSitemap",
+        "IndexWebsiteSitemap",
+        "IndexXMLSitemap",
+        "InvalidSitemap",
+        "PagesAtomSitemap",
+        "PagesRSSSitemap",
+        "PagesTextSitemap",
+        "PagesXMLSitemap",
+    ),
+    "usp.tree": ("sitemap_from_bytes", "sitemap_from_file", "sitemap_from_str", "sitemap_tree_for_homepage"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["__version__", *_MODULE_OF]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'usp' has no attribute {name!r}")
+    return getattr(import_module(_MODULE_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

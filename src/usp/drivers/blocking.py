@@ -1,0 +1,44 @@
+"""The blocking driver: one request at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from usp.drivers.fetch import fetch
+from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.objects.sitemap import AbstractSitemap
+from usp.walk import Walk
+from usp.web_client.abstract_client import AbstractWebClient
+
+__all__ = ["client_or_default", "run", "sitemap_of"]
+
+
+def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Fetch all that the walk asks for."""
+    while (fetcher := walk.next()) is not None:
+        walk.receive(fetcher, fetch(fetcher, client, sleep))
+
+
+@contextmanager
+def client_or_default(client: AbstractWebClient | None) -> Iterator[AbstractWebClient]:
+    """The caller's client, or one of requests for as long as it is needed."""
+    if client is not None:
+        yield client
+        return
+    from usp.web_client.requests_client import RequestsWebClient  # imported only when it is needed: requests is heavy
+
+    default = RequestsWebClient()
+    try:
+        yield default
+    finally:
+        default.close()
+
+
+def sitemap_of(fetcher: SitemapFetcher) -> AbstractSitemap:
+    """The sitemap of one fetcher, and all below it."""
+    walk = Walk([fetcher])
+    with client_or_default(fetcher.web_client) as client:
+        run(walk, client)
+    return next(walk.sitemaps())

@@ -1,0 +1,75 @@
+"""One URL through a client: retries, and the client's answer as a plain value for the walk."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from usp.documents import Document, Failure
+from usp.exceptions import NoWebClientException
+from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.fetch_parse.reading import UNFETCHED
+from usp.web_client.abstract_client import (
+    AbstractWebClient,
+    AbstractWebClientResponse,
+    AbstractWebClientSuccessResponse,
+    WebClientErrorResponse,
+)
+
+__all__ = ["fetch", "get_with_retries"]
+
+log = logging.getLogger(__name__)
+
+TRIES = 5
+SECONDS_BETWEEN_TRIES = 1.0
+
+
+def fetch(fetcher: SitemapFetcher, client: AbstractWebClient, sleep: Callable[[float], None]) -> Document | Failure:
+    """Fetch what a fetcher is for. Whatever the client does, there is an answer."""
+    log.info("Fetching level %d sitemap from %s...", fetcher.recursion_level, fetcher.url)
+    try:
+        response = get_with_retries(fetcher.url, client, quiet_404=fetcher.quiet_404, sleep=sleep)
+        if isinstance(response, AbstractWebClientSuccessResponse):
+            return Document(
+                response.url() or fetcher.url,
+                response.raw_data(),
+                response.header("Content-Type"),
+                response.header("Content-Encoding"),
+            )
+    except NoWebClientException:
+        return Failure(UNFETCHED)
+    except Exception as error:  # a client of the caller's may raise anything, which must not cost the rest of the tree
+        log.warning("Request for URL %s failed: %r", fetcher.url, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        return Failure(f"{type(error).__name__}: {error}")
+    if isinstance(response, WebClientErrorResponse):
+        return Failure(response.message(), response.status_code())
+    return Failure(f"the web client gave a {type(response).__name__}, which is neither a success nor an error")
+
+
+def get_with_retries(
+    url: str,
+    client: AbstractWebClient,
+    *,
+    tries: int = TRIES,
+    seconds_between: float = SECONDS_BETWEEN_TRIES,
+    quiet_404: bool = False,
+    sleep: Callable[[float], None] = time.sleep,
+) -> AbstractWebClientResponse:
+    """Get a URL, again while the failure is worth it; never waits after the last try."""
+    for tried in range(1, tries + 1):
+        log.info("Fetching URL %s...", url)
+        response = client.get(url)
+        if not isinstance(response, WebClientErrorResponse):
+            return response
+        is_expected = quiet_404 and response.status_code() == HTTPStatus.NOT_FOUND
+        log.log(
+            logging.INFO if is_expected else logging.WARNING, "Request for URL %s failed: %s", url, response.message()
+        )
+        if not response.retryable() or tried >= tries:
+            break
+        log.info("Retrying URL %s in %s seconds...", url, seconds_between)
+        sleep(seconds_between)
+    log.info("Giving up on URL %s", url)
+    return response

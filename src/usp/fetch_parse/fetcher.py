@@ -1,0 +1,164 @@
+"""`SitemapFetcher`: one URL, and what came back for it.
+
+It opens no socket: a driver fetches, and hands `receive` what came back. From that it chooses the parser. It also knows
+its place in the tree, and makes the fetchers of its children.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from usp.documents import MAX_DOCUMENT_BYTES, Document, Failure
+from usp.exceptions import SitemapException
+from usp.fetch_parse.parsers import (
+    IndexRobotsTxtSitemapParser,
+    PlainTextSitemapParser,
+    XMLSitemapParser,
+)
+from usp.fetch_parse.reading import Reading
+from usp.objects.problem import ProblemLog
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
+from usp.scan.encodings import to_utf8
+from usp.scan.lines import looks_like_html
+from usp.scan.urls import is_http_url
+
+if TYPE_CHECKING:
+    from usp.web_client.abstract_client import AbstractWebClient
+
+__all__ = ["MAX_RECURSION_LEVEL", "RecurseCallbackType", "RecurseListCallbackType", "SitemapFetcher", "SitemapStrParser"]
+
+log = logging.getLogger(__name__)
+
+#: How deep sitemaps may be nested.
+MAX_RECURSION_LEVEL = 11
+#: The URL of a sitemap that was given as a text.
+LOCAL_URL = "http://usp-local-dummy.local/"
+_ROBOTS_TXT = re.compile(r"^[^?#]*/robots\.txt(?:[?#]|$)")
+
+#: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
+RecurseCallbackType = Callable[[str, int, set[str]], bool]
+#: Gets all children's URLs of a sitemap, its level and the URLs above the children; gives those to fetch.
+RecurseListCallbackType = Callable[[list[str], int, set[str]], list[str]]
+
+
+class SitemapFetcher:
+    """Fetches and parses one sitemap, and all below it with `sitemap()`.
+
+    Raises `SitemapException` for a URL that is not http or https, for one that is among its `parent_urls`, and for a level
+    over 11.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        recursion_level: int,
+        web_client: AbstractWebClient | None = None,
+        parent_urls: set[str] | None = None,
+        quiet_404: bool = False,
+        recurse_callback: RecurseCallbackType | None = None,
+        recurse_list_callback: RecurseListCallbackType | None = None,
+        *,
+        last_modified: datetime | None = None,
+    ) -> None:
+        parent_urls = parent_urls or set()
+        if not is_http_url(url):
+            raise SitemapException(f"URL {url} is not a HTTP(s) URL.")
+        if recursion_level > MAX_RECURSION_LEVEL:
+            raise SitemapException(f"Recursion level exceeded {MAX_RECURSION_LEVEL} for URL {url}.")
+        if url in parent_urls:
+            raise SitemapException(f"Recursion detected in URL {url} with parent URLs {sorted(parent_urls)}.")
+        self.url = url
+        self.recursion_level = recursion_level
+        self.web_client = web_client
+        self.parent_urls = parent_urls
+        self.quiet_404 = quiet_404
+        self.recurse_callback = recurse_callback
+        self.recurse_list_callback = recurse_list_callback
+        self.last_modified = last_modified
+
+    def sitemap(self) -> AbstractSitemap:
+        """Fetch the sitemap and all below it, one after the other."""
+        # The one import upwards: here a fetcher is asked to be a whole walk of its own.
+        from usp.drivers.blocking import sitemap_of
+
+        return sitemap_of(self)
+
+    def receive(self, answer: Document | Failure) -> Reading:
+        """What came back for the URL, read."""
+        if isinstance(answer, Failure):
+            reason = f"Unable to fetch sitemap from {self.url}: {answer.message}"
+            return Reading.invalid(self.url, reason, status=answer.status)
+        log.info("Parsing sitemap from URL %s...", answer.url)
+        return _read(answer)
+
+    def redirected_to_parent(self, reading: Reading) -> bool:
+        """Whether the URL led, by a redirect, to a sitemap that this one is below."""
+        return reading.url != self.url and reading.url in self.parent_urls
+
+    def children(self, reading: Reading) -> Iterator[SitemapFetcher | InvalidSitemap]:
+        """A fetcher for each child that the callbacks let through; in its place, what can never be fetched."""
+        parent_urls = self.parent_urls | {self.url, reading.url}
+        declared = {child.url: child.last_modified for child in reading.children}
+        urls = list(declared)
+        if urls and self.recurse_list_callback is not None:
+            urls = list(dict.fromkeys(self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))))
+        for url in urls:
+            if self.recurse_callback is not None:
+                if not self.recurse_callback(url, self.recursion_level, set(parent_urls)):
+                    continue
+            try:
+                yield SitemapFetcher(
+                    url,
+                    self.recursion_level + 1,
+                    self.web_client,
+                    parent_urls,
+                    recurse_callback=self.recurse_callback,
+                    recurse_list_callback=self.recurse_list_callback,
+                    last_modified=declared.get(url),
+                )
+            except SitemapException as error:
+                yield InvalidSitemap(url, str(error), last_modified=declared.get(url))
+
+
+class SitemapStrParser(SitemapFetcher):
+    """Reads a sitemap that is given as a text; its children are left unfetched."""
+
+    def __init__(self, static_content: str) -> None:
+        super().__init__(LOCAL_URL, 0)
+        if not isinstance(static_content, str):
+            raise SitemapException(
+                f"A sitemap's content must be a str, not {type(static_content).__name__}; for bytes there is sitemap_from_bytes()"
+            )
+        # With a byte order mark there is no doubt about the encoding, whatever the text declares.
+        self._document = Document(self.url, codecs.BOM_UTF8 + static_content.encode("utf-8", "replace"))
+
+    def sitemap(self) -> AbstractSitemap:
+        """The sitemap, its children left unfetched."""
+        return self.receive(self._document).unfetched_sitemap()
+
+
+def _read(document: Document) -> Reading:
+    """Choose the parser by what the document is, and read it."""
+    problems = ProblemLog(document.url)
+    pieces = to_utf8(
+        document.pieces(lambda code: problems.add(code, text=f"{MAX_DOCUMENT_BYTES:,}")), document.charset, problems
+    )
+    head = next((piece for piece in pieces if not piece.isspace()), b"")
+    content = chain([head], pieces)
+    starts_with_tag = head.lstrip().startswith(b"<")
+    if _ROBOTS_TXT.search(document.url) and not (starts_with_tag and looks_like_html(head)):
+        return IndexRobotsTxtSitemapParser(document.url, content, problems).reading()
+    if not starts_with_tag:
+        return PlainTextSitemapParser(document.url, content, problems).reading()
+    reading = XMLSitemapParser(document.url, content, problems).reading()
+    if _ROBOTS_TXT.search(document.url) and reading.sitemap_class is InvalidSitemap:
+        not_found_page = ProblemLog(document.url)
+        not_found_page.add("R701", 1)
+        return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
+    return reading

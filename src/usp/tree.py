@@ -1,0 +1,104 @@
+"""The front doors: from a homepage, or from content that is already here, to a sitemap tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import quote
+
+from usp.documents import Document
+from usp.drivers.blocking import client_or_default, run
+from usp.exceptions import SitemapException
+from usp.fetch_parse.fetcher import (
+    LOCAL_URL,
+    RecurseCallbackType,
+    RecurseListCallbackType,
+    SitemapFetcher,
+    SitemapStrParser,
+)
+from usp.objects.sitemap import AbstractSitemap
+from usp.scan.urls import is_http_url, strip_url_to_homepage
+from usp.walk import KNOWN_PATHS, HomepageWalk
+from usp.web_client.abstract_client import AbstractWebClient
+
+__all__ = ["sitemap_from_bytes", "sitemap_from_file", "sitemap_from_str", "sitemap_tree_for_homepage"]
+
+
+def sitemap_tree_for_homepage(
+    homepage_url: str,
+    web_client: AbstractWebClient | None = None,
+    use_robots: bool = True,
+    use_known_paths: bool = True,
+    extra_known_paths: Iterable[str] | None = None,
+    recurse_callback: RecurseCallbackType | None = None,
+    recurse_list_callback: RecurseListCallbackType | None = None,
+    normalize_homepage_url: bool = True,
+) -> AbstractSitemap:
+    """Fetch the whole sitemap tree of a website.
+
+    :param homepage_url: any URL of the site; stripped to its homepage unless `normalize_homepage_url` is false.
+    :param web_client: fetches the URLs; a `RequestsWebClient` if None.
+    :param use_robots: whether to read robots.txt.
+    :param use_known_paths: whether to try the places where sitemaps are often found.
+    :param extra_known_paths: more such places, relative to the homepage.
+    :param recurse_callback: called with the URL of each sitemap that another one lists, that one's level and the URLs above; if it
+        gives false, the sitemap is left out.
+    :param recurse_list_callback: called with the list of all those URLs of one sitemap; gives those to be fetched.
+    :return: an `IndexWebsiteSitemap`. What the site does wrong is in it, as `InvalidSitemap`s and problems.
+    :raises SitemapException: if the URL is not http or https.
+    """
+    if not is_http_url(homepage_url):
+        raise SitemapException(f"URL {homepage_url} is not a HTTP(s) URL; give one like https://example.org/")
+    if isinstance(extra_known_paths, str):
+        raise SitemapException("extra_known_paths must be several paths, such as {'my-sitemap.xml'}, not one string.")
+    homepage_url = strip_url_to_homepage(homepage_url) if normalize_homepage_url else homepage_url
+    homepage_url = homepage_url if homepage_url.endswith("/") else f"{homepage_url}/"
+    with client_or_default(web_client) as client:
+
+        def fetcher(path: str) -> SitemapFetcher:
+            return SitemapFetcher(
+                homepage_url + path.lstrip("/"),
+                recursion_level=0,
+                web_client=client,
+                quiet_404=True,
+                recurse_callback=recurse_callback,
+                recurse_list_callback=recurse_list_callback,
+            )
+
+        # Sorted, because callers of ultimate-sitemap-parser pass a set, and the order must be the same every time.
+        paths = dict.fromkeys((*KNOWN_PATHS, *sorted(extra_known_paths or ()))) if use_known_paths else {}
+        walk = HomepageWalk(
+            homepage_url, fetcher("robots.txt") if use_robots else None, [fetcher(path) for path in paths]
+        )
+        run(walk, client)
+    return walk.website()
+
+
+def sitemap_from_str(content: str) -> AbstractSitemap:
+    """Read a sitemap that is given as a text. Nothing is fetched: its children are `InvalidSitemap`s."""
+    return SitemapStrParser(static_content=content).sitemap()
+
+
+def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitemap:
+    """Read a sitemap that is given as bytes, compressed or not, in any encoding. Nothing is fetched.
+
+    `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
+    """
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise SitemapException(
+            f"A sitemap's content must be bytes, not {type(content).__name__}; for a str there is sitemap_from_str()"
+        )
+    fetcher = SitemapFetcher(LOCAL_URL if url is None else url, recursion_level=0)
+    return fetcher.receive(Document(fetcher.url, bytes(content))).unfetched_sitemap()
+
+
+def sitemap_from_file(path: str | os.PathLike[str]) -> AbstractSitemap:
+    """Read a sitemap from a file, compressed or not, in any encoding. Nothing is fetched.
+
+    The sitemap's URL is made up of the file's name. A file called robots.txt is read as one.
+
+    :raises OSError: if the file cannot be read.
+    """
+    path = Path(path)
+    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(path.name))

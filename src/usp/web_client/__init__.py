@@ -1,0 +1,1 @@
+"""Web clients: the interface, and one for requests."""

@@ -1,0 +1,162 @@
+"""The interface of a web client. Implement `AbstractWebClient` to fetch by other means: a cache, an archive, a browser."""
+
+from __future__ import annotations
+
+import abc
+import random
+import re
+import time
+from http import HTTPStatus
+
+from usp.exceptions import NoWebClientException
+
+__all__ = [
+    "RETRYABLE_HTTP_STATUS_CODES",
+    "AbstractWebClient",
+    "AbstractWebClientResponse",
+    "AbstractWebClientSuccessResponse",
+    "LocalWebClient",
+    "LocalWebClientSuccessResponse",
+    "NoWebClientException",
+    "RequestWaiter",
+    "WebClientErrorResponse",
+]
+
+#: Statuses after which the same request may succeed later, those of proxies and content networks among them.
+RETRYABLE_HTTP_STATUS_CODES = {
+    HTTPStatus.BAD_REQUEST.value,
+    HTTPStatus.REQUEST_TIMEOUT.value,
+    HTTPStatus.TOO_MANY_REQUESTS.value,
+    499,  # nginx: the client went away
+    HTTPStatus.INTERNAL_SERVER_ERROR.value,
+    HTTPStatus.BAD_GATEWAY.value,
+    HTTPStatus.SERVICE_UNAVAILABLE.value,
+    HTTPStatus.GATEWAY_TIMEOUT.value,
+    509,  # Apache: bandwidth limit exceeded
+    *range(520, 528),  # Cloudflare: the origin's faults
+    530,
+    598,  # some proxies: network read time-out
+}
+
+_LEADING_STATUS = re.compile(r"([1-5]\d\d)\b")
+
+
+class AbstractWebClientResponse:
+    """What `get` gives: a success or an error."""
+
+
+class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
+    """A response with a body."""
+
+    @abc.abstractmethod
+    def status_code(self) -> int:
+        """The HTTP status, such as 200."""
+
+    @abc.abstractmethod
+    def status_message(self) -> str:
+        """The words that go with it, such as "OK"."""
+
+    @abc.abstractmethod
+    def header(self, case_insensitive_name: str) -> str | None:
+        """The value of a header, None if there is none of this name."""
+
+    @abc.abstractmethod
+    def raw_data(self) -> bytes:
+        """The body, at most as long as the client's limit."""
+
+    @abc.abstractmethod
+    def url(self) -> str:
+        """The URL that answered, after redirects."""
+
+
+class WebClientErrorResponse(AbstractWebClientResponse):
+    """A request that failed, and whether it may be worth trying again."""
+
+    def __init__(self, message: str, retryable: bool) -> None:
+        self._message = message
+        self._retryable = retryable
+
+    def message(self) -> str:
+        """What went wrong."""
+        return self._message
+
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self._retryable
+
+    def status_code(self) -> int | None:
+        """The HTTP status, None if there was no answer.
+
+        Clients written before this method existed say it only in their message ("404 Not Found"), so it is read there.
+        """
+        match = _LEADING_STATUS.match(self.message())
+        return int(match[1]) if match else None
+
+
+class AbstractWebClient(abc.ABC):
+    """Fetches URLs."""
+
+    @abc.abstractmethod
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Set how many bytes of a body are read at most; None for no limit."""
+
+    @abc.abstractmethod
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""
+
+
+class LocalWebClient(AbstractWebClient):
+    """A client that fetches nothing, for parsing what is already here."""
+
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Does nothing."""
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Raises `NoWebClientException`."""
+        raise NoWebClientException(f"{url} is not fetched: this tree is read from local content only")
+
+
+class LocalWebClientSuccessResponse(AbstractWebClientSuccessResponse):
+    """A response made of a text that is already here."""
+
+    def __init__(self, url: str, data: str) -> None:
+        self._url = url
+        self._data = data
+
+    def status_code(self) -> int:
+        """200."""
+        return HTTPStatus.OK.value
+
+    def status_message(self) -> str:
+        """OK."""
+        return HTTPStatus.OK.phrase
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        """None: there are no headers."""
+        return None
+
+    def raw_data(self) -> bytes:
+        """The text as UTF-8."""
+        return self._data.encode("utf-8")
+
+    def url(self) -> str:
+        """The URL given."""
+        return self._url
+
+
+class RequestWaiter:
+    """Waits between requests: not before the first, then `wait` seconds, or at random between half and 1.5 times that."""
+
+    def __init__(self, wait: float | None = None, random_wait: bool = True) -> None:
+        if wait is not None and wait < 0:
+            raise ValueError(f"wait must be a number of seconds, 0 or more, not {wait!r}")
+        self._seconds = wait or 0
+        self._random = random_wait
+        self._is_first = True
+
+    def wait(self) -> None:
+        """Wait, if it is time to."""
+        if self._is_first or not self._seconds:
+            self._is_first = False
+            return
+        time.sleep(self._seconds * (random.uniform(0.5, 1.5) if self._random else 1.0))

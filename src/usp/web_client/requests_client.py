@@ -1,0 +1,152 @@
+"""The default client: requests.
+
+Bodies are read in pieces and only up to the limit, and inflated here by what they are, not by what their headers say: a
+server that announces gzip and sends plain text is read all the same.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import requests
+import urllib3
+
+from usp.inflate import transport_decoded
+from usp.version import __version__
+from usp.web_client.abstract_client import (
+    RETRYABLE_HTTP_STATUS_CODES,
+    AbstractWebClient,
+    AbstractWebClientResponse,
+    AbstractWebClientSuccessResponse,
+    RequestWaiter,
+    WebClientErrorResponse,
+)
+
+__all__ = ["RequestsWebClient", "RequestsWebClientErrorResponse", "RequestsWebClientSuccessResponse"]
+
+Timeout = float | tuple[float | None, float | None] | None
+
+_DEFAULT_TIMEOUT = (9.05, 60)  # to connect (a little over three TCP retransmissions), and between two reads
+_DEFAULT_MAX_BYTES = 100 * 1024 * 1024
+_PIECE_BYTES = 1 << 16
+
+
+class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
+    """A response of requests, its body read up to the limit."""
+
+    def __init__(self, requests_response: requests.Response, max_response_data_length: int | None = None) -> None:
+        self._response = requests_response
+        self._max_bytes = max_response_data_length
+        self._data: bytes | None = None
+
+    def status_code(self) -> int:
+        """The HTTP status."""
+        return int(self._response.status_code)
+
+    def status_message(self) -> str:
+        """The server's words for the status, or the usual ones."""
+        return self._response.reason or _phrase(self._response.status_code)
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        """The value of a header."""
+        return self._response.headers.get(case_insensitive_name)
+
+    def raw_data(self) -> bytes:
+        """The body without its transport encoding, at most as long as the limit."""
+        if self._data is None:
+            self._data = self._read()
+        return self._data
+
+    def url(self) -> str:
+        """The URL after redirects."""
+        return str(self._response.url)
+
+    def _read(self) -> bytes:
+        data = bytearray()
+        # decode_content=False: urllib3 trusts the header and fails where it lies.
+        for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
+            data += piece
+            if self._max_bytes is not None and len(data) >= self._max_bytes:
+                break
+        self._response.close()
+        return transport_decoded(bytes(data), self.header("Content-Encoding") or "", self._max_bytes)
+
+
+class RequestsWebClientErrorResponse(WebClientErrorResponse):
+    """A request that failed."""
+
+
+class RequestsWebClient(AbstractWebClient):
+    """A client that keeps one requests session, with its connections, for as long as it lives.
+
+    `verify` is as in requests; `wait` seconds are waited between requests, at random around that with `random_wait`.
+    """
+
+    def __init__(
+        self,
+        verify: bool | str = True,
+        wait: float | None = None,
+        random_wait: bool = False,
+        session: requests.Session | None = None,
+    ) -> None:
+        self._verify = verify
+        self._waiter = RequestWaiter(wait, random_wait)
+        self._session = session or requests.Session()
+        self._timeout: Timeout = _DEFAULT_TIMEOUT
+        self._proxies: dict[str, str] = {}
+        self._max_bytes: int | None = _DEFAULT_MAX_BYTES
+
+    def set_timeout(self, timeout: Timeout) -> None:
+        """Set the seconds to wait for an answer: one number, a pair (to connect, to read), or None to wait forever."""
+        self._timeout = timeout
+
+    def set_proxies(self, proxies: dict[str, str]) -> None:
+        """Set the proxies by scheme, as in requests: {"https": "http://user:password@host:3128"}."""
+        self._proxies = proxies
+
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Set how many bytes of a body are read at most; None for no limit."""
+        self._max_bytes = max_response_data_length
+
+    def close(self) -> None:
+        """Close the session's connections."""
+        self._session.close()
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Fetch a URL, following redirects."""
+        self._waiter.wait()
+        try:
+            response = self._session.get(
+                url,
+                timeout=self._timeout,
+                stream=True,
+                headers={
+                    "User-Agent": f"ultimate_sitemap_parser/{__version__}",
+                    "Accept-Encoding": "gzip, deflate",
+                },
+                proxies=self._proxies,
+                verify=self._verify,
+            )
+            if not 200 <= response.status_code < 300:
+                response.close()
+                return RequestsWebClientErrorResponse(
+                    f"{response.status_code} {response.reason or _phrase(response.status_code)}",
+                    retryable=response.status_code in RETRYABLE_HTTP_STATUS_CODES,
+                )
+            success = RequestsWebClientSuccessResponse(response, self._max_bytes)
+            success.raw_data()  # read now, so that what goes wrong with it is this request's failure
+        except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
+            return RequestsWebClientErrorResponse(str(error) or "timed out", retryable=True)
+        except (urllib3.exceptions.HTTPError, requests.exceptions.ChunkedEncodingError) as error:
+            return RequestsWebClientErrorResponse(f"the body was cut off: {error}", retryable=True)
+        except (requests.RequestException, OSError, ValueError) as error:
+            # ValueError: requests and urllib3 raise it, bare, for some URLs and headers that no server should send.
+            return RequestsWebClientErrorResponse(str(error) or type(error).__name__, retryable=False)
+        return success
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
