@@ -39,7 +39,9 @@ log = logging.getLogger(__name__)
 MAX_RECURSION_LEVEL = 11
 #: The URL of a sitemap that was given as a text.
 LOCAL_URL = "http://usp-local-dummy.local/"
-_ROBOTS_TXT = re.compile(r"^[^?#]*/robots\.txt(?:[?#]|$)")
+_ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
+_DOCUMENT_START = re.compile(rb"<\?xml\s|<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
+_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 #: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
 RecurseCallbackType = Callable[[str, int, set[str]], bool]
@@ -149,16 +151,30 @@ def _read(document: Document) -> Reading:
     pieces = to_utf8(
         document.pieces(lambda code: problems.add(code, text=f"{MAX_DOCUMENT_BYTES:,}")), document.charset, problems
     )
-    head = next((piece for piece in pieces if not piece.isspace()), b"")
-    content = chain([head], pieces)
-    starts_with_tag = head.lstrip().startswith(b"<")
-    if _ROBOTS_TXT.search(document.url) and not (starts_with_tag and looks_like_html(head)):
-        return IndexRobotsTxtSitemapParser(document.url, content, problems).reading()
-    if not starts_with_tag:
-        return PlainTextSitemapParser(document.url, content, problems).reading()
-    reading = XMLSitemapParser(document.url, content, problems).reading()
-    if _ROBOTS_TXT.search(document.url) and reading.sitemap_class is InvalidSitemap:
+    head = next(pieces, b"")
+    is_robots_txt = _ROBOTS_TXT.match(document.url) is not None
+    if is_robots_txt and not looks_like_html(head):
+        return IndexRobotsTxtSitemapParser(document.url, chain([head], pieces), problems).reading()
+    head = _without_preamble(head, problems)
+    if not head.lstrip().startswith(b"<"):
+        return PlainTextSitemapParser(document.url, chain([head], pieces), problems).reading()
+    reading = XMLSitemapParser(document.url, chain([head], pieces), problems).reading()
+    if is_robots_txt and reading.sitemap_class is InvalidSitemap:
         not_found_page = ProblemLog(document.url)
         not_found_page.add("R701", 1)
         return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
     return reading
+
+
+def _without_preamble(head: bytes, problems: ProblemLog) -> bytes:
+    """The start of a document without what a program printed before it: blank lines, warnings, a comment.
+
+    Line breaks stay, so that lines are still counted right.
+    """
+    document = _DOCUMENT_START.search(head)
+    if document is None or not document.start() or _HTML.match(head):
+        return head
+    preamble = head[: document.start()]
+    if document[0].startswith(b"<?") or preamble.strip():
+        problems.add("X101", 1)
+    return b"\n" * preamble.count(b"\n") + head[document.start() :]

@@ -18,7 +18,7 @@ KEPT_PER_CODE = 20
 #: Every code and its message. Codes are stable: a code never changes its meaning.
 PROBLEMS: dict[str, str] = {
     # X: XML syntax
-    "X101": 'text stands before "<?xml"; a declaration must be the very first thing',
+    "X101": "something stands before the document; it must be the very first thing",
     "X102": 'bare "&" in {where}; write "&amp;"',
     "X103": 'unknown entity "{text}" in {where}; write the character itself',
     "X104": 'stray "<" in text; write "&lt;"',

@@ -198,7 +198,9 @@ class XMLScanner:
     def _meaning_of(self, name: str, tag: str, token: Token, dialect: Dialect) -> Element | _Field | None:
         """What a start tag opens here: an entry, a group, a field, or nothing."""
         if name in dialect.entries:
-            self._close_entry()
+            if self._entry is not None:
+                self._log.add("X107", self._tokens.line, text=self._entry.name)
+                self._close_entry()
             return self._new_entry(name, dialect, attributes(token.data) if token.data else {})
         holder = self._holder()
         if holder is None and name == "loc" and dialect.implied and self._entry is None:
@@ -210,8 +212,9 @@ class XMLScanner:
         kind = holder.kind
         if name not in kind.fields and name not in kind.elements and name not in kind.groups:
             return None
-        if self._field is not None:
-            self._pop()  # a field ends where the next one starts
+        if self._field is not None:  # a field ends where the next one starts
+            self._log.add("X107", self._tokens.line, text=self._field.name)
+            self._pop()
         if name == "loc" and holder is self._entry and holder.fields.get("loc"):
             holder = self._second_entry(holder, dialect)
         plain = tag

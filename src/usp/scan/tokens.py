@@ -74,7 +74,6 @@ class Tokenizer:
         return self._line
 
     def __iter__(self) -> Iterator[Token]:
-        self._skip_to_first_tag()
         while self.refused is None:
             position = self._position
             tag = self._buffer.find(b"<", position)
@@ -134,12 +133,6 @@ class Tokenizer:
         while len(self._buffer) - self._position < size and self._refill():
             pass
         return self._buffer[self._position : self._position + size]
-
-    def _skip_to_first_tag(self) -> None:
-        """Pass over white space before the document; text there is noted if a declaration follows."""
-        offset = self._find(b"<", 0)
-        if offset > 0 and self._peek(offset + 5).endswith(b"<?xml"):
-            self._log.add("X101", 1)
 
     def _markup(self) -> Token | None:
         """What starts with the "<" at the current position; None where it means nothing."""
