@@ -25,15 +25,43 @@ def is_zlib(head: bytes) -> bool:
     return len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and (head[0] << 8 | head[1]) % 31 == 0
 
 
+class _Pieces:
+    """An iterator of pieces that lets one look ahead."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._ahead = b""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece, self._ahead = self._ahead, b""
+        return piece or next(self._pieces)
+
+    def push(self, piece: bytes) -> None:
+        """Put a piece back, to come next."""
+        self._ahead = piece + self._ahead
+
+    def head(self) -> bytes:
+        """What comes next, of at least two bytes where there are so many."""
+        while len(self._ahead) < 2:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._ahead += piece
+        return self._ahead
+
+
 def inflated(data: bytes, note: Note, layers: int = MAX_LAYERS) -> Iterator[bytes]:
     """The data with its layers of compression taken off, in pieces."""
-    pieces: Iterator[bytes] = (data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
+    pieces = _Pieces(data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
     for _ in range(layers):
-        head, pieces = _peek(pieces)
+        head = pieces.head()
         if head.startswith(GZIP_MAGIC):
-            pieces = _inflate(pieces, _GZIP, note)
+            pieces = _Pieces(_inflate(pieces, _GZIP, note))
         elif is_zlib(head):
-            pieces = _inflate(pieces, _ZLIB, note)
+            pieces = _Pieces(_inflate(pieces, _ZLIB, note))
         else:
             break
     return pieces
@@ -44,10 +72,10 @@ def transport_decoded(data: bytes, content_encoding: str, limit: int | None) -> 
     encoding = content_encoding.strip().lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
         return data[:limit]
-    pieces = inflated(data, _ignore, layers=1)
+    pieces = iter(inflated(data, _ignore, layers=1))
     if encoding == "deflate" and not data.startswith(GZIP_MAGIC) and not is_zlib(data):
         # Some servers send deflate without its zlib header. It cannot be recognised, only tried.
-        pieces = iter([b"".join(_inflate(iter([data]), _RAW, _ignore)) or data])
+        pieces = iter([b"".join(_inflate(_Pieces([data]), _RAW, _ignore)) or data])
     return b"".join(pieces if limit is None else limited(pieces, limit, _ignore))
 
 
@@ -67,26 +95,10 @@ def limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]:
         yield piece
 
 
-def _peek(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first bytes, at least two where there are so many, and all the pieces again."""
-    head = b""
-    for piece in pieces:
-        head += piece
-        if len(head) >= 2:
-            break
-
-    def again() -> Iterator[bytes]:
-        yield head
-        yield from pieces
-
-    return head, again()
-
-
-def _inflate(pieces: Iterator[bytes], window: int, note: Note) -> Iterator[bytes]:
+def _inflate(pieces: _Pieces, window: int, note: Note) -> Iterator[bytes]:
     """One layer. Members one after another are one stream; padding with zeros is nothing."""
     inflater = zlib.decompressobj(window)
-    piece = next(pieces, b"")
-    while piece:
+    for piece in pieces:
         before = inflater.copy()
         try:
             yield inflater.decompress(piece, PIECE_BYTES)
@@ -94,26 +106,21 @@ def _inflate(pieces: Iterator[bytes], window: int, note: Note) -> Iterator[bytes
             note("T801")
             yield from _salvaged(before, piece)
             return
-        if inflater.eof:
-            head, pieces = _peek(_chain(inflater.unused_data.lstrip(b"\0"), pieces))
-            if not head.strip(b"\0"):
-                return
-            if not head.startswith(GZIP_MAGIC):
-                note("T802")
-                return
-            inflater = zlib.decompressobj(window)
-            piece = next(pieces, b"")
-        else:
-            piece = inflater.unconsumed_tail or next(pieces, b"")
+        if not inflater.eof:
+            pieces.push(inflater.unconsumed_tail)
+            continue
+        pieces.push(inflater.unused_data.lstrip(b"\0"))
+        head = pieces.head()
+        if not head.strip(b"\0"):
+            return
+        if not head.startswith(GZIP_MAGIC):
+            note("T802")
+            return
+        inflater = zlib.decompressobj(window)
     while tail := inflater.decompress(b"", PIECE_BYTES):
         yield tail
     if not inflater.eof:
         note("T801")
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _salvaged(inflater: zlib._Decompress, piece: bytes) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
+from functools import lru_cache
 
 __all__ = ["parse_date"]
 
@@ -55,6 +56,7 @@ _ZONES |= {"wet": 0, "west": 1, "cet": 1, "cest": 2, "eet": 2, "eest": 3, "msk":
 _OFFSET = re.compile(r"(?:GMT|UTC?)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE | re.ASCII)
 
 
+@lru_cache(maxsize=4_096)  # one sitemap has few distinct dates
 def parse_date(text: str) -> datetime | None:
     """The date that the text states in any form known here, or None."""
     text = text.strip()

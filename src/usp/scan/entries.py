@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
@@ -52,23 +53,29 @@ class Element:
 class _Field:
     """A field whose text is being collected, into `element` where its attributes are wanted too."""
 
-    __slots__ = ("element", "name", "parts", "size")
+    __slots__ = ("element", "name", "size", "tokens")
 
     def __init__(self, name: str, element: Element | None = None) -> None:
         self.name = name
         self.element = element
-        self.parts: list[tuple[TokenKind, bytes]] = []
+        self.tokens: list[Token] = []
         self.size = 0
 
     def add(self, token: Token) -> None:
-        """One more piece; pieces of plain text are joined, so that a reference may be cut anywhere."""
+        """One more piece of text, unless there is too much already."""
         self.size += len(token.data)
-        if self.size > MAX_FIELD_BYTES:
-            self.parts.clear()
-        elif self.parts and token.kind is TokenKind.TEXT is self.parts[-1][0]:
-            self.parts[-1] = (TokenKind.TEXT, self.parts[-1][1] + token.data)
+        if self.size <= MAX_FIELD_BYTES:
+            self.tokens.append(token)
         else:
-            self.parts.append((token.kind, token.data))
+            self.tokens.clear()
+
+    def pieces(self) -> Iterator[tuple[TokenKind, bytes]]:
+        """The text; pieces of plain text are joined, because a reference may be cut anywhere."""
+        if len(self.tokens) == 1:
+            yield self.tokens[0].kind, self.tokens[0].data
+        else:
+            for kind, tokens in groupby(self.tokens, key=lambda token: token.kind):
+                yield kind, b"".join(token.data for token in tokens)
 
 
 class _Frame:
@@ -105,6 +112,7 @@ class XMLScanner:
         self._too_deep = 0
         self._entry: Element | None = None
         self._field: _Field | None = None
+        self._loose = _Field("")  # text in the open entry, outside its fields
         self._finished: list[Element] = []
 
     @property
@@ -117,14 +125,16 @@ class XMLScanner:
             kind = token.kind
             if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
                 self._text(token)
+            elif kind is TokenKind.LEAF:
+                self._leaf(token)
             elif kind is TokenKind.END:
                 self._end(self._resolve(token.name)[1])
             else:
                 self._start(token)
-                if self.unknown_root is not None:
-                    return
                 if kind is TokenKind.EMPTY:
                     self._end(self._resolve(token.name)[1])
+            if self.unknown_root is not None:
+                return
             if self._finished:
                 yield from self._finished
                 self._finished.clear()
@@ -183,6 +193,21 @@ class XMLScanner:
         meaning = self._meaning_of(name, tag, token, self._dialect)
         self._push(tag, meaning, outer)
 
+    def _leaf(self, token: Token) -> None:
+        """A whole element: nearly always a field, which is put where it belongs at once."""
+        name, tag = self._resolve(token.name)
+        holder = self._stack[-1].meaning if self._stack else None
+        text = Token(TokenKind.TEXT, b"", token.data)
+        if isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag):
+            field = _Field(tag)
+            field.add(text)
+            holder.fields[tag] = self._value(field)
+            return
+        self._start(Token(TokenKind.START, token.name, b""))
+        if self.unknown_root is None:
+            self._text(text)
+            self._end(tag)
+
     def _enter(self, tag: str, raw: bytes) -> None:
         """A document starts: its root says of what kind it is, even where only what belongs into it is there."""
         if self._dialect is not None and tag not in self._dialect.entries:
@@ -239,6 +264,7 @@ class XMLScanner:
 
     def _new_entry(self, name: str, dialect: Dialect, attributes: dict[str, str] | None = None) -> Element:
         self._entry = Element(name, dialect.entries[name], self._tokens.line(), attributes or {})
+        self._loose = _Field(name)
         return self._entry
 
     def _second_entry(self, entry: Element, dialect: Dialect) -> Element:
@@ -254,8 +280,7 @@ class XMLScanner:
         if self._field is not None:
             self._field.add(token)
         elif self._entry is not None and self._stack[-1].meaning is self._entry and not token.data.isspace():
-            text = self._entry.text + decode_field(token.data)[0]
-            self._entry.text = text[:MAX_FIELD_BYTES]
+            self._loose.add(token)
 
     def _end(self, tag: str) -> None:
         if self._too_deep:
@@ -285,7 +310,8 @@ class XMLScanner:
         if frame.meaning is None:
             return
         if frame.meaning is self._entry:
-            self._entry.text = unescape(self._entry.text).strip()
+            if self._loose.tokens and not self._entry.get("loc"):
+                self._entry.text = self._value(self._loose)
             self._finished.append(self._entry)
             self._entry = None
         elif isinstance(frame.meaning, _Field):
@@ -312,7 +338,7 @@ class XMLScanner:
             self._log.add("X115", self._tokens.line, text=str(MAX_FIELD_BYTES), where=where)
             return ""
         texts = []
-        for kind, raw in field.parts:
+        for kind, raw in field.pieces():
             text, good = decode_field(raw)
             if not good:
                 self._log.add("E203", self._tokens.line, text="UTF-8", where=where)
@@ -320,6 +346,8 @@ class XMLScanner:
                 text = unescape(text, lambda code, what: self._log.add(code, self._tokens.line, text=what, where=where))
             texts.append(text)
         value = "".join(texts)
+        if value.isprintable():
+            return value.strip()
         clean = value.translate(_CONTROLS)
         if clean != value:
             self._log.add("X108", self._tokens.line, where=where)

@@ -28,6 +28,7 @@ _NOWHERE, _TOO_FAR = -1, -2
 _MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
 
 _PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]+)\s*(/?)>")
+_LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
 _START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]+)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*)")
@@ -42,14 +43,28 @@ class TokenKind(Enum):
     END = auto()  # name
     TEXT = auto()  # a piece of text as data, references and all
     CDATA = auto()  # a piece of text as data, to be taken as it is
+    LEAF = auto()  # name, and text as data: a start tag without attributes, text and the end tag, all in one
 
 
 class Token(NamedTuple):
-    """One token. Text may come in several pieces; names are as written."""
+    """One token. Text may come in several pieces; names are as written.
+
+    A leaf comes as one token or as three, as it happens to lie in the pieces. They mean the same.
+    """
 
     kind: TokenKind
     name: bytes
     data: bytes
+
+
+class _Searched:
+    """A part of the document, by its offsets, in which something is not; if `found`, it stands right at the end."""
+
+    __slots__ = ("end", "found", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self.found = False
 
 
 class Tokenizer:
@@ -59,7 +74,9 @@ class Tokenizer:
         self._chunks = iter(chunks)
         self._log = log
         self._buffer = b""
-        self._position = 0
+        self._base = 0  # where in the document the buffer starts
+        self._position = 0  # in the buffer
+        self._searched: dict[bytes, _Searched] = {}
         self._ended = False
         self._line = 1  # of the byte at _line_position
         self._line_position = 0
@@ -87,6 +104,10 @@ class Tokenizer:
             if tag > position:
                 yield Token(TokenKind.TEXT, b"", self._buffer[position:tag])
                 self._position = tag
+            if leaf := _LEAF.match(self._buffer, tag):
+                self._position = leaf.end()
+                yield Token(TokenKind.LEAF, leaf[1], leaf[2])
+                continue
             plain = _PLAIN_TAG.match(self._buffer, tag)
             if plain and _NAME_START.match(plain[2]):
                 token = self._plain(plain)
@@ -112,22 +133,34 @@ class Tokenizer:
             self._ended = True
             return False
         self.line()
+        self._base += self._position
         self._buffer = self._buffer[self._position :] + chunk
         self._position = self._line_position = 0
         return True
 
     def _find(self, what: bytes, offset: int) -> int:
-        """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`."""
-        while True:
-            limit = self._position + MAX_MARKUP_BYTES
-            found = self._buffer.find(what, self._position + offset, limit)
-            if found >= 0:
-                return found - self._position
-            if len(self._buffer) >= limit:
+        """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
+
+        What was searched is remembered, so that no part of a document is searched twice for the same thing.
+        """
+        here = self._base + self._position
+        limit = here + MAX_MARKUP_BYTES
+        searched = self._searched.get(what)
+        if searched is None or not searched.start <= here + offset <= searched.end:
+            searched = self._searched[what] = _Searched(here + offset)
+        while not searched.found:
+            buffered = self._base + len(self._buffer)
+            at = self._buffer.find(what, searched.end - self._base, max(limit - self._base, 0))
+            if at >= 0:
+                searched.end = self._base + at
+                searched.found = True
+                break
+            searched.end = max(searched.end, min(buffered, limit) - len(what) + 1)
+            if buffered >= limit:
                 return _TOO_FAR
-            offset = max(offset, len(self._buffer) - self._position - len(what) + 1)
             if not self._refill():
                 return _NOWHERE
+        return searched.end - here if searched.end + len(what) <= limit else _TOO_FAR
 
     def _peek(self, size: int) -> bytes:
         while len(self._buffer) - self._position < size and self._refill():

@@ -10,6 +10,7 @@ from usp.exceptions import StripURLToHomepageException
 __all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage"]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
+_PLAIN_HTTP_URL = re.compile(r"https?://[\w.-]*\w[\w.-]*(?::\d+)?(?:[/?#]|$)", re.IGNORECASE)
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 
@@ -18,6 +19,8 @@ def is_http_url(url: str | None) -> bool:
     """Whether this is an absolute http or https URL with a host."""
     if not isinstance(url, str) or not _HTTP_URL.match(url):
         return False
+    if _PLAIN_HTTP_URL.match(url):
+        return True
     try:
         return bool(urlsplit(url).hostname)
     except ValueError:

@@ -1,0 +1,222 @@
+"""The objects that users hold: values, equal and hashable, with plain dictionaries."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+
+from usp.objects.page import (
+    SITEMAP_PAGE_DEFAULT_PRIORITY,
+    SitemapImage,
+    SitemapNewsStory,
+    SitemapPage,
+    SitemapPageChangeFrequency,
+    SitemapVideo,
+    SitemapVideoTvShow,
+)
+from usp.objects.problem import KEPT_PER_CODE, Problem, ProblemLog, printable
+from usp.objects.sitemap import (
+    AbstractIndexSitemap,
+    AbstractPagesSitemap,
+    AbstractSitemap,
+    IndexRobotsTxtSitemap,
+    IndexWebsiteSitemap,
+    IndexXMLSitemap,
+    InvalidSitemap,
+    PagesAtomSitemap,
+    PagesRSSSitemap,
+    PagesTextSitemap,
+    PagesXMLSitemap,
+)
+
+DATE = datetime(2024, 5, 8, 10, tzinfo=UTC)
+STORY = SitemapNewsStory("Title", DATE, "Name", "en", "Subscription", ["Blog"], ["k"], ["NASDAQ:A"])
+IMAGE = SitemapImage("http://h/i.png", "C", "G", "T", "L")
+VIDEO = SitemapVideo(title="V", tags=["a"], tv_show=SitemapVideoTvShow("Show", episode_number=3))
+PAGE = SitemapPage(
+    "http://h/p",
+    Decimal("0.8"),
+    DATE,
+    SitemapPageChangeFrequency.DAILY,
+    STORY,
+    [IMAGE],
+    [("de", "http://h/de")],
+    [VIDEO],
+)
+PROBLEM = Problem("X102", "bare", "http://h/s.xml", 3)
+SITEMAPS = [
+    InvalidSitemap("http://h/s", "why"),
+    PagesXMLSitemap("http://h/s", [PAGE]),
+    PagesTextSitemap("http://h/s", [PAGE]),
+    PagesRSSSitemap("http://h/s", [PAGE]),
+    PagesAtomSitemap("http://h/s", [PAGE]),
+    IndexXMLSitemap("http://h/s", [PagesXMLSitemap("http://h/t", [PAGE])]),
+    IndexRobotsTxtSitemap("http://h/s", [PagesXMLSitemap("http://h/t", [PAGE])]),
+    IndexWebsiteSitemap("http://h/s", [IndexXMLSitemap("http://h/t", [])]),
+]
+VALUES = [STORY, IMAGE, VIDEO, VIDEO.tv_show, PAGE, PROBLEM, *SITEMAPS]
+each_value = pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+
+
+@each_value
+def test_equal_by_value(value: object) -> None:
+    """A copy is equal and hashes alike, and goes through pickle."""
+    for twin in (copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+        assert twin == value
+        assert hash(twin) == hash(value)
+
+
+@each_value
+def test_foreign_types_are_unequal(value: object) -> None:
+    """Comparing with anything else is false and never raises."""
+    for other in (None, "text", 1, object(), [value], *(v for v in VALUES if v is not value)):
+        assert (value == other) is False
+        assert value != other
+
+
+@each_value
+def test_has_a_dictionary(value: object) -> None:
+    """Everything has a plain dictionary."""
+    assert isinstance(value.to_dict(), dict)  # type: ignore[attr-defined]
+
+
+def test_page_defaults() -> None:
+    """A page with a URL only has priority 0.5 and nothing else."""
+    assert SITEMAP_PAGE_DEFAULT_PRIORITY == Decimal("0.5")
+    assert SitemapPage("http://h/").to_dict() == {
+        "url": "http://h/",
+        "priority": Decimal("0.5"),
+        "last_modified": None,
+        "change_frequency": None,
+        "news_story": None,
+        "images": None,
+    }
+
+
+def test_page_dictionary() -> None:
+    """A page's dictionary carries alternates and videos where there are some."""
+    as_dict = PAGE.to_dict()
+    assert list(as_dict)[-2:] == ["alternates", "videos"]
+    assert as_dict["change_frequency"] == "daily"
+    assert as_dict["news_story"]["publish_date"] is DATE
+    assert as_dict["images"] == [
+        {"loc": "http://h/i.png", "caption": "C", "geo_location": "G", "title": "T", "license": "L"}
+    ]
+    assert as_dict["alternates"] == [("de", "http://h/de")]
+    assert as_dict["videos"][0]["tv_show"]["episode_number"] == 3
+
+
+def test_pages_hash_by_url() -> None:
+    """Two pages of one URL hash alike, and are equal only if all else is."""
+    other = SitemapPage("http://h/p")
+    assert hash(other) == hash(PAGE)
+    assert other != PAGE
+    assert len({other, PAGE, SitemapPage("http://h/p")}) == 2
+
+
+def test_values_cannot_be_changed() -> None:
+    """A page is a value: it has no setters."""
+    with pytest.raises(AttributeError):
+        PAGE.url = "http://h/other"  # type: ignore[misc]
+
+
+def test_news_lists_may_be_none() -> None:
+    """None for a list means an empty one, as callers of ultimate-sitemap-parser pass it."""
+    story = SitemapNewsStory("T", DATE, genres=None, keywords=None, stock_tickers=None)  # type: ignore[arg-type]
+    assert (story.genres, story.keywords, story.stock_tickers) == ([], [], [])
+    assert story == SitemapNewsStory("T", DATE)
+
+
+def test_image_license_argument() -> None:
+    """The argument is `license_`, the attribute `license`."""
+    assert SitemapImage("http://h/i", license_="L").license == "L"
+
+
+@pytest.mark.parametrize(
+    ("value", "known"), [("daily", True), ("never", True), ("DAILY", False), ("", False), (None, False), ([], False)]
+)
+def test_change_frequency_has_value(value: object, known: bool) -> None:
+    """`has_value` knows the seven values, in lower case, and raises for nothing."""
+    assert SitemapPageChangeFrequency.has_value(value) is known
+
+
+def test_traversal_keeps_order() -> None:
+    """Pages and sitemaps come out in the order they are declared, a sitemap before those below it."""
+    a, b, c, d = (SitemapPage(f"http://h/{x}") for x in "abcd")
+    first = PagesXMLSitemap("http://h/1", [a, b], sub_sitemaps=[PagesTextSitemap("http://h/2", [c])])
+    tree = IndexWebsiteSitemap("http://h/", [first, InvalidSitemap("http://h/3", "gone")], pages=[d])
+    assert list(tree.all_pages()) == [d, a, b, c]
+    assert [sitemap.url for sitemap in tree.all_sitemaps()] == ["http://h/1", "http://h/2", "http://h/3"]
+    assert list(first.all_sitemaps())[0].sub_sitemaps == []
+
+
+def test_sitemap_dictionaries() -> None:
+    """An index has its children in its dictionary, a page sitemap its pages, unless they are not wanted."""
+    page = SitemapPage("http://h/p")
+    tree = IndexXMLSitemap("http://h/", [PagesXMLSitemap("http://h/1", [page]), InvalidSitemap("http://h/2", "why")])
+    children = [{"url": "http://h/1", "pages": [page.to_dict()]}, {"url": "http://h/2", "reason": "why"}]
+    assert tree.to_dict() == {"url": "http://h/", "sub_sitemaps": children}
+    assert tree.to_dict(with_pages=False)["sub_sitemaps"][0] == {"url": "http://h/1"}
+    assert PagesXMLSitemap("http://h/1", []).to_dict() == {"url": "http://h/1", "pages": []}
+    assert IndexXMLSitemap("http://h/1", []).to_dict() == {"url": "http://h/1", "sub_sitemaps": []}
+
+
+def test_tree_equality() -> None:
+    """Trees are equal by class, URL, pages and children; not by what is known about them."""
+    one = PagesXMLSitemap("http://h/1", [PAGE])
+    assert one == PagesXMLSitemap("http://h/1", [PAGE], last_modified=DATE, problems=[PROBLEM])
+    assert one != PagesXMLSitemap("http://h/1", [])
+    assert one != PagesXMLSitemap("http://h/2", [PAGE])
+    assert one != PagesTextSitemap("http://h/1", [PAGE])
+    assert InvalidSitemap("http://h/1", "a") != InvalidSitemap("http://h/1", "b")
+
+
+def test_problems_of_a_tree() -> None:
+    """`all_problems` gives those of every sitemap."""
+    tree = IndexXMLSitemap("http://h/", [InvalidSitemap("http://h/1", "why", problems=[PROBLEM])], problems=[PROBLEM])
+    assert list(tree.all_problems()) == [PROBLEM, PROBLEM]
+    assert tree.problems == (PROBLEM,)
+
+
+@pytest.mark.parametrize("abstract", [AbstractSitemap, AbstractPagesSitemap, AbstractIndexSitemap])
+def test_abstract_classes(abstract: type[AbstractSitemap]) -> None:
+    """An abstract class says so when it is called."""
+    with pytest.raises(TypeError, match="abstract"):
+        abstract("http://h/", pages=[], sub_sitemaps=[]) if abstract is AbstractSitemap else abstract("http://h/", [])
+
+
+def test_repr_is_short() -> None:
+    """A tree shows as a line, however many pages it has."""
+    assert repr(PagesXMLSitemap("http://h/s", [PAGE] * 3)) == "<PagesXMLSitemap 'http://h/s': 3 pages>"
+    assert repr(InvalidSitemap("http://h/s", "why")) == "<InvalidSitemap 'http://h/s': why>"
+    assert repr(IndexXMLSitemap("http://h/s", [])) == "<IndexXMLSitemap 'http://h/s': empty>"
+
+
+def test_problem_log_is_bounded() -> None:
+    """A log keeps the first problems of each code, counts all, and asks for lines only where it keeps."""
+    log = ProblemLog("http://h/s.xml")
+    lines = iter(range(KEPT_PER_CODE))
+    for _ in range(1_000):
+        log.add("X102", lambda: next(lines), where="<loc>")
+    log.add("X104", 7)
+    assert len(log.problems()) == KEPT_PER_CODE + 1
+    assert log.counts == {"X102": 1_000, "X104": 1}
+    assert log.problems()[-1].line == 7
+
+
+def test_problem_messages_are_short_and_printable() -> None:
+    """What a site wrote is shown escaped and cut."""
+    log = ProblemLog("http://h/s.xml")
+    log.add("L301", 1, text="\x1b[31m" + "x" * 500, where="<lastmod>")
+    message = log.problems()[0].message
+    assert "\\x1b[31mxxx" in message
+    assert len(message) < 250
+
+
+def test_printable() -> None:
+    """Everything that is not a visible character is escaped, other letters stay."""
+    assert printable("a\x1b[0m\tü日\u202e\x00 b\ud800") == "a\\x1b[0m\\tü日\\u202e\\x00 b\\ud800"

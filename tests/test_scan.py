@@ -1,0 +1,307 @@
+"""The parts of the scanner: dates, entities, encodings, URLs, inflating; and hostile documents."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from support import urlset
+
+from usp.exceptions import StripURLToHomepageException
+from usp.inflate import PIECE_BYTES, inflated, limited, transport_decoded
+from usp.objects.problem import ProblemLog
+from usp.scan.dates import parse_date
+from usp.scan.entities import unescape
+from usp.scan.entries import MAX_DEPTH, MAX_FIELD_BYTES, XMLScanner
+from usp.scan.tokens import MAX_ATTRIBUTES, attributes
+from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
+from usp.tree import sitemap_from_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2024-05-08T10:00:00 UTC", "2024-05-08T10:00:00+00:00"),
+        ("2024-05-08t10:00:00z", "2024-05-08T10:00:00+00:00"),
+        ("2024-05-08 10:00:00 +0200", "2024-05-08T10:00:00+02:00"),
+        ("2024-05-08T10:00:00+02", "2024-05-08T10:00:00+02:00"),
+        ("2024-05-08T23:59:60Z", "2024-05-08T23:59:59+00:00"),
+        ("2024-12-31T24:00:00Z", "2025-01-01T00:00:00+00:00"),
+        ("2024-05-08 12:00:00 AM", "2024-05-08T00:00:00"),
+        ("2024-05-08 12:00:00 PM", "2024-05-08T12:00:00"),
+        ("2024/05/08", "2024-05-08T00:00:00"),
+        ("2024-5-8", "2024-05-08T00:00:00"),
+        ("20240508", "2024-05-08T00:00:00"),
+        ("20240508T103000Z", "2024-05-08T10:30:00+00:00"),
+        ("2024-W19-3", "2024-05-08T00:00:00"),
+        ("Wed, 8 May 2024 10:00 GMT", "2024-05-08T10:00:00+00:00"),
+        ("Wednesday, 08-May-24 10:00:00 GMT", "2024-05-08T10:00:00+00:00"),
+        ("08 May 24 10:00:00 PDT", "2024-05-08T10:00:00-07:00"),
+        ("08 May 98 10:00:00 PDT", "1998-05-08T10:00:00-07:00"),
+        ("Wed, 08 May 2024 10:00:00 +0200 (CEST)", "2024-05-08T10:00:00+02:00"),
+        ("Wed May  8 10:00:00 2024", "2024-05-08T10:00:00"),
+        ("Wed May 08 2024 10:00:00 GMT+0200 (CEST)", "2024-05-08T10:00:00+02:00"),
+        ("May 8, 2024", "2024-05-08T00:00:00"),
+        ("8 September 2024", "2024-09-08T00:00:00"),
+        ("0001-01-01", "0001-01-01T00:00:00"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59+00:00"),
+        ("9999-12-31T24:00:00Z", None),
+        ("2024-05-08T10:00:00+25:00", None),
+        ("2024-05-08T10:00:00 XYZ", None),
+        ("2023-02-29", None),
+        ("05-08-2024", None),
+        ("8/5/24", None),
+        ("Wed, 31 Jun 2024 10:00:00 GMT", None),
+        ("Wed, 08 Mai 2024 10:00:00 GMT", None),
+        ("10:00", None),
+        ("May", None),
+        ("٢٠٢٤-٠٥-٠٨", None),
+        ("", None),
+        ("2" * 10_000, None),
+    ],
+)
+def test_dates(text: str, expected: str | None) -> None:
+    """A date is read in every form that can mean one thing only."""
+    found = parse_date(text)
+    assert (found and found.isoformat()) == expected
+
+
+def test_dates_agree_with_the_standard_library() -> None:
+    """What Python writes as ISO 8601 is read back the same."""
+    for day in range(0, 3_000_000, 9_973):
+        moment = datetime.fromordinal(day % 3_652_058 + 1).replace(hour=day % 24, minute=day % 60, second=day % 59)
+        assert parse_date(moment.isoformat()) == moment
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "noted"),
+    [
+        ("a &amp; b", "a & b", []),
+        ("&lt;&gt;&quot;&apos;", "<>\"'", []),
+        ("&#65;&#x42;&#X43;", "ABC", []),
+        ("a & b", "a & b", ["X102"]),
+        ("?a=1&copy=2&reg;", "?a=1&copy=2®", ["X102"]),
+        ("&nosuch;&;", "&nosuch;&;", ["X103", "X102"]),
+        ("&#0;&#xFFFFFF;&#xD800;&#99999999;", "\ufffd\ufffd\ufffd", []),
+        ("&amp;amp;", "&amp;", []),
+    ],
+)
+def test_entities(text: str, expected: str, noted: list[str]) -> None:
+    """References count with their semicolon only; what is none stays, and is noted."""
+    codes: list[str] = []
+    assert unescape(text, lambda code, _: codes.append(code)) == expected
+    assert codes == noted
+
+
+@pytest.mark.parametrize(
+    ("url", "is_one"),
+    [
+        ("http://h/", True),
+        ("HTTPS://H", True),
+        ("http://[::1]:80/", True),
+        ("http://user:pass@h/", True),
+        ("http://é.example/ü", True),
+        ("http://", False),
+        ("http:///x", False),
+        ("http://?x", False),
+        ("http://[bad/", False),
+        ("ftp://h/", False),
+        ("//h/", False),
+        (" http://h/", False),
+        ("", False),
+        (None, False),
+        (5, False),
+    ],
+)
+def test_http_urls(url: str, is_one: bool) -> None:
+    """An http URL has a scheme and a host; nothing raises."""
+    assert is_http_url(url) is is_one
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://x/y", ("http://x/y", True)),
+        ("/y", ("https://h/y", False)),
+        ("y", ("https://h/d/y", False)),
+        ("//x/y", ("https://x/y", False)),
+        ("?q", ("https://h/d/s.xml?q", False)),
+        ("http://x/\n y", ("http://x/ y", True)),
+        ("mailto:a@b", (None, True)),
+        ("//[bad", (None, True)),
+        ("", (None, True)),
+    ],
+)
+def test_absolute_urls(url: str, expected: tuple[str | None, bool]) -> None:
+    """A relative URL is resolved, and said to be one."""
+    assert absolute_url(url, "https://h/d/s.xml") == expected
+
+
+def test_homepages() -> None:
+    """A URL is stripped to its site; what has none raises."""
+    assert strip_url_to_homepage("https://u:p@h:8080/a/b?c#d") == "https://u:p@h:8080/"
+    assert strip_url_to_homepage("HTTP://H.example") == "http://H.example/"
+    for bad in ("", "h.example", "ftp://h/", "//h/", "http://[bad/"):
+        with pytest.raises(StripURLToHomepageException, match="https://example.org/"):
+            strip_url_to_homepage(bad)
+
+
+def noted(data: bytes) -> tuple[bytes, list[str]]:
+    codes: list[str] = []
+    return b"".join(inflated(data, codes.append)), codes
+
+
+def test_inflating_salvages_all_it_can() -> None:
+    """Of damaged gzip all that precedes the damage comes out, wherever it is."""
+    text = bytes(range(256)) * 40
+    packed = gzip.compress(text)
+    for cut in range(20, len(packed) - 8, 7):
+        found, codes = noted(packed[:cut])
+        assert text.startswith(found)
+        assert codes == ["T801"]
+        assert len(found) >= len(zlib.decompressobj(31).decompress(packed[:cut]))
+    damaged = packed[:60] + b"\xff\xff\xff" + packed[63:]
+    found, codes = noted(damaged)
+    assert codes == ["T801"]
+    assert found[:20] == text[:20]
+
+
+def test_inflating_is_bounded() -> None:
+    """A bomb is inflated in pieces and cut at the limit: memory does not follow its size."""
+    bomb = gzip.compress(gzip.compress(b"\0" * 50_000_000, 9), 9)
+    codes: list[str] = []
+    tracemalloc.start()
+    try:
+        size = sum(len(piece) for piece in limited(inflated(bomb, codes.append), 20_000_000, codes.append))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size == 20_000_000
+    assert codes == ["T804"]
+    assert peak < 20 * PIECE_BYTES
+
+
+def test_many_gzip_members() -> None:
+    """Any number of members one after the other is one stream."""
+    assert noted(gzip.compress(b"ab") * 5_000) == (b"ab" * 5_000, [])
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (gzip.compress(b"text"), "gzip"),
+        (gzip.compress(b"text"), "X-GZIP "),
+        (zlib.compress(b"text"), "deflate"),
+        (zlib.compress(b"text", wbits=-15), "deflate"),
+        (gzip.compress(b"text"), "deflate"),
+        (b"text", "gzip"),
+        (b"text", "deflate"),
+        (b"text", ""),
+        (b"text", "br"),
+    ],
+)
+def test_transport_encodings(data: bytes, encoding: str) -> None:
+    """A transport encoding is taken off if it is there, whatever the header says of its kind."""
+    assert transport_decoded(data, encoding, None) == b"text"
+    assert transport_decoded(data, encoding, 2) == b"te"
+
+
+def test_transport_encoding_is_one_layer() -> None:
+    """A gzipped file that is sent gzipped stays a gzipped file."""
+    packed = gzip.compress(b"text")
+    assert transport_decoded(gzip.compress(packed), "gzip", None) == packed
+
+
+def test_attributes() -> None:
+    """Attributes are read with any quotes, by lower-case name; there is a cap on their number."""
+    assert attributes(b" A=\"1\" b='2&amp;3' c = d a=\"4\" empty=\"\"") == {"a": "1", "b": "2&3", "c": "d", "empty": ""}
+    assert len(attributes(b"".join(b'a%d="" ' % i for i in range(10_000)))) == MAX_ATTRIBUTES
+
+
+def pieces_of(data: bytes, size: int = 65_536) -> Iterator[bytes]:
+    return (data[i : i + size] for i in range(0, len(data), size))
+
+
+MEGABYTE = 1 << 20
+HOSTILE = {
+    "one text node": lambda n: b"<urlset><url><loc>" + b"x" * n + b"</loc></url>",
+    "one comment": lambda n: b"<urlset><!--" + b"x" * n + b"--><url><loc>http://h/a</loc></url>",
+    "one endless comment": lambda n: b"<urlset><!--" + b"x" * n,
+    "one CDATA section": lambda n: b"<urlset><url><loc><![CDATA[" + b"x" * n + b"]]></loc></url>",
+    "one tag": lambda n: b"<urlset><url " + b"a='b' " * (n // 6) + b"><loc>http://h/a</loc></url>",
+    "one tag that never ends": lambda n: b"<urlset " + b"x" * n,
+    "one endless quote": lambda n: b'<urlset a="' + b">" * n,
+    "deep": lambda n: b"<urlset>" + b"<a>" * (n // 3),
+    "deep and closed": lambda n: b"<urlset>" + b"<a>" * (n // 7) + b"</a>" * (n // 7),
+    "end tags": lambda n: b"<urlset><a>" + b"</b>" * (n // 4),
+    "less than": lambda n: b"<urlset>" + b"<" * n,
+    "ampersands": lambda n: b"<urlset><url><loc>" + b"&" * n,
+    "distinct tags": lambda n: b"<urlset>" + b"".join(b"<t%d>" % i for i in range(n // 8)),
+    "namespaces": lambda n: b"<urlset>" + b"".join(b"<a xmlns:n%d='u'>" % i for i in range(n // 18)),
+    "entries without end": lambda n: b"<urlset>" + b"<url>" * (n // 5),
+    "locs": lambda n: b"<urlset>" + b"<loc>x" * (n // 6),
+    "instructions": lambda n: b"<urlset>" + b"<?" * (n // 2),
+    "declarations": lambda n: b"<urlset>" + b"<!" * (n // 2),
+    "open comments": lambda n: b"<urlset>" + b"<!--" * (n // 4),
+    "open CDATA": lambda n: b"<urlset>" + b"<![CDATA[" * (n // 9),
+}
+
+
+def scan_seconds(data: bytes) -> float:
+    start = time.process_time()
+    for _ in XMLScanner(pieces_of(data), ProblemLog("http://h/s.xml")):
+        pass
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+def test_hostile_documents_cost_linear_time(shape: str) -> None:
+    """Eight times as much of anything takes no more than some eight times as long."""
+    small, large = HOSTILE[shape](32_000), HOSTILE[shape](256_000)
+    seconds = min(scan_seconds(small) for _ in range(3))
+    assert min(scan_seconds(large) for _ in range(2)) < 20 * max(seconds, 0.005)
+
+
+@pytest.mark.parametrize("shape", [shape for shape in HOSTILE if shape.startswith("one ")])
+def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
+    """A document with something huge in it is read in pieces: the scanner holds no more than a few."""
+    data = HOSTILE[shape](16 * MEGABYTE)
+    scanner = XMLScanner(pieces_of(data), ProblemLog("http://h/s.xml"))
+    tracemalloc.start()
+    try:
+        entries = sum(1 for _ in scanner)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert entries <= 1
+    assert peak < 6 * MEGABYTE
+
+
+def test_what_lies_too_deep_is_passed_over() -> None:
+    """Elements below the cap mean nothing; the entries behind them are read."""
+    deep = "<a>" * (MAX_DEPTH * 3) + "<url><loc>http://h/no</loc></url>" + "</a>" * (MAX_DEPTH * 3)
+    sitemap = sitemap_from_bytes(f"<urlset>{deep}<url><loc>http://h/yes</loc></url></urlset>".encode())
+    assert [page.url for page in sitemap.pages] == ["http://h/yes"]
+    assert {problem.code for problem in sitemap.problems} == {"X114"}
+
+
+def test_what_is_too_long_is_left_out() -> None:
+    """A field over the cap is as if it were empty."""
+    long = f"http://h/{'x' * MAX_FIELD_BYTES}"
+    sitemap = sitemap_from_bytes(urlset("http://h/a", long, "http://h/b").encode())
+    assert [page.url for page in sitemap.pages] == ["http://h/a", "http://h/b"]
+    assert [problem.code for problem in sitemap.problems] == ["X115", "P401"]
+
+
+def test_problems_say_where() -> None:
+    """A problem has the line it is on, whatever the size of the pieces."""
+    document = "<urlset>\n" + "\n" * 70_000 + "<url><loc>http://h/?a&b</loc></url>\n</urlset>"
+    for size in (100, 65_536, 1_000_000):
+        log = ProblemLog("http://h/s.xml")
+        assert len(list(XMLScanner(pieces_of(document.encode(), size), log))) == 1
+        assert [(problem.code, problem.line) for problem in log.problems()] == [("X102", 70_002)]

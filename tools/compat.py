@@ -1,0 +1,432 @@
+"""Compares usp with ultimate-sitemap-parser 1.8.1, which pip installs into `.compat/` and which is only ever called.
+
+Both read the same documents through the same client: those written here, the clean fixtures, and the corpus of real
+files where there is one. Every single difference (a page more, a field, a class) must be claimed by a row of
+`DELIBERATE`, and every row must be named in `docs/differences.md`. Anything else is printed, and the exit code is 1.
+
+`compat.py --read CASES RESULTS` is the part that runs under either Python. It uses only what both packages offer.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urljoin
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+CORPUS = ROOT.parent / "shared" / "corpus"
+EXPLANATIONS = ROOT / "docs" / "differences.md"
+VENV = ROOT / ".compat"
+PACKAGE = "ultimate-sitemap-parser==1.8.1"
+CASE_SECONDS, ALL_SECONDS = 15, 150
+MAX_SHOWN = 20
+
+SITE = "http://site.example/"
+_NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"'
+    ' xmlns:image="http://www.google.com/schemas/sitemap-image/1.1" xmlns:xhtml="http://www.w3.org/1999/xhtml"'
+)
+_PAGES = f"<urlset {_NAMESPACES}><url><loc>{SITE}p</loc>{{}}</url><url><loc>{SITE}q</loc></url></urlset>"
+_CHILD = f"<sitemap><loc>{SITE}{{}}</loc></sitemap>"
+_RSS = '<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>C</title>{}</channel></rss>'
+_ITEM = f"<item><title>A &amp; B</title><link>{SITE}{{}}</link>{{}}</item>"
+#: Documents that are as they should be, by the name that they are served under.
+DOCUMENTS = {
+    "all.xml": _PAGES.format(
+        "<lastmod>2024-05-08T10:00:00+02:00</lastmod><changefreq>daily</changefreq><priority>0.8</priority>"
+    ),
+    "year.xml": _PAGES.format("<lastmod>2024</lastmod>"),
+    "month.xml": _PAGES.format("<lastmod>2024-05</lastmod>"),
+    "news.xml": _PAGES.format(
+        "<news:news><news:publication><news:name>N</news:name><news:language>en</news:language></news:publication>"
+        "<news:access>Subscription</news:access><news:genres>Blog, Opinion</news:genres><news:title>T</news:title>"
+        "<news:publication_date>2024-05-08</news:publication_date><news:keywords>a, b,</news:keywords>"
+        "<news:stock_tickers>X:A, X:B</news:stock_tickers></news:news>"
+    ),
+    "images.xml": _PAGES.format(f"<image:image><image:loc>{SITE}i.png</image:loc></image:image>" * 2),
+    "hreflang.xml": _PAGES.format(f'<xhtml:link rel="alternate" hreflang="de" href="{SITE}de"/>'),
+    "index.xml": f"<sitemapindex {_NAMESPACES}>{''.join(map(_CHILD.format, ('all.xml', 'empty.txt', 'gone', 'all.xml')))}</sitemapindex>",
+    "feed.rss": _RSS.format(_ITEM.format(1, "<pubDate>Wed, 08 May 2024 10:00:00 GMT</pubDate>")),
+    "zone.rss": _RSS.format(_ITEM.format(1, "<pubDate>Wed, 08 May 2024 10:00:00 EST</pubDate>")),
+    "dc.rss": _RSS.format(_ITEM.format(1, "<dc:date>2024-05-08</dc:date>")),
+    "old.rss": '<!DOCTYPE rss SYSTEM "http://my.netscape.com/publish/formats/rss-0.91.dtd">' + _RSS.format(""),
+    "feed.atom": '<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title><updated>2024-05-08</updated>'
+    f'<link rel="self" href="{SITE}self"/><link rel="alternate" href="{SITE}1"/></entry></feed>',
+    "list.txt": f"{SITE}1\r\n{SITE}2\r\n\r\n{SITE}1\r\n",
+    "empty.txt": "",
+    "robots.txt": f"User-agent: *\nDisallow: /x\n\nSitemap: {SITE}all.xml\nsitemap:{SITE}gone\n",
+}
+
+Node = dict[str, Any]  # a sitemap or a page, as JSON
+
+
+@dataclass(frozen=True)
+class Case:
+    """A document to read, and all that its site serves."""
+
+    name: str
+    url: str
+    documents: dict[str, bytes]
+
+    @property
+    def text(self) -> str:
+        """The document as text."""
+        return self.documents[self.url].decode("utf-8", "replace")
+
+
+def all_cases() -> Iterator[Case]:
+    """Everything that is compared."""
+    served = {SITE + name: text.encode() for name, text in DOCUMENTS.items()}
+    yield from (Case(name, SITE + name, served) for name in DOCUMENTS)
+    for about in sorted(FIXTURES.glob("*.json")):
+        expected = json.loads(about.read_text(encoding="utf-8"))
+        if expected.get("clean"):
+            path = next(path for path in FIXTURES.glob(f"{about.stem}.*") if path != about)
+            yield Case(f"fixtures/{path.name}", expected["url"], {expected["url"]: path.read_bytes()})
+    if not (CORPUS / "MANIFEST.tsv").exists():
+        print("skipped: there is no corpus of real files here")
+        return
+    with (CORPUS / "MANIFEST.tsv").open(encoding="utf-8", newline="") as lines:
+        files = list(csv.DictReader(lines, delimiter="\t"))
+    archives = {name: zipfile.ZipFile(CORPUS / name) for name in {file["zip"] for file in files}}
+    for file in files:
+        url = SITE + ("robots.txt" if file["kind"] == "robots" else quote(file["name"].rpartition("/")[2]))
+        yield Case(f"{file['zip']}/{file['name']}", url, {url: archives[file["zip"]].read(file["name"])})
+
+
+# The part that runs under either Python
+
+
+def read_all(cases: Path, results: Path) -> None:
+    """Read every case of a file with the `usp` of this Python, and write what came out, a line for each."""
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit())  # SystemExit is no `Exception`: neither package catches it
+    complaints: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: complaints.append(record.getMessage())  # type: ignore[method-assign]
+    logging.basicConfig(handlers=[handler])
+    with cases.open(encoding="ascii") as lines, results.open("w", encoding="ascii") as found:
+        for line in lines:
+            case_url, documents = json.loads(line)
+            complaints.clear()
+            signal.alarm(CASE_SECONDS)
+            try:
+                node = read(case_url, {url: base64.b64decode(data) for url, data in documents.items()})
+            except (Exception, SystemExit) as error:
+                node = {"exception": type(error).__name__}
+            signal.alarm(0)
+            found.write(json.dumps(node | {"log": "\n".join(complaints)}) + "\n")
+
+
+def read(url: str, documents: dict[str, bytes]) -> Node:
+    """What `SitemapFetcher` makes of a URL."""
+    from usp.fetch_parse import SitemapFetcher
+    from usp.web_client import abstract_client
+
+    class Success(abstract_client.LocalWebClientSuccessResponse):
+        def raw_data(self) -> bytes:
+            return documents[self.url()]
+
+    class Client(abstract_client.AbstractWebClient):
+        def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+            pass
+
+        def get(self, url: str) -> abstract_client.AbstractWebClientResponse:
+            if url in documents:
+                return Success(url, "")
+            return abstract_client.WebClientErrorResponse("404 Not Found", False)
+
+    return as_node(SitemapFetcher(url, 0, web_client=Client()).sitemap())
+
+
+def as_node(sitemap: Any) -> Node:
+    """A sitemap and all below it: its class, and what its `to_dict()` has."""
+    # A datetime as a text has its offset, whatever class its zone is of; a reason may be put in other words.
+    node: Node = json.loads(json.dumps(sitemap.to_dict(), default=str)) | {"class": type(sitemap).__name__}
+    node |= {"reason": bool(node["reason"])} if "reason" in node else {}
+    for page, as_dict in zip(sitemap.pages, node.get("pages", ()), strict=True):
+        as_dict["alternates in to_dict()"] = "alternates" in as_dict
+        as_dict["alternates"] = page.alternates and [list(pair) for pair in page.alternates]
+    node |= {"sub_sitemaps": [as_node(child) for child in sitemap.sub_sitemaps]} if "sub_sitemaps" in node else {}
+    return node
+
+
+# Differences
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same. Of a page or a child that only one side has, the other is None."""
+
+    case: Case
+    what: str  # "exception", "class", "url", "reason", "keys", "order", "page", "child", or a field of a page
+    ours: Any
+    theirs: Any
+    our_node: Node  # the sitemaps that it is in
+    their_node: Node
+    log: str  # what 1.8.1 complained of
+
+
+def differences(case: Case, ours: Node, theirs: Node, log: str) -> Iterator[Difference]:
+    """All differences between two sitemaps and what is below them."""
+
+    def found(what: str, our_value: Any, their_value: Any) -> Difference:
+        return Difference(case, what, our_value, their_value, ours, theirs, log)
+
+    for key in ("exception", "class", "url", "reason"):
+        if ours.get(key) != theirs.get(key):
+            yield found(key, ours.get(key), theirs.get(key))
+            if key in ("exception", "class") and not (theirs.get("pages") or theirs.get("sub_sitemaps")):
+                return  # 1.8.1 read nothing: that is one difference, not one for each page
+    keys = {key for key in ours.keys() ^ theirs.keys() if not (ours.get(key) or theirs.get(key))}
+    if keys - {"log"}:
+        yield found("keys", sorted(keys & ours.keys()), sorted(keys & theirs.keys()))
+    for what, key in (("page", "pages"), ("child", "sub_sitemaps")):
+        pairs = aligned(ours.get(key, []), theirs.get(key, []), case.url)
+        in_both = {id(their_item): None for our_item, their_item in pairs if our_item and their_item}
+        if list(in_both) != [id(item) for item in theirs.get(key, []) if id(item) in in_both]:
+            yield found("order", key, key)
+        for our_item, their_item in pairs:
+            if our_item is None or their_item is None:
+                yield found(what, our_item, their_item)
+            elif what == "child":
+                yield from differences(case, our_item, their_item, log)
+            else:
+                yield from (found(*field) for field in differing_fields(our_item, their_item))
+
+
+def differing_fields(ours: Node, theirs: Node, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The fields of a page, or of its news story, that are not the same."""
+    for name in sorted(ours.keys() | theirs.keys()):
+        our_value, their_value = ours.get(name), theirs.get(name)
+        if isinstance(our_value, dict) and isinstance(their_value, dict):
+            yield from differing_fields(our_value, their_value, f"{name}.")
+        elif our_value != their_value:
+            yield prefix + name, our_value, their_value
+
+
+def aligned(ours: list[Node], theirs: list[Node], base: str) -> list[tuple[Node | None, Node | None]]:
+    """Pairs of the same page or child: by its URL, else by what is left of one that was read in two ways."""
+    partners: dict[int, Node] = {}
+    left = theirs
+    for key in (str, lambda url: loose(url, base)):
+        places: dict[str, list[Node]] = defaultdict(list)
+        for item in left:
+            places[key(item["url"])].append(item)
+        for i, item in enumerate(ours):
+            if i not in partners and places[key(item["url"])]:
+                partners[i] = places[key(item["url"])].pop(0)
+        left = [item for same in places.values() for item in same]
+    return [(item, partners.get(i)) for i, item in enumerate(ours)] + [(None, item) for item in left]
+
+
+def loose(url: str, base: str) -> str:
+    """A URL made absolute, without references and without what is not ASCII."""
+    return re.sub(r"[^!-~]+", "", html.unescape(urljoin(base, url)))
+
+
+# What is different on purpose
+
+Claim = Callable[[Difference], bool]
+
+
+def is_extra(d: Difference, what: str) -> bool:
+    """Whether only we have this page or child."""
+    return d.what == what and d.theirs is None
+
+
+def gained(what: str) -> Claim:
+    """Claims a field that 1.8.1 leaves empty."""
+    return lambda d: d.what == what and not d.theirs
+
+
+def read_despite(complaint: str, sitemap_class: str = "") -> Claim:
+    """Claims a document that 1.8.1 refused with this complaint, and that we read as this class."""
+    pattern = re.compile(complaint)
+    return lambda d: (
+        (d.what, d.theirs) == ("class", "InvalidSitemap") and bool(pattern.search(d.log) and sitemap_class in d.ours)
+    )
+
+
+def is_after_error(d: Difference) -> bool:
+    """Whether 1.8.1 gave up inside the document, and has nothing that comes after this."""
+    key = {"page": "pages", "child": "sub_sitemaps"}.get(d.what, "")
+    if not key or d.theirs is not None or "Parsing sitemap" not in d.log:
+        return False
+    had = {item["url"] for item in d.their_node.get(key, ())}
+    return had.isdisjoint(item["url"] for item in d.our_node[key][d.our_node[key].index(d.ours) :])
+
+
+def is_relative(d: Difference) -> bool:
+    """Whether a URL is relative: 1.8.1 keeps that of a page as it is, and leaves a child out."""
+    if d.what == "url":
+        return bool(urljoin(d.case.url, d.theirs) == d.ours and ":" not in d.theirs)
+    if not is_extra(d, "child") or not d.ours["url"].startswith(SITE) or d.ours["url"] in d.case.text:
+        return False
+    return bool(re.search(rf"(?m)[>\s:]/?{re.escape(d.ours['url'][len(SITE) :])}\s*(<|#|$)", d.case.text))
+
+
+def is_odd_robots_line(d: Difference) -> bool:
+    """Whether a robots.txt names a child, but on no line that has nothing else on it."""
+    if not is_extra(d, "child") or d.our_node["class"] != "IndexRobotsTxtSitemap":
+        return False
+    url = re.escape(d.ours["url"])
+    return bool(re.search(url, d.case.text)) and not re.search(rf"(?mi)^\s*sitemap:\s*{url}\s*$", d.case.text)
+
+
+def has_bad_bytes(d: Difference) -> bool:
+    """Whether 1.8.1 has replacement characters in a URL, which may make one page of two."""
+    theirs = [d.theirs] if d.what == "url" else [page["url"] for page in d.their_node.get("pages", ())]
+    ours = d.ours if d.what == "url" else d.ours["url"] if is_extra(d, "page") else ""
+    return any("\ufffd" in url and loose(url, d.case.url) == loose(ours, d.case.url) for url in theirs)
+
+
+def is_choice_of_link(d: Difference) -> bool:
+    """Whether a page of a feed is a link that an entry itself has; or, if only 1.8.1 has it, no entry's alternate."""
+    if d.what != "page" or d.our_node["class"] not in ("PagesRSSSitemap", "PagesAtomSitemap") or "failed" in d.log:
+        return False
+    document = ElementTree.fromstring(d.case.text)  # noqa: S314 -- expat itself limits expansion
+    entries = [element for element in document.iter() if str(element.tag).endswith(("item", "entry"))]
+    links = [element for entry in entries for element in entry if str(element.tag).endswith(("link", "guid"))]
+    kinds = {link.get("href") or str(link.text).strip(): link.get("rel", "alternate") for link in links}
+    return d.ours["url"] in kinds if d.ours else kinds.get(d.theirs["url"]) != "alternate"
+
+
+def is_cleaned_images(d: Difference) -> bool:
+    """Whether images are the same once their texts are unescaped and stripped, and their URLs absolute."""
+    if d.what != "images" or not d.ours or not d.theirs:
+        return False
+    images = [{name: text and html.unescape(text).strip() for name, text in image.items()} for image in d.theirs]
+    return [image | {"loc": urljoin(d.case.url, image["loc"])} for image in images] == list(d.ours)
+
+
+def is_first_day(d: Difference) -> bool:
+    """Whether a bare year or month was read as its first day."""
+    is_date = isinstance(d.ours, str) and re.fullmatch(r"\d{4}-\d\d-01 00:00:00", d.ours)
+    return bool(is_date and re.search(rf">\s*{d.ours[:4]}(-{d.ours[5:7]})?\s*<", d.case.text))
+
+
+# fmt: off
+#: A name, whether it claims a difference, and why we differ. Laid out as a table, which the formatter would pull apart.
+DELIBERATE: list[tuple[str, Claim, str]] = [
+    ("kept-after-error", is_after_error, "What follows an error in the XML is kept; 1.8.1 loses the rest."),
+    ("before-declaration", read_despite("declaration not at start"), "What stands before the XML declaration does no harm."),
+    ("doctype", read_despite("DOCTYPE", "Pages"), "A DOCTYPE is passed over and never acted on; 1.8.1 refuses it."),
+    ("no-root", read_despite("root element '(url|sitemap)'"), "Entries count even where their root is missing."),
+    ("rdf", read_despite("root element 'RDF'", "PagesRSS"), "RSS 0.90 and 1.0, which are RDF, are feeds too."),
+    ("encodings", lambda d: d.theirs == "PagesTextSitemap" and "\0" in d.case.text,
+     "UTF-16 and other encodings are read; 1.8.1 takes everything for UTF-8."),
+    ("bad-bytes", has_bad_bytes, "A field that is not UTF-8 is read as Windows-1252, so that no two URLs become one."),
+    ("text-without-urls", lambda d: (d.ours, d.theirs) == ("InvalidSitemap", "PagesTextSitemap"),
+     "A text without any URL is no sitemap; 1.8.1 gives an empty one."),
+    ("relative-urls", is_relative, "Relative URLs are resolved; 1.8.1 keeps them for pages and drops children."),
+    ("no-entities-in-queries", lambda d: d.what == "url" and html.unescape(d.ours) == d.theirs,
+     "`&copy=1` in a URL is a parameter, not a copyright sign."),
+    ("robots-comments", lambda d: read_despite("syntax error")(d) and d.case.text.startswith("<!--"),
+     "A robots.txt that starts with an HTML comment is read all the same."),
+    ("robots-html", read_despite("", "IndexRobots"), "A web page in place of robots.txt is one without sitemaps."),
+    ("robots-lines", is_odd_robots_line, "Sitemap lines with comments, brackets, or space before the colon count."),
+    ("feed-without-title", lambda d: is_extra(d, "page") and "title and description are unset" in d.log,
+     "An entry of a feed needs a link to be a page, not a title."),
+    ("feed-links", is_choice_of_link, "An entry's page is its own alternate link, or its guid, not just any link in it."),
+    ("feed-dates", gained("news_story.publish_date"), "dc:date, and Atom 0.3's modified and created, are dates too."),
+    ("partial-dates", is_first_day, "A bare year or month is its first day; 1.8.1 takes today's month and day."),
+    ("zone-names", lambda d: isinstance(d.ours, str) and len(d.ours) > 19 and d.ours[:19] == d.theirs,
+     "Zone names such as EST and CET count; 1.8.1 drops them."),
+    ("image-texts", is_cleaned_images, "An image's texts are unescaped and stripped, and its URL is made absolute."),
+    ("videos", gained("videos"), "Videos are read."),
+    ("alternates-in-dict", gained("alternates in to_dict()"), "`to_dict()` of a page has its alternates."),
+    ("genres", gained("news_story.genres"), "A news story's genres are read; 1.8.1 gives none, ever."),
+    ("empty-items", lambda d: isinstance(d.theirs, list) and [item for item in d.theirs if item != ""] == d.ours,
+     "Empty items of comma-separated lists are left out."),
+]
+# fmt: on
+
+
+# The comparison
+
+
+def their_python() -> str:
+    """The Python that has 1.8.1, installed on the first run."""
+    python = str(VENV / "bin" / "python")
+    if not (VENV / PACKAGE).exists():
+        print(f"installing {PACKAGE} into {VENV.name}/", flush=True)
+        pip = [python, "-m", "pip", "install", "--quiet", PACKAGE]
+        for command in ([sys.executable, "-m", "venv", "--clear", str(VENV)], pip):
+            subprocess.run(command, check=True, capture_output=True)  # noqa: S603 -- all of it stands here
+        (VENV / PACKAGE).touch()
+    return python
+
+
+def read_by_both(cases: list[Case]) -> Iterator[tuple[Case, Node, Node]]:
+    """Each case with what we made of it, and what 1.8.1 did."""
+    with tempfile.TemporaryDirectory() as name:
+        given, *results = (Path(name) / part for part in ("cases", "ours", "theirs"))
+        with given.open("w", encoding="ascii") as file:
+            for case in cases:
+                documents = {url: base64.b64encode(data).decode() for url, data in case.documents.items()}
+                file.write(json.dumps([case.url, documents]) + "\n")
+        workers = [
+            subprocess.Popen(  # noqa: S603 -- all of it stands here
+                [python, "-W", "ignore", __file__, "--read", given, result], env=os.environ | {"TZ": "UTC"}
+            )
+            for python, result in zip((sys.executable, their_python()), results, strict=True)
+        ]
+        try:
+            if any(worker.wait(ALL_SECONDS) for worker in workers):
+                sys.exit("a reader failed; see above")
+        finally:
+            for worker in workers:
+                worker.kill()
+        nodes = (map(json.loads, result.read_text(encoding="ascii").splitlines()) for result in results)
+        yield from zip(cases, *nodes, strict=True)
+
+
+def main() -> int:
+    """Compare, and print what differs."""
+    cases = list(all_cases())
+    counts: Counter[str] = Counter()
+    files: dict[str, set[str]] = defaultdict(set)
+    unclaimed: dict[tuple[str, str], Difference] = {}  # the first of its kind in its file
+    for case, ours, theirs in read_by_both(cases):
+        for d in differences(case, ours, theirs, theirs["log"]):
+            name = next((name for name, claims, _ in DELIBERATE if claims(d)), "")
+            counts[name] += 1
+            files[name].add(case.name)
+            if not name:
+                unclaimed.setdefault((case.name, d.what), d)
+    for name, _, reason in DELIBERATE:
+        print(f"{name:22} {counts[name]:6,} in {len(files[name]):4,} files  {reason}")
+    differing = set().union(*files.values())
+    print(f"{len(cases):,} cases: {len(cases) - len(differing):,} identical,", end=" ")
+    print(f"{len(differing - files['']):,} differ on purpose only, {len(files['']):,} otherwise ({counts['']:,} times)")
+    for d in list(unclaimed.values())[:MAX_SHOWN]:
+        print(f"NOT ON PURPOSE: {d.case.name}: {d.what}\n  ours   {str(d.ours)[:200]}\n  theirs {str(d.theirs)[:200]}")
+    explained = EXPLANATIONS.read_text(encoding="utf-8")
+    missing = [name for name, _, _ in DELIBERATE if f"`{name}`" not in explained]
+    if missing:
+        print(f"NOT IN {EXPLANATIONS.name}: {', '.join(missing)}")
+    return 1 if unclaimed or missing else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--read"]:
+        read_all(*map(Path, sys.argv[2:]))
+    else:
+        sys.exit(main())
