@@ -1,8 +1,8 @@
 """The walk: what to fetch next, and the tree that comes of it.
 
 `Walk` does no I/O. A driver asks `next()` for a fetcher that may be fetched now, fetches its URL by whatever means, hands
-what came back to `receive()`, and goes on until `done`. Any number of fetchers may be on their way at once, and be received in any
-order: the tree is the same.
+what came back to `receive()`, and goes on until `next()` gives None and nothing is on its way any more. Any number of
+fetchers may be on their way at once, and be received in any order: the tree is the same.
 
 Rules that live here:
 - No URL is given out twice. Places that declare the same URL wait for the one answer and share its reading.
@@ -72,11 +72,6 @@ class Walk:
         self._nodes = len(self.roots)
         self._led_to: set[str] = set()  # every URL that was declared or redirected to
 
-    @property
-    def done(self) -> bool:
-        """Whether everything is in."""
-        return not self._to_visit and not self._waiting
-
     def next(self) -> SitemapFetcher | None:
         """A fetcher to be fetched now; None if there is none before something on its way is received."""
         while self._to_visit:
@@ -96,6 +91,7 @@ class Walk:
     def receive(self, fetcher: SitemapFetcher, answer: Document | Failure) -> None:
         """Take in what came back for a fetcher."""
         reading = self._readings[fetcher.url] = fetcher.receive(answer)
+        self._readings.setdefault(reading.url, reading)  # where a redirect led to need not be fetched again
         for node in self._waiting.pop(fetcher.url):
             self._place(node, reading)
 

@@ -61,7 +61,7 @@ PROBLEMS: dict[str, str] = {
     "R701": "an HTML page is served in place of robots.txt",
     "R702": 'relative URL "{text}" on a Sitemap line; it must be absolute',
     "R703": "a Sitemap line without a URL",
-    "R704": "robots.txt could not be fetched: {text}",
+    "R704": "{text}; sitemaps that only robots.txt names are missing here",
     # T: transport
     "T801": "the gzip data is cut short or damaged; what could be inflated was used",
     "T802": "other data follows the gzip data; it was left out",
@@ -69,7 +69,7 @@ PROBLEMS: dict[str, str] = {
     "T804": "the document is larger than {text} bytes; what follows was left out",
 }
 
-_MAX_SHOWN = 80
+_MAX_SHOWN = 200
 
 
 def printable(text: str) -> str:

@@ -29,6 +29,7 @@ Timeout = float | tuple[float | None, float | None] | None
 _DEFAULT_TIMEOUT = (9.05, 60)  # to connect (a little over three TCP retransmissions), and between two reads
 _DEFAULT_MAX_BYTES = 100 * 1024 * 1024
 _PIECE_BYTES = 1 << 16
+_MAX_WRAPPINGS = 10
 
 
 class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
@@ -136,13 +137,25 @@ class RequestsWebClient(AbstractWebClient):
             success = RequestsWebClientSuccessResponse(response, self._max_bytes)
             success.raw_data()  # read now, so that what goes wrong with it is this request's failure
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-            return RequestsWebClientErrorResponse(str(error) or "timed out", retryable=True)
+            return RequestsWebClientErrorResponse(f"timed out: {_cause(error)}", retryable=True)
         except (urllib3.exceptions.HTTPError, requests.exceptions.ChunkedEncodingError) as error:
-            return RequestsWebClientErrorResponse(f"the body was cut off: {error}", retryable=True)
+            return RequestsWebClientErrorResponse(f"the body was cut off: {_cause(error)}", retryable=True)
         except (requests.RequestException, OSError, ValueError) as error:
             # ValueError: requests and urllib3 raise it, bare, for some URLs and headers that no server should send.
-            return RequestsWebClientErrorResponse(str(error) or type(error).__name__, retryable=False)
+            return RequestsWebClientErrorResponse(_cause(error), retryable=False)
         return success
+
+
+def _cause(error: BaseException) -> str:
+    """What happened, in the words of the innermost error: requests and urllib3 wrap one in the other."""
+    for _ in range(_MAX_WRAPPINGS):
+        wrapped = [getattr(error, "reason", None), *error.args, error.__cause__, error.__context__]
+        inner = next((inner for inner in wrapped if isinstance(inner, BaseException)), None)
+        if inner is None:
+            break
+        error = inner
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return words or type(error).__name__
 
 
 def _phrase(status: int) -> str:

@@ -1,0 +1,109 @@
+"""The rooms: imports go downwards only, and modules stay small."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import usp
+
+SOURCE = Path(usp.__file__).parent
+
+# Each room may import itself and those named: the table of docs/design.md.
+FOUNDATION = {"version", "exceptions", "objects", "inflate"}
+MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
+ROOMS = {
+    "version": set(),
+    "exceptions": set(),
+    "objects": {"exceptions"},
+    "inflate": {"exceptions"},
+    "scan": {"exceptions", "objects"},
+    "documents": {"exceptions", "inflate"},
+    "fetch_parse": FOUNDATION | {"scan", "documents"},
+    "walk": FOUNDATION | {"scan", "documents", "fetch_parse"},
+    "web_client": {"version", "exceptions", "objects", "inflate"},
+    "drivers": MIDDLE | {"web_client"},
+    "tree": MIDDLE | {"web_client", "drivers"},
+    "helpers": MIDDLE | {"web_client", "drivers"},
+    "cli": {"version", "exceptions", "objects", "tree"},
+    "__init__": {"version", "exceptions", "objects", "tree"},
+    "__main__": {"cli"},
+}
+# A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
+EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
+PURE = ("scan", "fetch_parse", "walk", "documents", "inflate", "objects")
+IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
+
+
+def files(*rooms: str) -> Iterator[Path]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        if not rooms or room_of(path) in rooms:
+            yield path
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules that a file imports when it runs, those inside functions too."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_imports_go_downwards() -> None:
+    """A room imports only what the table allows it."""
+    wrong = []
+    for path in files():
+        name = str(path.relative_to(SOURCE))
+        for module in imports(path):
+            parts = module.split(".")
+            if parts[0] != "usp" or len(parts) < 2:
+                continue
+            allowed = ROOMS[room_of(path)] | {room_of(path)}
+            if parts[1] not in allowed and (name, parts[1]) not in EXCEPTIONS:
+                wrong.append(f"{name} imports {module}")
+    assert wrong == []
+
+
+def test_every_room_is_in_the_table() -> None:
+    """There is no room without rules."""
+    assert {room_of(path) for path in files()} == set(ROOMS)
+
+
+def test_the_middle_is_pure() -> None:
+    """What lies between the drivers and the bytes opens no socket and no file, and reads no clock."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {module}"
+        for path in files(*PURE)
+        for module in imports(path)
+        if module.split(".")[0] in IMPURE_MODULES
+    ]
+    assert wrong == []
+
+
+def test_sizes() -> None:
+    """No file is past 400 lines and no function past 50."""
+    long = []
+    for path in files():
+        text = path.read_text("utf-8")
+        if text.count("\n") > 400:
+            long.append(f"{path.relative_to(SOURCE)}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 50:
+                long.append(f"{path.relative_to(SOURCE)}: {node.name}")
+    assert long == []
+
+
+def test_every_module_says_what_it_is() -> None:
+    """A module opens with a docstring."""
+    assert [str(path) for path in files() if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []

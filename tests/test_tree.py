@@ -1,0 +1,367 @@
+"""The front doors, end to end: a real server through requests, and the same site through a fake client."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
+
+from usp.drivers.fetch import fetch, get_with_retries
+from usp.exceptions import SitemapException
+from usp.fetch_parse import SitemapFetcher
+from usp.objects.sitemap import (
+    AbstractSitemap,
+    IndexRobotsTxtSitemap,
+    IndexWebsiteSitemap,
+    IndexXMLSitemap,
+    InvalidSitemap,
+    PagesAtomSitemap,
+    PagesRSSSitemap,
+    PagesTextSitemap,
+    PagesXMLSitemap,
+)
+from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_from_str, sitemap_tree_for_homepage
+from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientSuccessResponse, WebClientErrorResponse
+
+B = "{base}"
+SITE = {
+    "/robots.txt": (200, {}, f"User-agent: *\nSitemap: {B}/index.xml\nsitemap: {B}/moved.xml\n".encode()),
+    "/index.xml": (200, {}, index(*(f"{B}/{name}" for name in ("a.xml.gz", "b.xml", "c.rss", "d.atom", "e.txt", "f.xml", "g"))).encode()),
+    "/a.xml.gz": (200, {"Content-Type": "application/gzip"}, b"gzip"),
+    "/b.xml": (200, {"Content-Encoding": "gzip"}, b"gzip"),
+    "/c.rss": (200, {}, b"<rss><channel><item><link>http://x/rss</link></item></channel></rss>"),
+    "/d.atom": (200, {}, b"<feed><entry><link href='http://x/atom'/></entry></feed>"),
+    "/e.txt": (200, {"Content-Type": "text/plain"}, b"http://x/text\n"),
+    "/f.xml": (200, {"Content-Type": "text/html"}, "<html>".encode()),
+    "/moved.xml": (301, {"Location": "/real.xml"}, b""),
+    "/real.xml": (200, {"Content-Type": "text/html"}, urlset("http://x/moved").encode()),
+    "/sitemap.xml": (302, {"Location": "/index.xml"}, b""),
+    "/sitemap_news.xml": (200, {}, urlset("http://x/known").encode()),
+    "/extra/sitemap.xml": (200, {}, urlset("http://x/extra").encode()),
+}
+PACKED = {"/a.xml.gz": urlset("http://x/a"), "/b.xml": urlset("http://x/b?1&amp;2")}
+
+
+def pages() -> dict[str, tuple[int, dict[str, str], bytes]]:
+    packed = {path: (*SITE[path][:2], gzip.compress(text.encode())) for path, text in PACKED.items()}
+    return SITE | packed
+
+
+def fake(base: str) -> FakeClient:
+    """The same site as values: what a server would answer, redirects followed."""
+
+    def look_up(url: str) -> object:
+        status, headers, body = pages().get(url.removeprefix(base), (404, {}, b""))
+        if "Location" in headers:
+            return FakeResponse(pages()[headers["Location"]][2].replace(b"{base}", base.encode()), base + headers["Location"])
+        if status != 200:
+            return None
+        return FakeResponse(body.replace(b"{base}", base.encode()), url, headers)
+
+    return FakeClient(look_up)
+
+
+def outline(sitemap: AbstractSitemap) -> list[str]:
+    lines = [f"{type(sitemap).__name__} {sitemap.url} {[page.url for page in sitemap.pages]}"]
+    return lines + ["  " + line for child in sitemap.sub_sitemaps for line in outline(child)]
+
+
+def test_whole_tree_through_requests() -> None:
+    """A whole tree is fetched from a real server; the same walk driven by a fake gives an equal tree."""
+    with serve(pages()) as site:
+        tree = sitemap_tree_for_homepage(f"{site.url}/some/page?x=1#y")
+        assert outline(tree) == [
+            f"IndexWebsiteSitemap {site.url}/ []",
+            f"  IndexRobotsTxtSitemap {site.url}/robots.txt []",
+            f"    IndexXMLSitemap {site.url}/index.xml []",
+            f"      PagesXMLSitemap {site.url}/a.xml.gz ['http://x/a']",
+            f"      PagesXMLSitemap {site.url}/b.xml ['http://x/b?1&2']",
+            f"      PagesRSSSitemap {site.url}/c.rss ['http://x/rss']",
+            f"      PagesAtomSitemap {site.url}/d.atom ['http://x/atom']",
+            f"      PagesTextSitemap {site.url}/e.txt ['http://x/text']",
+            f"      InvalidSitemap {site.url}/f.xml []",
+            f"      InvalidSitemap {site.url}/g []",
+            f"    PagesXMLSitemap {site.url}/real.xml ['http://x/moved']",
+            f"  PagesXMLSitemap {site.url}/sitemap_news.xml ['http://x/known']",
+        ]
+        assert sitemap_tree_for_homepage(site.url, fake(site.url)) == tree
+        assert pickle.loads(pickle.dumps(tree)) == tree
+        twice = {path for path in site.paths() if site.paths().count(path) > 1}
+        assert twice == {"/index.xml"}, "nothing is fetched twice, but for what a redirect leads to"
+
+
+def test_order_of_requests() -> None:
+    """robots.txt comes first, what it leads to next, then the known paths in their fixed order."""
+    client = fake("http://h")
+    sitemap_tree_for_homepage("http://h/", client)
+    assert [url.removeprefix("http://h/") for url in client.asked] == [
+        *("robots.txt", "index.xml", "a.xml.gz", "b.xml", "c.rss", "d.atom", "e.txt", "f.xml", "g", "moved.xml"),
+        *("sitemap.xml", "sitemap.xml.gz", "sitemap_index.xml", "sitemap-index.xml", "sitemap_index.xml.gz"),
+        *("sitemap-index.xml.gz", ".sitemap.xml", "sitemap", "admin/config/search/xmlsitemap"),
+        *("sitemap/sitemap-index.xml", "sitemap_news.xml", "sitemap-news.xml", "sitemap_news.xml.gz"),
+        "sitemap-news.xml.gz",
+    ]
+
+
+def test_options() -> None:
+    """robots.txt and the known paths can be left out, and more paths be tried."""
+    assert outline(sitemap_tree_for_homepage("http://h/", fake("http://h"), use_robots=False, use_known_paths=False)) == [
+        "IndexWebsiteSitemap http://h/ []"
+    ]
+    client = fake("http://h")
+    tree = sitemap_tree_for_homepage("http://h/", client, use_robots=False, extra_known_paths={"extra/sitemap.xml"})
+    assert [s.url for s in tree.sub_sitemaps] == [
+        "http://h/index.xml",
+        "http://h/sitemap_news.xml",
+        "http://h/extra/sitemap.xml",
+    ]
+    assert len(client.asked) == len(set(client.asked))
+
+
+@pytest.mark.parametrize("paths", [["/extra/sitemap.xml"], ("extra/sitemap.xml",), {"extra/sitemap.xml"}])
+def test_extra_paths_in_any_collection(paths: list[str]) -> None:
+    """Extra paths come in a list, tuple or set, with or without a slash."""
+    tree = sitemap_tree_for_homepage("http://h/", fake("http://h"), use_robots=False, extra_known_paths=paths)
+    assert tree.sub_sitemaps[-1].url == "http://h/extra/sitemap.xml"
+
+
+def test_extra_paths_are_several() -> None:
+    """One string is not several paths."""
+    with pytest.raises(SitemapException, match="several"):
+        sitemap_tree_for_homepage("http://h/", fake("http://h"), extra_known_paths="extra.xml")
+
+
+@pytest.mark.parametrize(
+    ("homepage", "normalize", "root"),
+    [
+        ("http://h", True, "http://h/"),
+        ("http://h/a/b?c", True, "http://h/"),
+        ("http://h/a/b", False, "http://h/a/b/"),
+        ("http://h/a/", False, "http://h/a/"),
+        ("https://u:p@h:8080/a", True, "https://u:p@h:8080/"),
+    ],
+)
+def test_homepage(homepage: str, normalize: bool, root: str) -> None:
+    """The root is the homepage with a slash, stripped to the host unless that is not wanted."""
+    client = FakeClient({})
+    tree = sitemap_tree_for_homepage(homepage, client, normalize_homepage_url=normalize)
+    assert tree == IndexWebsiteSitemap(root, [])
+    assert client.asked[0] == f"{root}robots.txt"
+
+
+@pytest.mark.parametrize("homepage", ["", "example.org", "ftp://h/", "http://", "//h/", None])
+def test_bad_homepage(homepage: str) -> None:
+    """A homepage that is none raises, and says what to give."""
+    with pytest.raises(SitemapException, match=r"https://example\.org/"):
+        sitemap_tree_for_homepage(homepage, FakeClient({}))
+
+
+def test_callbacks_through_the_front_door() -> None:
+    """The callbacks of the front door reach every sitemap."""
+    tree = sitemap_tree_for_homepage(
+        "http://h/",
+        fake("http://h"),
+        recurse_callback=lambda url, level, parents: not url.endswith("gz"),
+        recurse_list_callback=lambda urls, level, parents: urls[:2],
+    )
+    assert [s.url for s in tree.all_sitemaps()] == [
+        "http://h/robots.txt",
+        "http://h/index.xml",
+        "http://h/b.xml",
+        "http://h/real.xml",
+        "http://h/sitemap_news.xml",
+    ]
+
+
+class MinimalResponse(AbstractWebClientSuccessResponse):
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+    def status_code(self) -> int:
+        return 200
+
+    def status_message(self) -> str:
+        return "OK"
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        return None
+
+    def raw_data(self) -> bytes:
+        return self.body
+
+    def url(self) -> str:
+        return "http://h/robots.txt"
+
+
+
+def test_a_client_that_raises() -> None:
+    """An error of the caller's client costs one sitemap, never the tree."""
+    client = FakeClient(
+        {
+            "http://h/robots.txt": "Sitemap: http://h/a.xml\nSitemap: http://h/b.xml\nSitemap: http://h/c.xml",
+            "http://h/a.xml": RuntimeError("kaboom"),
+            "http://h/b.xml": "<urlset><url><loc>http://h/1</loc></url></urlset>",
+            "http://h/c.xml": object(),
+        }
+    )
+    a, b, c = sitemap_tree_for_homepage("http://h/", client, use_known_paths=False).sub_sitemaps[0].sub_sitemaps
+    assert isinstance(a, InvalidSitemap)
+    assert a.reason == "Unable to fetch sitemap from http://h/a.xml: RuntimeError: kaboom"
+    assert [page.url for page in b.pages] == ["http://h/1"]
+    assert isinstance(c, InvalidSitemap)
+    assert "neither a success nor an error" in c.reason
+
+
+def test_fetcher_on_its_own() -> None:
+    """A fetcher gives its sitemap and all below it."""
+    client = fake("http://h")
+    sitemap = SitemapFetcher("http://h/index.xml", 0, client).sitemap()
+    assert isinstance(sitemap, IndexXMLSitemap)
+    assert len(sitemap.sub_sitemaps) == 7
+    with serve(pages()) as site:
+        sitemap = SitemapFetcher(f"{site.url}/b.xml", recursion_level=3).sitemap()
+    assert [page.url for page in sitemap.pages] == ["http://x/b?1&2"]
+
+
+class Flaky(FakeClient):
+    """Fails a number of times with this response, then answers."""
+
+    def __init__(self, failures: int, failure: WebClientErrorResponse) -> None:
+        answers = iter([failure] * failures)
+        super().__init__(lambda url: next(answers, urlset("http://h/1")))
+
+
+@pytest.mark.parametrize(
+    ("failures", "retryable", "tries", "sleeps"),
+    [(0, True, 1, []), (2, True, 3, [1, 1]), (9, True, 5, [1, 1, 1, 1]), (9, False, 1, [])],
+)
+def test_retries(failures: int, retryable: bool, tries: int, sleeps: list[float]) -> None:
+    """What is worth retrying is tried five times, a second apart, with no wait after the last."""
+    slept: list[float] = []
+    client = Flaky(failures, WebClientErrorResponse("503 Busy", retryable))
+    fetch(SitemapFetcher("http://h/s.xml", 0), client, slept.append)
+    assert len(client.asked) == tries
+    assert slept == sleeps
+
+
+@pytest.mark.parametrize(("quiet", "level"), [(True, logging.INFO), (False, logging.WARNING)])
+def test_expected_404(quiet: bool, level: int, caplog: pytest.LogCaptureFixture) -> None:
+    """A 404 that is expected is logged at INFO, else at WARNING."""
+    caplog.set_level(logging.DEBUG, logger="usp")
+    get_with_retries("http://h/s.xml", FakeClient({}), quiet_404=quiet)
+    (record,) = (record for record in caplog.records if "failed: 404 Not Found" in record.message)
+    assert record.levelno == level
+    assert record.name.startswith("usp")
+
+
+def test_the_library_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """The library logs and never prints."""
+    sitemap_tree_for_homepage("http://h/", fake("http://h"))
+    captured = capfd.readouterr()
+    assert captured.out == ""
+
+
+def test_sitemap_from_str() -> None:
+    """A text is read as a sitemap; nothing is fetched."""
+    sitemap = sitemap_from_str(index("http://h/a.xml", "http://h/b.xml"))
+    assert sitemap == IndexXMLSitemap(
+        "http://usp-local-dummy.local/",
+        [InvalidSitemap(f"http://h/{x}.xml", "Un-fetched child sitemap") for x in "ab"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (urlset("http://h/é"), PagesXMLSitemap),
+        ("<rss><channel/></rss>", PagesRSSSitemap),
+        ("<feed/>", PagesAtomSitemap),
+        ("http://h/1\n", PagesTextSitemap),
+        ("garbage", InvalidSitemap),
+        ("", InvalidSitemap),
+        ('<?xml version="1.0" encoding="UTF-16"?><urlset/>', PagesXMLSitemap),
+        ('<?xml version="1.0" encoding="GBK"?><urlset><url><loc>http://h/新闻</loc></url></urlset>', PagesXMLSitemap),
+        ("\ud800", InvalidSitemap),
+    ],
+)
+def test_kinds_of_text(text: str, expected: type[AbstractSitemap]) -> None:
+    """Each kind is recognised; a text is never decoded again by what it declares."""
+    sitemap = sitemap_from_str(text)
+    assert type(sitemap) is expected
+    assert all(page.url in text for page in sitemap.pages)
+    assert [p.code for p in sitemap.problems if p.code.startswith("E")] == []
+
+
+def test_sitemap_from_bytes() -> None:
+    """Bytes are inflated and decoded by what they are; the URL resolves relative ones and tells a robots.txt."""
+    packed = gzip.compress(urlset("/a").encode("utf-16"))
+    assert [p.url for p in sitemap_from_bytes(packed, "http://h/s.xml").pages] == ["http://h/a"]
+    robots = sitemap_from_bytes(b"Sitemap: http://h/a.xml", url="http://h/robots.txt")
+    assert isinstance(robots, IndexRobotsTxtSitemap)
+    assert [s.url for s in robots.sub_sitemaps] == ["http://h/a.xml"]
+    assert sitemap_from_bytes(memoryview(b"http://h/1")).pages == sitemap_from_bytes(b"http://h/1").pages  # type: ignore[arg-type]
+    with pytest.raises(SitemapException, match="sitemap_from_str"):
+        sitemap_from_bytes("<urlset/>")  # type: ignore[arg-type]
+    with pytest.raises(SitemapException, match="not a HTTP"):
+        sitemap_from_bytes(b"", url="/tmp/x")
+
+
+def test_sitemap_from_file(tmp_path: Path) -> None:
+    """A file is read as what it is, and a robots.txt is known by its name."""
+    assert len(sitemap_from_file(FIXTURES / "gzip.xml.gz").pages) == 3
+    assert len(sitemap_from_file(os.fspath(FIXTURES / "clean-three.xml")).pages) == 3
+    (tmp_path / "robots.txt").write_text("Sitemap: http://h/a.xml\n")
+    assert isinstance(sitemap_from_file(tmp_path / "robots.txt"), IndexRobotsTxtSitemap)
+    with pytest.raises(FileNotFoundError):
+        sitemap_from_file(tmp_path / "missing.xml")
+
+
+def test_a_tree_as_plain_data() -> None:
+    """A tree's dictionary has all of it."""
+    tree = sitemap_tree_for_homepage("http://h/", fake("http://h"), use_known_paths=False)
+    as_dict = plain(tree.to_dict())
+    assert as_dict["sub_sitemaps"][0]["sub_sitemaps"][0]["sub_sitemaps"][0] == {
+        "url": "http://h/a.xml.gz",
+        "pages": [{"url": "http://x/a", "priority": "0.5"}],
+    }
+
+
+def test_a_client_written_for_another_library_version() -> None:
+    """A client with the methods of 1.8.1 and no others works unchanged."""
+
+    class Client(AbstractWebClient):
+        def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+            raise AssertionError("a caller's own limit is left alone")
+
+        def get(self, url: str) -> MinimalResponse | WebClientErrorResponse:
+            if url == "http://h/robots.txt":
+                return MinimalResponse(b"Sitemap: http://h/a.xml")
+            return WebClientErrorResponse(message="Not found", retryable=False)
+
+    tree = sitemap_tree_for_homepage("http://h/", Client())
+    assert outline(tree) == [
+        "IndexWebsiteSitemap http://h/ []",
+        "  IndexRobotsTxtSitemap http://h/robots.txt []",
+        "    InvalidSitemap http://h/a.xml []",
+    ]
+
+
+def test_unreachable_site(server_that_is_gone: str) -> None:
+    """A site that does not answer gives an empty tree that says why."""
+    tree = sitemap_tree_for_homepage(server_that_is_gone)
+    assert tree.sub_sitemaps == []
+    (problem,) = tree.problems
+    assert problem.code == "R704"
+    assert "refused" in problem.message
+
+
+@pytest.fixture
+def server_that_is_gone() -> str:
+    with serve({}) as site:
+        gone: Server = site
+    return gone.url

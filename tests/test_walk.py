@@ -1,0 +1,292 @@
+"""The walk's rules, with plain values: no client, no clock, no socket."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from support import index, urlset
+
+import usp.walk
+from usp.documents import Document, Failure
+from usp.fetch_parse import SitemapFetcher
+from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap, PagesXMLSitemap
+from usp.walk import HomepageWalk, Walk
+
+H = "http://h/"
+
+
+def fetcher(path: str, **options: object) -> SitemapFetcher:
+    return SitemapFetcher(H + path, 0, **options)  # type: ignore[arg-type]
+
+
+def answer(site: dict[str, str | Document | Failure], url: str) -> Document | Failure:
+    found = site.get(url.removeprefix(H), Failure("404 Not Found", 404))
+    return Document(url, found.encode()) if isinstance(found, str) else found
+
+
+def run(walk: Walk, site: dict[str, str | Document | Failure]) -> list[str]:
+    """Drive a walk one at a time; gives the URLs in the order they were asked for."""
+    asked = []
+    while (wanted := walk.next()) is not None:
+        asked.append(wanted.url.removeprefix(H))
+        walk.receive(wanted, answer(site, wanted.url))
+    return asked
+
+
+def run_at_random(walk: Walk, site: dict[str, str | Document | Failure], seed: int) -> None:
+    """Drive a walk with several on their way at once, received in any order."""
+    chance = random.Random(seed)
+    on_their_way: list[SitemapFetcher] = []
+    while True:
+        while len(on_their_way) < 5 and (wanted := walk.next()) is not None:
+            on_their_way.append(wanted)
+        if not on_their_way:
+            return
+        received = on_their_way.pop(chance.randrange(len(on_their_way)))
+        walk.receive(received, answer(site, received.url))
+
+
+def tree(sitemap: AbstractSitemap) -> object:
+    below = [tree(child) for child in sitemap.sub_sitemaps]
+    name = sitemap.url.removeprefix(H)
+    return (name, below) if below else name
+
+
+SITE: dict[str, str | Document | Failure] = {
+    "robots.txt": f"Sitemap: {H}index.xml\nSitemap: {H}gone.xml\nSitemap: {H}b.xml",
+    "index.xml": index(H + "a.xml", H + "deeper.xml", H + "b.xml"),
+    "deeper.xml": index(H + "b.xml", H + "c.xml", H + "index.xml"),
+    "a.xml": urlset(H + "1", H + "2"),
+    "b.xml": urlset(H + "3"),
+    "c.xml": urlset(H + "1"),
+    "sitemap.xml": urlset(H + "4"),
+    "sitemap_index.xml": index(H + "sitemap.xml", H + "c.xml"),
+}
+KNOWN = ("sitemap.xml", "nothing.xml", "sitemap_index.xml", "b.xml")
+
+
+def website(**options: object) -> HomepageWalk:
+    return HomepageWalk(H, fetcher("robots.txt", **options), [fetcher(path, **options) for path in KNOWN])
+
+
+def test_order() -> None:
+    """URLs are asked for in the order they are declared, children before the next sibling, each once."""
+    walk = website()
+    assert run(walk, SITE) == [
+        *("robots.txt", "index.xml", "a.xml", "deeper.xml", "b.xml", "c.xml", "gone.xml"),
+        *("sitemap.xml", "nothing.xml", "sitemap_index.xml"),
+    ]
+    assert tree(walk.website()) == (
+        "",
+        [
+            (
+                "robots.txt",
+                [("index.xml", ["a.xml", ("deeper.xml", ["b.xml", "c.xml", "index.xml"]), "b.xml"]), "gone.xml", "b.xml"],
+            ),
+            "sitemap.xml",
+            ("sitemap_index.xml", ["sitemap.xml", "c.xml"]),
+        ],
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_interleaving_gives_the_same_tree(seed: int) -> None:
+    """However answers interleave, the tree is equal."""
+    in_order, at_random = website(), website()
+    run(in_order, SITE)
+    run_at_random(at_random, SITE, seed)
+    assert at_random.website() == in_order.website()
+
+
+def test_nothing_is_dropped_across_sitemaps() -> None:
+    """A page in two sitemaps comes out twice, a child in two indexes stands in both."""
+    walk = website()
+    run(walk, SITE)
+    urls = [page.url.removeprefix(H) for page in walk.website().all_pages()]
+    assert urls == ["1", "2", "3", "1", "3", "3", "4", "4", "1"]
+
+
+def test_loops_end_with_a_reason() -> None:
+    """A sitemap that lists one above it has an invalid child there, and only there."""
+    walk = website()
+    run(walk, SITE)
+    (loop,) = (s for s in walk.website().all_sitemaps() if isinstance(s, InvalidSitemap) and "index" in s.url)
+    assert loop.url == H + "index.xml"
+    assert loop.reason.startswith("Recursion detected in URL http://h/index.xml with parent URLs")
+
+
+def test_self_reference() -> None:
+    """An index that lists itself is fetched once."""
+    walk = Walk([fetcher("index.xml")])
+    assert run(walk, {"index.xml": index(H + "index.xml", H + "a.xml"), "a.xml": urlset(H)}) == ["index.xml", "a.xml"]
+    (sitemap,) = walk.sitemaps()
+    assert [type(child) for child in sitemap.sub_sitemaps] == [InvalidSitemap, PagesXMLSitemap]
+
+
+def test_redirect_to_a_parent() -> None:
+    """A child that redirects to a sitemap above it is a loop."""
+    site: dict[str, str | Document | Failure] = {
+        "index.xml": index(H + "a.xml"),
+        "a.xml": Document(H + "index.xml", index(H + "a.xml").encode()),
+    }
+    walk = Walk([fetcher("index.xml")])
+    run(walk, site)
+    (child,) = next(walk.sitemaps()).sub_sitemaps
+    assert isinstance(child, InvalidSitemap)
+    assert child.url == H + "a.xml"
+    assert child.reason.startswith("Recursion detected when http://h/a.xml redirected to http://h/index.xml")
+
+
+def test_depth_is_limited() -> None:
+    """An endless chain of fresh indexes ends at level 11."""
+    walk = Walk([fetcher("0")])
+    asked = run(walk, {str(i): index(f"{H}{i + 1}") for i in range(50)})
+    assert asked == [str(i) for i in range(12)]
+    *_, last = next(walk.sitemaps()).all_sitemaps()
+    assert isinstance(last, InvalidSitemap)
+    assert last.reason == "Recursion level exceeded 11 for URL http://h/12."
+
+
+def test_indexes_that_list_each_other_in_all_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few documents cannot make an endless tree: the number of nodes is limited, and nothing is fetched twice."""
+    monkeypatch.setattr(usp.walk, "MAX_SITEMAPS", 5_000)  # a lower cap, for speed
+    everyone = index(*(f"{H}{i}" for i in range(20)))
+    walk = Walk([fetcher("0")])
+    assert sorted(run(walk, {str(i): everyone for i in range(20)})) == sorted(str(i) for i in range(20))
+    reasons = {s.reason.partition(" ")[0] for s in next(walk.sitemaps()).all_sitemaps() if isinstance(s, InvalidSitemap)}
+    assert reasons == {"Recursion", "Not"}
+
+
+def test_a_failure_stands_in_its_place() -> None:
+    """A child that cannot be had is invalid, with the cause, between its siblings."""
+    site: dict[str, str | Document | Failure] = {
+        "index.xml": index(H + "a.xml", H + "b.xml", H + "c.xml", "ftp://h/x", H + "d.xml"),
+        "a.xml": urlset(H),
+        "b.xml": Failure("500 Internal Server Error", 500),
+        "c.xml": "<html></html>",
+        "d.xml": urlset(H),
+    }
+    walk = Walk([fetcher("index.xml")])
+    run(walk, site)
+    sitemap = next(walk.sitemaps())
+    a, b, c, d = sitemap.sub_sitemaps
+    assert a == PagesXMLSitemap(H + "a.xml", d.pages)
+    assert b == InvalidSitemap(H + "b.xml", f"Unable to fetch sitemap from {H}b.xml: 500 Internal Server Error")
+    assert c == InvalidSitemap(H + "c.xml", f"No parsers support sitemap from {H}c.xml: its root element is <html>")
+    assert [problem.code for problem in sitemap.problems] == ["U502"]
+
+
+def test_declared_dates() -> None:
+    """A sitemap knows the date that each of its indexes declared for it."""
+    entry = "<sitemap><loc>{}</loc><lastmod>{}</lastmod></sitemap>"
+    site: dict[str, str | Document | Failure] = {
+        "index.xml": f"<sitemapindex>{entry.format(H + 'a.xml', '2024')}{entry.format(H + 'b.xml', '2023')}</sitemapindex>",
+        "b.xml": f"<sitemapindex>{entry.format(H + 'a.xml', '2022')}</sitemapindex>",
+        "a.xml": urlset(H),
+    }
+    walk = Walk([fetcher("index.xml")])
+    run(walk, site)
+    years = {s.url: s.last_modified.year for s in next(walk.sitemaps()).sub_sitemaps if s.last_modified}
+    assert years == {H + "a.xml": 2024, H + "b.xml": 2023}
+    assert [s.last_modified and s.last_modified.year for s in next(walk.sitemaps()).all_sitemaps()] == [2024, 2023, 2022]
+
+
+def robots_answer(robots: str | Document | Failure) -> HomepageWalk:
+    walk = HomepageWalk(H, fetcher("robots.txt"), [])
+    run(walk, {"robots.txt": robots})
+    return walk
+
+
+@pytest.mark.parametrize("status", [404, 410, 401, 403])
+def test_no_robots_txt(status: int) -> None:
+    """Where robots.txt is not there, there is no node for it, and nothing is wrong."""
+    site = robots_answer(Failure(f"{status} something", status)).website()
+    assert site.sub_sitemaps == []
+    assert site.problems == ()
+
+
+@pytest.mark.parametrize("failure", [Failure("500 Oops", 500), Failure("timed out")])
+def test_unreachable_robots_txt(failure: Failure) -> None:
+    """Where robots.txt could not be fetched there is no node for it, but the root says why."""
+    site = robots_answer(failure).website()
+    assert site.sub_sitemaps == []
+    (problem,) = site.problems
+    assert problem.code == "R704"
+    assert failure.message in problem.message
+
+
+def test_known_paths_leave_no_trace() -> None:
+    """A known path that is not there, is no sitemap, or redirects to what was found already leaves no trace."""
+    site: dict[str, str | Document | Failure] = {
+        "robots.txt": f"Sitemap: {H}real.xml",
+        "real.xml": urlset(H),
+        "1": Document(H + "real.xml", urlset(H).encode()),
+        "2": "<html></html>",
+        "3": "Not found, but 200",
+        "4": Failure("500", 500),
+        "5": "",
+        "6": Document(H + "moved.xml", urlset(H).encode()),
+        "7": Document(H + "moved.xml", urlset(H).encode()),
+    }
+    walk = HomepageWalk(H, fetcher("robots.txt"), [fetcher(str(i)) for i in range(1, 8)])
+    run(walk, site)
+    assert tree(walk.website()) == ("", [("robots.txt", ["real.xml"]), "moved.xml"])
+
+
+def test_callbacks() -> None:
+    """Callbacks get the child's URL or all of them, the parent's level, and the set of URLs above; lists first."""
+    calls: list[tuple[object, int, set[str]]] = []
+
+    def one(url: str, level: int, parents: set[str]) -> bool:
+        calls.append((url, level, parents))
+        return "b.xml" not in url
+
+    def many(urls: list[str], level: int, parents: set[str]) -> list[str]:
+        calls.append((urls, level, parents))
+        return [url for url in reversed(urls) if "gone" not in url]
+
+    walk = HomepageWalk(H, fetcher("robots.txt", recurse_callback=one, recurse_list_callback=many), [])
+    run(walk, SITE)
+    robots, inside = {H + "robots.txt"}, {H + "robots.txt", H + "index.xml"}
+    assert calls[:3] == [
+        ([H + "index.xml", H + "gone.xml", H + "b.xml"], 0, robots),
+        (H + "b.xml", 0, robots),
+        (H + "index.xml", 0, robots),
+    ]
+    assert calls[3] == ([H + "a.xml", H + "deeper.xml", H + "b.xml"], 1, inside)
+    assert tree(walk.website()) == (
+        "",
+        [("robots.txt", [("index.xml", [("deeper.xml", ["index.xml", "c.xml"]), "a.xml"])])],
+    )
+
+
+def test_a_callback_that_raises() -> None:
+    """An error in the caller's own code reaches the caller."""
+
+    def fail(*_: object) -> bool:
+        raise ZeroDivisionError
+
+    for option in ("recurse_callback", "recurse_list_callback"):
+        with pytest.raises(ZeroDivisionError):
+            run(Walk([fetcher("index.xml", **{option: fail})]), SITE)
+
+
+def test_filtered_known_paths_stay_filtered() -> None:
+    """A sitemap that a callback left out does not come back as a known path."""
+    walk = HomepageWalk(
+        H,
+        fetcher("robots.txt", recurse_callback=lambda *_: False),
+        [fetcher("b.xml"), fetcher("sitemap.xml")],
+    )
+    assert run(walk, SITE) == ["robots.txt", "sitemap.xml"]
+
+
+def test_a_deep_and_wide_tree() -> None:
+    """Ten thousand children are no matter."""
+    site = {"index.xml": index(*(f"{H}{i}.xml" for i in range(10_000)))}
+    walk = Walk([fetcher("index.xml")])
+    assert len(run(walk, dict(site))) == 10_001
+    (sitemap,) = walk.sitemaps()
+    assert isinstance(sitemap, IndexXMLSitemap)
+    assert len(sitemap.sub_sitemaps) == 10_000
