@@ -156,8 +156,13 @@ def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Serve
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
+    class QuietServer(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """A client that goes away is part of some tests."""
+
+    with QuietServer(("127.0.0.1", 0), Handler) as server:
         site = Server(pages, server.server_address[1])
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()

@@ -228,8 +228,6 @@ def loose(url: str, base: str) -> str:
     return re.sub(r"[^!-~]+", "", html.unescape(urljoin(base, url)))
 
 
-# What is different on purpose
-
 Claim = Callable[[Difference], bool]
 
 

@@ -22,7 +22,7 @@ from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.entities import unescape
 from usp.scan.entries import Element
-from usp.scan.urls import absolute_url
+from usp.scan.urls import absolute_url, is_http_url
 
 __all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "plain_text", "resolved_url"]
 
@@ -43,7 +43,7 @@ def plain_url(text: str) -> str:
 def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
     """The URL of a `<url>` or `<sitemap>`, made absolute; None, and noted, if there is none that counts."""
     text = entry.get("loc")
-    if not text and entry.text:
+    if not text and is_http_url(entry.text):
         text = entry.text
         log.add("P404", entry.line, where=entry.name)
     if not text:
@@ -130,7 +130,7 @@ class URLSetPage:
         self.entry = entry
         self.sitemap_url = sitemap_url
         self.log = log
-        self.url = entry.get("loc") or entry.text
+        self.url = entry.get("loc")
         self.last_modified = entry.get("lastmod")
         self.change_frequency = entry.get("changefreq")
         self.priority = entry.get("priority")

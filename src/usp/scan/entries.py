@@ -360,6 +360,7 @@ class XMLScanner:
         self._log.add("X113", self._tokens.line, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
         if self._entry is not None:
             self._entry.cut_off = True
+            self._loose.tokens.clear()
             while isinstance(self._stack[-1].meaning, _Field) or self._stack[-1].meaning is None:
                 self._stack.pop()
             self._close_entry()

@@ -1,0 +1,193 @@
+"""The command line, as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import Server, serve, urlset
+
+from usp.cli import main
+from usp.version import __version__
+
+PAGES = {
+    "/robots.txt": (200, {}, b"Sitemap: {base}/index.xml\nSitemap: {base}/missing.xml\n"),
+    "/index.xml": (200, {}, b"<sitemapindex><sitemap><loc>{base}/a.xml</loc></sitemap></sitemapindex>"),
+    "/a.xml": (200, {}, urlset("{base}/1", "http://other.example/2").encode()),
+    "/sitemap_news.xml": (200, {}, urlset("{base}/3").encode()),
+    "/evil.xml": (200, {}, urlset("{base}/\u001b[31mred", "{base}/\u202egnp").encode()),
+}
+TABTREE = """\
+{base}/
+\t{base}/robots.txt
+\t\t{base}/index.xml
+\t\t\t{base}/a.xml
+\t\t\t\t{base}/1
+\t\t\t\thttp://other.example/2
+\t\t{base}/missing.xml
+\t{base}/sitemap_news.xml
+\t\t{base}/3
+"""
+
+
+@pytest.fixture
+def site() -> Iterator[Server]:
+    with serve(dict(PAGES)) as server:
+        yield server
+
+
+def usp(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "usp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def output(capsys: pytest.CaptureFixture[str], site: Server, *arguments: str) -> str:
+    assert main(["ls", *arguments, site.url]) == 0
+    return capsys.readouterr().out.replace(site.url, "{base}")
+
+
+def test_tabtree(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """The tree is printed with tabs, as ultimate-sitemap-parser does."""
+    assert output(capsys, site) == TABTREE
+    assert output(capsys, site, "--format", "tabtree") == TABTREE
+
+
+def test_pages(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages are printed one on each line."""
+    assert output(capsys, site, "-f", "pages") == "{base}/1\nhttp://other.example/2\n{base}/3\n"
+
+
+def test_strip_url(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """The site's URL is stripped from all but the first line."""
+    assert output(capsys, site, "-u") == "{base}/" + TABTREE.replace("{base}", "")[1:]
+    assert output(capsys, site, "-u", "-f", "pages") == "/1\nhttp://other.example/2\n/3\n"
+
+
+def test_sources(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """robots.txt and the known paths can be left out."""
+    assert output(capsys, site, "-r", "-f", "pages") == "{base}/3\n"
+    assert output(capsys, site, "--no-known", "-f", "pages") == "{base}/1\nhttp://other.example/2\n"
+    assert output(capsys, site, "-r", "-k") == "{base}/\n"
+
+
+def test_log_goes_to_standard_error(site: Server) -> None:
+    """What failed is said on standard error, more with -v, and nothing of it on standard output."""
+    for option, wanted, unwanted in [
+        ((), "WARNING:usp.", "INFO:usp."),
+        (("-v",), "INFO:usp.", "DEBUG:"),
+        (("-vv",), "DEBUG:", "\x1b"),
+    ]:
+        run = usp("ls", *option, site.url)
+        assert "404 Not Found" in run.stderr
+        assert wanted in run.stderr
+        assert unwanted not in run.stderr
+        assert run.stdout.replace(site.url, "{base}") == TABTREE
+
+
+def test_log_file(site: Server, tmp_path: Path) -> None:
+    """The log goes to a file where one is named."""
+    run = usp("ls", "-v", "-l", str(tmp_path / "usp.log"), site.url)
+    assert run.stderr == ""
+    assert "404 Not Found" in (tmp_path / "usp.log").read_text()
+
+
+def test_control_characters_are_escaped(site: Server) -> None:
+    """Nothing that a site said reaches the terminal unescaped, in the output or in the log."""
+    site.pages["/robots.txt"] = (200, {}, "Sitemap: {base}/evil.xml\nSitemap: {base}/\x9b2J".encode())
+    run = usp("ls", "-vv", site.url)
+    assert run.returncode == 0
+    assert "\\x1b[31mred" in run.stdout or "[31mred" in run.stdout
+    assert "\\u202egnp" in run.stdout
+    for character in ("\x1b", "\x9b", "\u202e"):
+        assert character not in run.stdout + run.stderr
+
+
+def test_any_terminal_encoding(site: Server) -> None:
+    """A terminal that cannot show a character gets it escaped."""
+    site.pages["/a.xml"] = (200, {}, urlset("{base}/日本").encode())
+    run = usp("ls", "-f", "pages", site.url, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert f"{site.url}/\\u65e5\\u672c\n" in run.stdout
+
+
+def test_closed_pipe(site: Server) -> None:
+    """A reader that has had enough ends the output quietly."""
+    site.pages["/a.xml"] = (200, {}, urlset(*(f"{{base}}/{i}" for i in range(50_000))).encode())
+    command = f'"{sys.executable}" -m usp ls -k -f pages {site.url} | head -n 2'
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)  # noqa: S602 -- the pipe is the test
+    assert run.stdout == f"{site.url}/0\n{site.url}/1\n"
+    assert "Traceback" not in run.stderr
+    assert "Broken" not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ls", "example.org"], "give one like https://example.org/"),
+        (["ls", "ftp://example.org/"], "is not a HTTP"),
+        (["ls"], "required: URL"),
+        (["ls", "-f", "nosuch", "http://h/"], "choose from"),
+        (["nosuch"], "invalid choice"),
+        (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
+        (["demo", "--port", "70000"], "0 to 65535"),
+    ],
+)
+def test_wrong_use(arguments: list[str], message: str) -> None:
+    """Wrong use is answered in a line that says what to do, with exit code 2."""
+    run = usp(*arguments)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""
+
+
+def test_help_teaches() -> None:
+    """Help is there for everything, with examples."""
+    assert "usp demo" in usp("--help").stdout
+    assert "COMMAND" in usp().stdout
+    assert "usp ls https://www.example.org/" in usp("ls", "--help").stdout
+    assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__}\n"
+
+
+def test_demo() -> None:
+    """The demo prints a tree and a summary, and leaves nothing running."""
+    run = usp("demo")
+    assert run.returncode == 0
+    assert run.stderr == ""
+    for line in ("/articles.xml.gz", "/news/bridge-opens", "/notes/1", "/about", "/search?q=maps&lang=en", "9 pages"):
+        assert f"{line}\n" in run.stdout
+    assert "404 Not Found" in run.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT])
+def test_demo_serve(number: int) -> None:
+    """`demo --serve` leaves the website running until Ctrl-C, and ends with 130."""
+    command = [sys.executable, "-m", "usp", "demo", "--serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        url = line.split()[1]
+        assert "/kept\n" in usp("ls", "-u", url).stdout
+        started = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(timeout=10) == 130
+        assert time.monotonic() - started < 2
+
+
+def test_interrupted_while_fetching(site: Server) -> None:
+    """Ctrl-C while waiting for a site ends at once, with 130 and without a traceback."""
+    site.pages["/robots.txt"] = (503, {}, b"")
+    command = [sys.executable, "-m", "usp", "ls", site.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not site.requests:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Traceback" not in errors

@@ -1,0 +1,105 @@
+"""Real files, as found: none raises, and every one that holds entries gives them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+from lxml import etree
+
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.tree import sitemap_from_bytes
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of real files is not here")
+URL = "http://site.example/sitemap.xml"
+RSS = {None, "http://purl.org/rss/1.0/", "http://my.netscape.com/rdf/simple/0.9/"}
+
+
+def files(*kinds: str) -> Iterator[tuple[str, str, bytes]]:
+    with (CORPUS / "MANIFEST.tsv").open(encoding="utf-8") as manifest:
+        rows = list(csv.DictReader(manifest, delimiter="\t"))
+    for archive in sorted({row["zip"] for row in rows}):
+        with zipfile.ZipFile(CORPUS / archive) as opened:
+            for row in rows:
+                if row["zip"] == archive and row["kind"] in kinds:
+                    yield f"{archive}/{row['name']}", row["kind"], opened.read(row["name"])
+
+
+def read(kind: str, data: bytes) -> AbstractSitemap:
+    return sitemap_from_bytes(data, "http://site.example/robots.txt" if kind == "robots" else URL)
+
+
+def found_by_lxml(data: bytes) -> list[str]:
+    """The URLs that an independent parser finds, which puts right some of what is wrong."""
+    if data.startswith(b"\x1f\x8b"):
+        data = gzip.decompress(data)
+    root = etree.fromstring(data.strip(), etree.XMLParser(recover=True, huge_tree=True, resolve_entities=False))
+    found = []
+    for element in root.iter("{*}url", "{*}sitemap", "{*}item", "{*}entry"):
+        namespace = etree.QName(element).namespace
+        for child in element:
+            if not isinstance(child.tag, str):
+                continue
+            name, own = etree.QName(child), etree.QName(child).namespace
+            text = (child.text or "").strip()
+            if name.localname == "loc" and own == namespace and text:
+                found.append(text)
+            elif name.localname == "link" and namespace in RSS and own in RSS and text:
+                found.append(text)
+                break
+            elif name.localname == "link" and own == namespace and child.get("rel", "alternate") == "alternate":
+                if href := child.get("href"):
+                    found.append(href)
+                    break
+    return [urljoin(URL, url.replace("&amp;", "&")) for url in found]
+
+
+def test_every_sitemap_and_feed_gives_its_entries() -> None:
+    """Whatever lxml finds in a file with mercy, usp finds too."""
+    seen: Counter[str] = Counter()
+    missing = {}
+    for name, kind, data in files("urlset", "index", "rss", "atom"):
+        sitemap = read(kind, data)
+        urls = {page.url for page in sitemap.pages} | {child.url for child in sitemap.sub_sitemaps}
+        if lost := set(found_by_lxml(data)) - urls:
+            missing[name] = sorted(lost)[:3]
+        seen[kind] += 1
+    assert missing == {}
+    assert min(seen[kind] for kind in ("urlset", "index", "rss", "atom")) > 20
+
+
+def test_every_text_gives_its_urls() -> None:
+    """Every line of a text that is a URL is a page."""
+    seen = 0
+    for name, kind, data in files("text", "other"):
+        sitemap = read(kind, data)
+        urls = set(re.findall(r"(?m)^\s*(https?://[\x21-\x7e]+)\s*$", data.decode("latin-1")))
+        assert urls <= {page.url for page in sitemap.pages}, name
+        seen += len(urls)
+    assert seen > 10_000
+
+
+def test_every_robots_txt_gives_its_sitemaps() -> None:
+    """Every plain Sitemap line of a robots.txt is a child; a web page in its place has none."""
+    seen: Counter[str] = Counter()
+    for name, kind, data in files("robots"):
+        robots = read(kind, data)
+        assert not isinstance(robots, InvalidSitemap), name
+        if any(problem.code == "R701" for problem in robots.problems):
+            seen["HTML"] += 1
+            assert re.search(rb"(?i)<(html|!doctype|meta|script|head|body|p|title)", data), name
+            continue
+        text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin-1")
+        plain = {url.rstrip() for url in re.findall(r"(?im)^sitemap: *(https?://\w[\x21-\x7e]+) *\r?$", text)}
+        assert plain <= {child.url for child in robots.sub_sitemaps}, name
+        seen["sitemaps"] += len(plain)
+    assert seen["sitemaps"] > 5_000
+    assert seen["HTML"] > 50

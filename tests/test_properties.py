@@ -1,0 +1,145 @@
+"""Properties: no input raises, pieces make no difference, and an independent parser agrees on good documents."""
+
+from __future__ import annotations
+
+import gzip
+from xml.sax.saxutils import escape
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+from support import FIXTURES, SITEMAP_XMLNS, fixtures
+
+from usp.objects.problem import ProblemLog
+from usp.objects.sitemap import AbstractSitemap
+from usp.scan.dates import parse_date
+from usp.scan.encodings import to_utf8
+from usp.scan.entities import unescape
+from usp.scan.entries import XMLScanner
+from usp.tree import sitemap_from_bytes
+
+SEEDS = [fixture.data for fixture in fixtures() if len(fixture.data) < 5_000]
+URL = "http://h/s.xml"
+many = settings(max_examples=150, deadline=None, derandomize=True)
+
+markup = st.lists(
+    st.sampled_from(
+        [
+            *(b"<urlset>", b"</urlset>", b"<url>", b"</url>", b"<loc>", b"</loc>", b"<lastmod>", b"</lastmod>"),
+            *(b"<sitemapindex>", b"<sitemap>", b"</sitemap>", b"<rss>", b"<item>", b"</item>", b"<link>", b"<feed>"),
+            *(b"<image:image>", b"<image:loc>", b"<video:video>", b"<video:price a='b'>", b"<entry>", b"<news:news>"),
+            *(b"<!--", b"-->", b"<![CDATA[", b"]]>", b"<?xml ", b"?>", b"<!DOCTYPE x>", b"<", b">", b"&", b"&amp;"),
+            *(b"http://h/1", b"2024-05-08", b"\0", b"\xff", b" ", b"\n", b'"', b"'", b"=", b"/>", b"<a b='c'/>"),
+        ]
+    ),
+    max_size=40,
+).map(b"".join)
+
+
+def look_at_everything(sitemap: AbstractSitemap) -> None:
+    repr(sitemap)
+    sitemap.to_dict()
+    assert all(page.url.lower().startswith("http") for page in sitemap.all_pages())
+    assert all(problem.message for problem in sitemap.all_problems())
+
+
+@many
+@given(st.binary(max_size=2_000))
+def test_any_bytes(data: bytes) -> None:
+    """No bytes raise, as any kind of document."""
+    for url in (URL, "http://h/robots.txt", "http://h/s.xml.gz"):
+        look_at_everything(sitemap_from_bytes(data, url))
+        look_at_everything(sitemap_from_bytes(b"\x1f\x8b" + data, url))
+
+
+@many
+@given(markup)
+def test_any_markup(data: bytes) -> None:
+    """No arrangement of tags raises, with or without a root."""
+    look_at_everything(sitemap_from_bytes(data, URL))
+    look_at_everything(sitemap_from_bytes(b"<urlset>" + data, URL))
+
+
+@many
+@given(st.sampled_from(SEEDS), st.data())
+def test_mutated_documents(seed: bytes, data: st.DataObject) -> None:
+    """No document raises when bytes of it are dropped, doubled, swapped or replaced."""
+    document = bytearray(seed)
+    for _ in range(data.draw(st.integers(1, 6))):
+        if len(document) < 2:
+            break
+        i, j = sorted(data.draw(st.tuples(*[st.integers(0, len(document) - 1)] * 2)))
+        match data.draw(st.integers(0, 3)):
+            case 0:
+                del document[i:j]
+            case 1:
+                document[i:i] = document[i:j]
+            case 2:
+                document[i], document[j] = document[j], document[i]
+            case 3:
+                document[i] = data.draw(st.integers(0, 255))
+    look_at_everything(sitemap_from_bytes(bytes(document), URL))
+
+
+def entries(chunks: list[bytes]) -> object:
+    log = ProblemLog(URL)
+    scanner = XMLScanner(to_utf8(chunks, None, log), log)
+    found = [(e.name, e.fields, e.text, [(c.name, c.fields, c.text, c.attributes) for c in e.children]) for e in scanner]
+    return found, scanner.root, scanner.unknown_root, scanner.refused, log.problems()
+
+
+@many
+@given(markup.map(lambda data: b"<urlset>" + data), st.lists(st.integers(0, 400), max_size=8))
+def test_pieces_make_no_difference(data: bytes, cuts: list[int]) -> None:
+    """However a document is cut into pieces, its entries and problems are the same."""
+    edges = [0, *sorted(cuts), len(data)]
+    pieces = [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    assert entries(pieces) == entries([data])
+    assert entries([data[i : i + 1] for i in range(len(data))]) == entries([data])
+
+
+def test_cut_at_every_offset() -> None:
+    """A document that is cut off anywhere gives the entries before the cut, and never a wrong one."""
+    document = (FIXTURES / "images.xml").read_bytes()
+    whole = sitemap_from_bytes(document, URL).pages
+    for offset in range(len(document)):
+        pages = sitemap_from_bytes(document[:offset], URL).pages
+        complete = document[:offset].count(b"</url>")
+        assert pages[:complete] == whole[:complete]
+        assert [page.url for page in pages] == [page.url for page in whole[: len(pages)]]
+
+
+text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=20)
+paths = st.lists(text, max_size=8)
+
+
+@many
+@given(paths, st.sampled_from(["utf-8", "utf-16", "iso-8859-1"]), st.booleans())
+def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: bool) -> None:
+    """On a well-formed document the URLs are those that lxml reads."""
+    body = "".join(f"<url><loc>http://h/{escape(path)}</loc></url>" for path in paths)
+    document = f'<?xml version="1.0" encoding="{encoding}"?><urlset {SITEMAP_XMLNS}>{body}</urlset>'
+    data = document.encode(encoding, "xmlcharrefreplace")
+    root = etree.fromstring(data, etree.XMLParser(resolve_entities=False))
+    expected = dict.fromkeys((loc.text or "").strip().strip("\ufeff\u200b\u2060").strip() for loc in root.iter("{*}loc"))
+    pages = sitemap_from_bytes(gzip.compress(data) if packed else data, URL).pages
+    assert [page.url for page in pages] == [url.replace("&amp;", "&") for url in expected]
+
+
+@many
+@given(st.text(max_size=40))
+def test_any_text(text: str) -> None:
+    """No text raises as a date, and escaping is undone exactly."""
+    parse_date(text)
+    assert unescape(escape(text)) == text
+
+
+@many
+@given(st.datetimes(timezones=st.none() | st.timezones()))
+def test_any_date(moment: object) -> None:
+    """Every date that Python writes in ISO 8601 to the second is read back."""
+    written = moment.replace(microsecond=0).isoformat()  # type: ignore[attr-defined]
+    if len(written) <= 25:  # zones with seconds, long ago, have no form in the specification
+        found = parse_date(written)
+        assert found is not None
+        assert found.isoformat() == written
