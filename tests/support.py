@@ -141,7 +141,7 @@ def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Serve
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def do_GET(self) -> None:  # noqa: N802 -- http.server finds handlers by this name
+        def do_GET(self) -> None:
             site.requests.append((self.path, dict(self.headers)))
             status, headers, body = pages.get(self.path, (404, {}, b"not here"))
             body = body.replace(b"{base}", site.url.encode())

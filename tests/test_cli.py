@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import Server, serve, urlset
 
+from support import Server, serve, urlset
 from usp.cli import main
 from usp.version import __version__
 

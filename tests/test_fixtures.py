@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
-from support import Fixture, fixtures, plain
 
+from support import Fixture, fixtures, plain
 from usp.documents import Document
 from usp.fetch_parse import SitemapFetcher
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap

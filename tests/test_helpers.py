@@ -5,8 +5,8 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from support import FakeClient, FakeResponse
 
+from support import FakeClient, FakeResponse
 from usp import helpers
 from usp.exceptions import GunzipException, SitemapException
 from usp.web_client.abstract_client import WebClientErrorResponse

@@ -86,7 +86,7 @@ def test_has_a_dictionary(value: object) -> None:
 
 def test_page_defaults() -> None:
     """A page with a URL only has priority 0.5 and nothing else."""
-    assert SITEMAP_PAGE_DEFAULT_PRIORITY == Decimal("0.5")
+    assert Decimal("0.5") == SITEMAP_PAGE_DEFAULT_PRIORITY
     assert SitemapPage("http://h/").to_dict() == {
         "url": "http://h/",
         "priority": Decimal("0.5"),
@@ -151,7 +151,7 @@ def test_traversal_keeps_order() -> None:
     tree = IndexWebsiteSitemap("http://h/", [first, InvalidSitemap("http://h/3", "gone")], pages=[d])
     assert list(tree.all_pages()) == [d, a, b, c]
     assert [sitemap.url for sitemap in tree.all_sitemaps()] == ["http://h/1", "http://h/2", "http://h/3"]
-    assert list(first.all_sitemaps())[0].sub_sitemaps == []
+    assert next(first.all_sitemaps()).sub_sitemaps == []
 
 
 def test_sitemap_dictionaries() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from xml.sax.saxutils import escape
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from support import FIXTURES, SITEMAP_XMLNS, fixtures
 
+from support import FIXTURES, SITEMAP_XMLNS, fixtures
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.dates import parse_date
@@ -84,7 +85,9 @@ def test_mutated_documents(seed: bytes, data: st.DataObject) -> None:
 def entries(chunks: list[bytes]) -> object:
     log = ProblemLog(URL)
     scanner = XMLScanner(to_utf8(chunks, None, log), log)
-    found = [(e.name, e.fields, e.text, [(c.name, c.fields, c.text, c.attributes) for c in e.children]) for e in scanner]
+    found = [
+        (e.name, e.fields, e.text, [(c.name, c.fields, c.text, c.attributes) for c in e.children]) for e in scanner
+    ]
     return found, scanner.root, scanner.unknown_root, scanner.refused, log.problems()
 
 
@@ -93,7 +96,7 @@ def entries(chunks: list[bytes]) -> object:
 def test_pieces_make_no_difference(data: bytes, cuts: list[int]) -> None:
     """However a document is cut into pieces, its entries and problems are the same."""
     edges = [0, *sorted(cuts), len(data)]
-    pieces = [data[a:b] for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    pieces = [data[a:b] for a, b in pairwise(edges) if a < b]
     assert entries(pieces) == entries([data])
     assert entries([data[i : i + 1] for i in range(len(data))]) == entries([data])
 
@@ -121,7 +124,9 @@ def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: b
     document = f'<?xml version="1.0" encoding="{encoding}"?><urlset {SITEMAP_XMLNS}>{body}</urlset>'
     data = document.encode(encoding, "xmlcharrefreplace")
     root = etree.fromstring(data, etree.XMLParser(resolve_entities=False))
-    expected = dict.fromkeys((loc.text or "").strip().strip("\ufeff\u200b\u2060").strip() for loc in root.iter("{*}loc"))
+    expected = dict.fromkeys(
+        (loc.text or "").strip().strip("\ufeff\u200b\u2060").strip() for loc in root.iter("{*}loc")
+    )
     pages = sitemap_from_bytes(gzip.compress(data) if packed else data, URL).pages
     assert [page.url for page in pages] == [url.replace("&amp;", "&") for url in expected]
 

@@ -89,7 +89,9 @@ def test_signatures(path: str) -> None:
     """Positional parameters are those of 1.8.1, in order, with their defaults; new ones are keyword-only."""
     parameters = inspect.signature(find(path)).parameters.values()  # type: ignore[arg-type]
     positional = [
-        p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters if p.kind is not p.KEYWORD_ONLY
+        p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+        for p in parameters
+        if p.kind is not p.KEYWORD_ONLY
     ]
     assert ", ".join(positional) == SIGNATURES[path]
 

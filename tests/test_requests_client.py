@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 import requests
-from support import Server, serve
 
+from support import Server, serve
 from usp.version import __version__
 from usp.web_client.abstract_client import (
     LocalWebClient,
@@ -128,7 +128,9 @@ def test_errors(
     assert response.retryable() is retryable
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "ftp://127.0.0.1/", "http://", "http://[bad/", "http://127.0.0.1:99999/"])
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "ftp://127.0.0.1/", "http://", "http://[bad/", "http://127.0.0.1:99999/"]
+)
 def test_bad_urls(client: RequestsWebClient, url: str) -> None:
     """A URL that is none is an error, never raised."""
     assert error(client, url).retryable() is False

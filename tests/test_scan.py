@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
-from support import urlset
 
+from support import urlset
 from usp.exceptions import StripURLToHomepageException
 from usp.inflate import PIECE_BYTES, inflated, limited, transport_decoded
 from usp.objects.problem import ProblemLog
@@ -60,7 +60,7 @@ from usp.tree import sitemap_from_bytes
         ("Wed, 08 Mai 2024 10:00:00 GMT", None),
         ("10:00", None),
         ("May", None),
-        ("٢٠٢٤-٠٥-٠٨", None),
+        ("\u0662\u0660\u0662\u0664-\u0660\u0665-\u0660\u0668", None),
         ("", None),
         ("2" * 10_000, None),
     ],
@@ -147,7 +147,7 @@ def test_homepages() -> None:
     assert strip_url_to_homepage("https://u:p@h:8080/a/b?c#d") == "https://u:p@h:8080/"
     assert strip_url_to_homepage("HTTP://H.example") == "http://H.example/"
     for bad in ("", "h.example", "ftp://h/", "//h/", "http://[bad/"):
-        with pytest.raises(StripURLToHomepageException, match="https://example.org/"):
+        with pytest.raises(StripURLToHomepageException, match=r"https://example\.org/"):
             strip_url_to_homepage(bad)
 
 
@@ -219,7 +219,7 @@ def test_transport_encoding_is_one_layer() -> None:
 
 def test_attributes() -> None:
     """Attributes are read with any quotes, by lower-case name; there is a cap on their number."""
-    assert attributes(b" A=\"1\" b='2&amp;3' c = d a=\"4\" empty=\"\"") == {"a": "1", "b": "2&3", "c": "d", "empty": ""}
+    assert attributes(b' A="1" b=\'2&amp;3\' c = d a="4" empty=""') == {"a": "1", "b": "2&3", "c": "d", "empty": ""}
     assert len(attributes(b"".join(b'a%d="" ' % i for i in range(10_000)))) == MAX_ATTRIBUTES
 
 

@@ -9,8 +9,8 @@ import pickle
 from pathlib import Path
 
 import pytest
-from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
 
+from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
 from usp.drivers.fetch import fetch, get_with_retries
 from usp.exceptions import SitemapException
 from usp.fetch_parse import SitemapFetcher
@@ -31,13 +31,17 @@ from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientS
 B = "{base}"
 SITE = {
     "/robots.txt": (200, {}, f"User-agent: *\nSitemap: {B}/index.xml\nsitemap: {B}/moved.xml\n".encode()),
-    "/index.xml": (200, {}, index(*(f"{B}/{name}" for name in ("a.xml.gz", "b.xml", "c.rss", "d.atom", "e.txt", "f.xml", "g"))).encode()),
+    "/index.xml": (
+        200,
+        {},
+        index(*(f"{B}/{name}" for name in ("a.xml.gz", "b.xml", "c.rss", "d.atom", "e.txt", "f.xml", "g"))).encode(),
+    ),
     "/a.xml.gz": (200, {"Content-Type": "application/gzip"}, b"gzip"),
     "/b.xml": (200, {"Content-Encoding": "gzip"}, b"gzip"),
     "/c.rss": (200, {}, b"<rss><channel><item><link>http://x/rss</link></item></channel></rss>"),
     "/d.atom": (200, {}, b"<feed><entry><link href='http://x/atom'/></entry></feed>"),
     "/e.txt": (200, {"Content-Type": "text/plain"}, b"http://x/text\n"),
-    "/f.xml": (200, {"Content-Type": "text/html"}, "<html>".encode()),
+    "/f.xml": (200, {"Content-Type": "text/html"}, b"<html>"),
     "/moved.xml": (301, {"Location": "/real.xml"}, b""),
     "/real.xml": (200, {"Content-Type": "text/html"}, urlset("http://x/moved").encode()),
     "/sitemap.xml": (302, {"Location": "/index.xml"}, b""),
@@ -58,7 +62,9 @@ def fake(base: str) -> FakeClient:
     def look_up(url: str) -> object:
         status, headers, body = pages().get(url.removeprefix(base), (404, {}, b""))
         if "Location" in headers:
-            return FakeResponse(pages()[headers["Location"]][2].replace(b"{base}", base.encode()), base + headers["Location"])
+            return FakeResponse(
+                pages()[headers["Location"]][2].replace(b"{base}", base.encode()), base + headers["Location"]
+            )
         if status != 200:
             return None
         return FakeResponse(body.replace(b"{base}", base.encode()), url, headers)
@@ -110,9 +116,9 @@ def test_order_of_requests() -> None:
 
 def test_options() -> None:
     """robots.txt and the known paths can be left out, and more paths be tried."""
-    assert outline(sitemap_tree_for_homepage("http://h/", fake("http://h"), use_robots=False, use_known_paths=False)) == [
-        "IndexWebsiteSitemap http://h/ []"
-    ]
+    assert outline(
+        sitemap_tree_for_homepage("http://h/", fake("http://h"), use_robots=False, use_known_paths=False)
+    ) == ["IndexWebsiteSitemap http://h/ []"]
     client = fake("http://h")
     tree = sitemap_tree_for_homepage("http://h/", client, use_robots=False, extra_known_paths={"extra/sitemap.xml"})
     assert [s.url for s in tree.sub_sitemaps] == [
@@ -196,7 +202,6 @@ class MinimalResponse(AbstractWebClientSuccessResponse):
 
     def url(self) -> str:
         return "http://h/robots.txt"
-
 
 
 def test_a_client_that_raises() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from support import index, urlset
 
 import usp.walk
+from support import index, urlset
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
 from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap, PagesXMLSitemap
@@ -82,7 +82,11 @@ def test_order() -> None:
         [
             (
                 "robots.txt",
-                [("index.xml", ["a.xml", ("deeper.xml", ["b.xml", "c.xml", "index.xml"]), "b.xml"]), "gone.xml", "b.xml"],
+                [
+                    ("index.xml", ["a.xml", ("deeper.xml", ["b.xml", "c.xml", "index.xml"]), "b.xml"]),
+                    "gone.xml",
+                    "b.xml",
+                ],
             ),
             "sitemap.xml",
             ("sitemap_index.xml", ["sitemap.xml", "c.xml"]),
@@ -154,7 +158,9 @@ def test_indexes_that_list_each_other_in_all_combinations(monkeypatch: pytest.Mo
     everyone = index(*(f"{H}{i}" for i in range(20)))
     walk = Walk([fetcher("0")])
     assert sorted(run(walk, {str(i): everyone for i in range(20)})) == sorted(str(i) for i in range(20))
-    reasons = {s.reason.partition(" ")[0] for s in next(walk.sitemaps()).all_sitemaps() if isinstance(s, InvalidSitemap)}
+    reasons = {
+        s.reason.partition(" ")[0] for s in next(walk.sitemaps()).all_sitemaps() if isinstance(s, InvalidSitemap)
+    }
     assert reasons == {"Recursion", "Not"}
 
 
@@ -181,15 +187,19 @@ def test_declared_dates() -> None:
     """A sitemap knows the date that each of its indexes declared for it."""
     entry = "<sitemap><loc>{}</loc><lastmod>{}</lastmod></sitemap>"
     site: dict[str, str | Document | Failure] = {
-        "index.xml": f"<sitemapindex>{entry.format(H + 'a.xml', '2024')}{entry.format(H + 'b.xml', '2023')}</sitemapindex>",
-        "b.xml": f"<sitemapindex>{entry.format(H + 'a.xml', '2022')}</sitemapindex>",
+        "index.xml": "<sitemapindex>" + entry.format(H + "a.xml", 2024) + entry.format(H + "b.xml", 2023),
+        "b.xml": "<sitemapindex>" + entry.format(H + "a.xml", 2022),
         "a.xml": urlset(H),
     }
     walk = Walk([fetcher("index.xml")])
     run(walk, site)
     years = {s.url: s.last_modified.year for s in next(walk.sitemaps()).sub_sitemaps if s.last_modified}
     assert years == {H + "a.xml": 2024, H + "b.xml": 2023}
-    assert [s.last_modified and s.last_modified.year for s in next(walk.sitemaps()).all_sitemaps()] == [2024, 2023, 2022]
+    assert [s.last_modified and s.last_modified.year for s in next(walk.sitemaps()).all_sitemaps()] == [
+        2024,
+        2023,
+        2022,
+    ]
 
 
 def robots_answer(robots: str | Document | Failure) -> HomepageWalk:

@@ -1,7 +1,7 @@
 """Inflating: gzip and deflate, in pieces, and all that can be had of damaged data.
 
-Compression is known by the first bytes of the data, never by a name or a header alone. `note(code)` is called for what is
-wrong, with a code of `usp.objects.problem.PROBLEMS`.
+Compression is known by the first bytes of the data, never by a name or a header alone. `note(code)` is called for
+what is wrong, with a code of `usp.objects.problem.PROBLEMS`.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def sitemap_tree_for_homepage(
     :param use_robots: whether to read robots.txt.
     :param use_known_paths: whether to try the places where sitemaps are often found.
     :param extra_known_paths: more such places, relative to the homepage.
-    :param recurse_callback: called with the URL of each sitemap that another one lists, that one's level and the URLs above; if it
-        gives false, the sitemap is left out.
+    :param recurse_callback: called with the URL of each sitemap that another one lists, that one's level and the URLs
+        above; if it gives false, the sitemap is left out.
     :param recurse_list_callback: called with the list of all those URLs of one sitemap; gives those to be fetched.
     :return: an `IndexWebsiteSitemap`. What the site does wrong is in it, as `InvalidSitemap`s and problems.
     :raises SitemapException: if the URL is not http or https.
@@ -87,7 +87,7 @@ def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitema
     """
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise SitemapException(
-            f"A sitemap's content must be bytes, not {type(content).__name__}; for a str there is sitemap_from_str()"
+            f"A sitemap's content must be bytes, not {type(content).__name__}; see sitemap_from_str()"
         )
     fetcher = SitemapFetcher(LOCAL_URL if url is None else url, recursion_level=0)
     return fetcher.receive(Document(fetcher.url, bytes(content))).unfetched_sitemap()

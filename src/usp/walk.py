@@ -1,8 +1,8 @@
 """The walk: what to fetch next, and the tree that comes of it.
 
-`Walk` does no I/O. A driver asks `next()` for a fetcher that may be fetched now, fetches its URL by whatever means, hands
-what came back to `receive()`, and goes on until `next()` gives None and nothing is on its way any more. Any number of
-fetchers may be on their way at once, and be received in any order: the tree is the same.
+`Walk` does no I/O. A driver asks `next()` for a fetcher that may be fetched now, fetches its URL by whatever means,
+hands what came back to `receive()`, and goes on until `next()` gives None and nothing is on its way any more. Any
+number of fetchers may be on their way at once, and be received in any order: the tree is the same.
 
 Rules that live here:
 - No URL is given out twice. Places that declare the same URL wait for the one answer and share its reading.
@@ -143,7 +143,7 @@ class Walk:
 
 
 class HomepageWalk(Walk):
-    """Walks a website. `robots` is the fetcher of its robots.txt, if that is wanted; `known` those of the known paths."""
+    """Walks a website: `robots` is the fetcher of its robots.txt, if that is wanted; `known`, of the known paths."""
 
     def __init__(self, homepage_url: str, robots: SitemapFetcher | None, known: Iterable[SitemapFetcher]) -> None:
         super().__init__([*([robots] if robots else []), *known])
@@ -160,7 +160,8 @@ class HomepageWalk(Walk):
         sitemaps = []
         problems = ProblemLog(self._homepage_url)
         for node in self.roots:
-            assert node.sitemap is not None and node.reading is not None, "the walk is not done"
+            assert node.sitemap is not None, "the walk is not done"
+            assert node.reading is not None
             if isinstance(node.sitemap, InvalidSitemap):
                 # 4xx means that there is none. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
                 if node is self._robots and not 400 <= (node.reading.status or 0) < 500:

@@ -103,10 +103,9 @@ _FILES = {
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:  # noqa: N802 -- http.server finds handlers by this name
-        host, port = self.server.server_address[:2]
+    def do_GET(self) -> None:
         content_type, text = _FILES.get(self.path, ("text/plain", ""))
-        body = text.format(base=f"http://{host!s}:{port}").encode()
+        body = text.format(base=f"http://{self.headers['Host']}").encode()
         if self.path.endswith(".gz") and body:
             body = gzip.compress(body)
         self.send_response(200 if body else 404)

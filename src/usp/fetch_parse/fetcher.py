@@ -31,7 +31,13 @@ from usp.scan.urls import is_http_url
 if TYPE_CHECKING:
     from usp.web_client.abstract_client import AbstractWebClient
 
-__all__ = ["MAX_RECURSION_LEVEL", "RecurseCallbackType", "RecurseListCallbackType", "SitemapFetcher", "SitemapStrParser"]
+__all__ = [
+    "MAX_RECURSION_LEVEL",
+    "RecurseCallbackType",
+    "RecurseListCallbackType",
+    "SitemapFetcher",
+    "SitemapStrParser",
+]
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +58,8 @@ RecurseListCallbackType = Callable[[list[str], int, set[str]], list[str]]
 class SitemapFetcher:
     """Fetches and parses one sitemap, and all below it with `sitemap()`.
 
-    Raises `SitemapException` for a URL that is not http or https, for one that is among its `parent_urls`, and for a level
-    over 11.
+    Raises `SitemapException` for a URL that is not http or https, for one that is among its `parent_urls`, and for a
+    level over 11.
     """
 
     def __init__(
@@ -134,9 +140,8 @@ class SitemapStrParser(SitemapFetcher):
     def __init__(self, static_content: str) -> None:
         super().__init__(LOCAL_URL, 0)
         if not isinstance(static_content, str):
-            raise SitemapException(
-                f"A sitemap's content must be a str, not {type(static_content).__name__}; for bytes there is sitemap_from_bytes()"
-            )
+            kind = type(static_content).__name__
+            raise SitemapException(f"A sitemap's content must be a str, not {kind}; see sitemap_from_bytes()")
         # With a byte order mark there is no doubt about the encoding, whatever the text declares.
         self._document = Document(self.url, codecs.BOM_UTF8 + static_content.encode("utf-8", "replace"))
 

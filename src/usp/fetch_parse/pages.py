@@ -1,7 +1,8 @@
 """From an entry of a document to the public `SitemapPage`: one small class for each kind of entry.
 
-Each holds the texts of its entry as the site wrote them, under the names that parsers of ultimate-sitemap-parser have, and
-converts them in `page()`. What cannot be converted is noted and becomes what an absent field would have given.
+Each holds the texts of its entry as the site wrote them, under the names that parsers of ultimate-sitemap-parser
+have, and converts them in `page()`. What cannot be converted is noted and becomes what an absent field would have
+given.
 """
 
 from __future__ import annotations

@@ -86,9 +86,7 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
             if not was_absolute:
                 self.log.add("R702", line, text=value)
             children.setdefault(url, ChildSitemap(url))
-        return Reading(
-            self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=self.log.problems()
-        )
+        return Reading(self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=self.log.problems())
 
 
 class PlainTextSitemapParser(AbstractSitemapParser):
@@ -186,7 +184,7 @@ class PagesAtomSitemapParser(AbstractXMLSitemapParser):
 
 
 #: The name of an entry's element -> what it becomes.
-ENTRIES = {
+ENTRIES: dict[str, type[URLSetPage | RSSPage | AtomPage]] = {
     "url": PagesXMLSitemapParser.Page,
     "item": PagesRSSSitemapParser.Page,
     "entry": PagesAtomSitemapParser.Page,

@@ -1,7 +1,7 @@
 """Problems: what was wrong inside a document that was read all the same.
 
-`Problem` is what users hold. `ProblemLog` collects them while one document is read: it keeps the first few of each code,
-counts the rest, and asks for a line number only for those that it keeps.
+`Problem` is what users hold. `ProblemLog` collects them while one document is read: it keeps the first few of each
+code, counts the rest, and asks for a line number only for those that it keeps.
 """
 
 from __future__ import annotations

@@ -183,9 +183,7 @@ class AbstractPagesSitemap(AbstractSitemap):
         last_modified: datetime | None = None,
         problems: Iterable[Problem] = (),
     ) -> None:
-        super().__init__(
-            url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems
-        )
+        super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
         """The URL and the pages, as a list even where there are none."""
@@ -231,9 +229,7 @@ class AbstractIndexSitemap(AbstractSitemap):
         last_modified: datetime | None = None,
         problems: Iterable[Problem] = (),
     ) -> None:
-        super().__init__(
-            url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems
-        )
+        super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
         """The URL and the sitemaps below, as a list even where there are none."""

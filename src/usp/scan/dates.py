@@ -48,7 +48,10 @@ _MONTH_FIRST = re.compile(
     r"(?:\s*\([^)]*\))?",
     re.IGNORECASE | re.ASCII,
 )
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 # https://www.rfc-editor.org/rfc/rfc2822#section-4.3; military letters other than Z are worthless, as it says there.
 _ZONES = {"z": 0, "ut": 0, "utc": 0, "gmt": 0}
 _ZONES |= {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7}

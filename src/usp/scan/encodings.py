@@ -4,8 +4,8 @@ The encoding is decided once, on the first 64 KiB: byte order mark, then the XML
 Content-Type, then UTF-8. The result does not depend on how the input is cut into pieces. NUL bytes, which no text has,
 are dropped.
 
-Text that is UTF-8, or claims no encoding, passes through untouched, with its bad bytes: they are put right where a field
-is read (`decode_field`), so they harm only the field they are in.
+Text that is UTF-8, or claims no encoding, passes through untouched, with its bad bytes: they are put right where a
+field is read (`decode_field`), so they harm only the field they are in.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARATION = re.compile(rb"""^\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.I)
+_DECLARATION = re.compile(rb"""^\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _ASCII = bytes(range(0x80))
 
 # Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.

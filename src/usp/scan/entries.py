@@ -1,8 +1,8 @@
 """Entries of an XML document: what stands in each `<url>`, `<sitemap>`, `<item>` or `<entry>`.
 
-`XMLScanner` turns tokens into `Element`s by the tables of `vocabulary`. It keeps every good entry of a bad document: tags
-that are not closed, closed twice, in the wrong case, prefix or namespace cost at most the field they are in. An entry ends
-where the next one starts, so nothing leaks from one into the other.
+`XMLScanner` turns tokens into `Element`s by the tables of `vocabulary`. It keeps every good entry of a bad document:
+tags that are not closed, closed twice, in the wrong case, prefix or namespace cost at most the field they are in. An
+entry ends where the next one starts, so nothing leaks from one into the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
-from usp.scan.tokens import Token, TokenKind, Tokenizer, attributes
+from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
 from usp.scan.vocabulary import DIALECTS, ROOTS, Dialect, Kind, namespace_of_prefix, namespace_of_uri
 
 __all__ = ["Element", "XMLScanner"]

@@ -17,7 +17,7 @@ _BREAK = re.compile(rb"\r\n?|\n")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
-_WRAPPING = "<>\"'“”‘’` \t"
+_WRAPPING = "<>\"'\u201c\u201d\u2018\u2019` \t"
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF))
 _CONTROLS.pop(ord("\t"))
 
@@ -38,8 +38,8 @@ def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, 
     yield from _numbered([rest.rstrip(b"\r")], number, log)
 
 
-def _numbered(lines: list[bytes], number: int, log: ProblemLog) -> Iterator[tuple[int, str]]:
-    for number, raw in enumerate(lines, number):
+def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple[int, str]]:
+    for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
             log.add("X115", number, text=str(MAX_LINE_BYTES), where="a line")
             continue

@@ -1,11 +1,11 @@
 """Tokens of XML as it is served: start tags, end tags, text.
 
-Reads UTF-8 bytes in pieces of any size and yields the same tokens however they are cut. It has no entity machinery, follows
-no reference, and never raises for what a document holds; what it puts right is noted. Comments and processing
+Reads UTF-8 bytes in pieces of any size and yields the same tokens however they are cut. It has no entity machinery,
+follows no reference, and never raises for what a document holds; what it puts right is noted. Comments and processing
 instructions are passed over. It knows nothing of sitemaps: `entries` gives the tags their meaning.
 
-A DOCTYPE with an internal subset could declare entities, so such a document is refused: `refused` says why, and the tokens
-end there.
+A DOCTYPE with an internal subset could declare entities, so such a document is refused: `refused` says why, and the
+tokens end there.
 """
 
 from __future__ import annotations
@@ -109,10 +109,7 @@ class Tokenizer:
                 yield Token(TokenKind.LEAF, leaf[1], leaf[2])
                 continue
             plain = _PLAIN_TAG.match(self._buffer, tag)
-            if plain and _NAME_START.match(plain[2]):
-                token = self._plain(plain)
-            else:
-                token = self._markup()
+            token = self._plain(plain) if plain and _NAME_START.match(plain[2]) else self._markup()
             if token is not None:
                 yield token
 
@@ -169,15 +166,13 @@ class Tokenizer:
 
     def _markup(self) -> Token | None:
         """What starts with the "<" at the current position; None where it means nothing."""
-        ahead = self._peek(9)
-        if ahead.startswith(b"<!--"):
-            return self._comment()
-        if ahead.upper() == b"<![CDATA[":
+        ahead = self._peek(9).upper()
+        for start, pass_over in _PASSED_OVER.items():
+            if ahead.startswith(start):
+                pass_over(self)
+                return None
+        if ahead == b"<![CDATA[":
             return self._cdata()
-        if ahead.upper() == b"<!DOCTYPE":
-            return self._doctype()
-        if ahead.startswith(b"<?"):
-            return self._instruction()
         if ahead.startswith(b"<!"):
             return self._malformed(self._find(b">", 2))
         if ahead.startswith(b"</") or _NAME_START.match(ahead[1:2]):
@@ -188,10 +183,10 @@ class Tokenizer:
 
     def _comment(self) -> None:
         end = self._find(b"-->", 4)
-        if end >= 0:
-            self._position += end + 3
-        else:
+        if end < 0:
             self._unclosed(b"<!--", b"-->", end)
+        else:
+            self._position += end + 3
 
     def _cdata(self) -> Token | None:
         end = self._find(b"]]>", 9)
@@ -273,6 +268,14 @@ class Tokenizer:
         if match is None or not match[2]:
             return None
         return Token(TokenKind.END if match[1] else TokenKind.START, match[2], raw[match.end() :].rstrip(b">"))
+
+
+#: Markup that means nothing here, by how it starts.
+_PASSED_OVER = {
+    b"<!--": Tokenizer._comment,
+    b"<!DOCTYPE": Tokenizer._doctype,
+    b"<?": Tokenizer._instruction,
+}
 
 
 def attributes(raw: bytes) -> dict[str, str]:

@@ -48,6 +48,8 @@ def strip_url_to_homepage(url: str) -> str:
     Raises `StripURLToHomepageException` if it is not an http or https URL.
     """
     if not is_http_url(url):
-        raise StripURLToHomepageException(f"URL {url!r} is not an http or https URL; give one like https://example.org/")
+        raise StripURLToHomepageException(
+            f"URL {url!r} is not an http or https URL; give one like https://example.org/"
+        )
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc, "/", "", ""))

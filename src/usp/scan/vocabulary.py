@@ -1,7 +1,7 @@
 """The words of each kind of document, as tables: which elements hold entries, which hold fields, in which namespaces.
 
-Names here are lower case. An element of the document's own namespace goes by its plain name ("loc"), one of another known
-namespace by that namespace's name ("image:loc"). Elements of any other namespace mean nothing.
+Names here are lower case. An element of the document's own namespace goes by its plain name ("loc"), one of another
+known namespace by that namespace's name ("image:loc"). Elements of any other namespace mean nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["DIALECTS", "ROOTS", "Dialect", "Kind", "namespace_of_prefix", "names
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An element that holds others: `fields` are kept as text, `elements` with their attributes, `groups` hold others."""
+    """An element that holds others: `fields` kept as text, `elements` with their attributes, `groups` of such again."""
 
     fields: frozenset[str] = frozenset()
     elements: frozenset[str] = frozenset()
@@ -40,7 +40,7 @@ _IMAGE = Kind(_prefixed("image", "loc caption geo_location title license"))
 _NEWS_PUBLICATION = Kind(_prefixed("news", "name language"))
 _NEWS = Kind(
     _prefixed("news", "title publication_date access genres keywords stock_tickers"),
-    groups={name: _NEWS_PUBLICATION for name in _prefixed("news", "publication")},
+    groups=dict.fromkeys(_prefixed("news", "publication"), _NEWS_PUBLICATION),
 )
 _VIDEO_TVSHOW = Kind(
     _prefixed("video", "show_title video_type episode_title season_number episode_number premier_date")
@@ -52,7 +52,7 @@ _VIDEO = Kind(
         " category family_friendly requires_subscription live",
     ),
     _prefixed("video", "player_loc content_segment_loc tag restriction gallery_loc price uploader platform id"),
-    groups={name: _VIDEO_TVSHOW for name in _prefixed("video", "tvshow")},
+    groups=dict.fromkeys(_prefixed("video", "tvshow"), _VIDEO_TVSHOW),
 )
 _GROUPS = {"image": _IMAGE, "news": _NEWS, "video": _VIDEO}
 
@@ -88,8 +88,8 @@ ROOTS = {
 }
 DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM}
 
-# Parts of namespace URIs, the first that is found counts: sites write them with http or https or neither, with or without
-# the last slash, in other versions, on other hosts.
+# Parts of namespace URIs; the first that is found counts. Sites write them with http or https or neither, with or
+# without the last slash, in other versions, on other hosts.
 _URIS = (
     ("sitemap-image", "image"),
     ("sitemap-news", "news"),

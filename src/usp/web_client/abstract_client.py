@@ -1,4 +1,4 @@
-"""The interface of a web client. Implement `AbstractWebClient` to fetch by other means: a cache, an archive, a browser."""
+"""The interface of a web client. Implement `AbstractWebClient` to fetch by other means: a cache, an archive, ..."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class LocalWebClientSuccessResponse(AbstractWebClientSuccessResponse):
 
 
 class RequestWaiter:
-    """Waits between requests: not before the first, then `wait` seconds, or at random between half and 1.5 times that."""
+    """Waits between requests, not before the first: `wait` seconds, or at random from half to one and a half of it."""
 
     def __init__(self, wait: float | None = None, random_wait: bool = True) -> None:
         if wait is not None and wait < 0:
@@ -159,4 +159,4 @@ class RequestWaiter:
         if self._is_first or not self._seconds:
             self._is_first = False
             return
-        time.sleep(self._seconds * (random.uniform(0.5, 1.5) if self._random else 1.0))
+        time.sleep(self._seconds * (random.uniform(0.5, 1.5) if self._random else 1.0))  # noqa: S311 -- not a secret
