@@ -123,7 +123,7 @@ def demo_site(port: int = 0) -> Iterator[str]:
     """Serve the example website while the context is open; gives its homepage."""
     with ThreadingHTTPServer(("127.0.0.1", port), _Handler) as server:
         server.daemon_threads = True  # a connection that a client keeps open must not hold up the end
-        thread = Thread(target=server.serve_forever, name="usp-demo", daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.05,), name="usp-demo", daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/"

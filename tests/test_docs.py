@@ -1,0 +1,67 @@
+"""The documentation cannot drift: its examples run, and what follows from the code is up to date."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from usp.cli.demo_site import demo_site
+from usp.objects.problem import PROBLEMS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_readme_examples_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every Python example of the README runs, on the example website."""
+    with demo_site() as homepage:
+        exec(compile(example.replace("https://www.example.org/", homepage), "README.md", "exec"), {})  # noqa: S102
+    if "print(" in example:
+        assert capsys.readouterr().out
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out otherwise since Python 3.13")
+def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Command help and problem codes in the documentation are those of the code."""
+    monkeypatch.setenv("COLUMNS", "100")
+    module = generator()
+    for name, page in module.PAGES.items():
+        assert (ROOT / name).read_text("utf-8") == page(), f"{name} is out of date; run: make docs"
+
+
+def test_every_problem_is_documented_and_used() -> None:
+    """Every code is in the documentation, and somewhere in the code that finds it."""
+    documented = (ROOT / "docs" / "problems.md").read_text("utf-8")
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py") if path.name != "problem.py")
+    assert [code for code in PROBLEMS if f"| {code} |" not in documented] == []
+    assert [code for code in PROBLEMS if f'"{code}"' not in source] == []
+
+
+def test_every_problem_is_tested() -> None:
+    """Every code is expected by some fixture or test."""
+    tests = Path(__file__).parent
+    expectations = "".join(path.read_text("utf-8") for path in [*tests.glob("*.py"), *tests.glob("fixtures/*.json")])
+    assert [code for code in PROBLEMS if f'"{code}"' not in expectations] == []
+
+
+def test_links_lead_somewhere() -> None:
+    """Links between the documents lead to files."""
+    for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text("utf-8")):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"

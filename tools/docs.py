@@ -1,0 +1,85 @@
+"""Writes the parts of the documentation that follow from the code: command help and problem codes.
+
+python tools/docs.py           says what is out of date, and fails if anything is
+python tools/docs.py --write   brings it up to date
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from usp.cli.cli import parser
+from usp.objects.problem import PROBLEMS
+
+ROOT = Path(__file__).parents[1]
+_GROUPS = {
+    "X": "XML syntax",
+    "E": "Encodings",
+    "L": "Dates",
+    "P": "The sitemaps.org protocol, its extensions, feeds and texts",
+    "U": "URLs",
+    "R": "robots.txt",
+    "T": "Transport",
+}
+
+
+def cli_page() -> str:
+    """The help of every command."""
+    os.environ["COLUMNS"] = "100"
+    whole = parser()
+    commands = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction)).choices
+    sections = ["# The command line\n\nWritten by `make docs` from the commands themselves.\n"]
+    for name, command in {"usp": whole, **{f"usp {name}": command for name, command in commands.items()}}.items():
+        sections.append(f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
+    sections.append(
+        "## Exit codes\n\n"
+        "0: done; 2: wrong use, or a file that cannot be written; 130: interrupted with Ctrl-C.\n\n"
+        "What a site says is printed with control characters escaped. Logs go to standard error.\n"
+    )
+    return "\n".join(sections)
+
+
+def problems_page() -> str:
+    """Every problem code and its message."""
+    lines = [
+        "# Problems\n",
+        "Written by `make docs` from the table in `usp.objects.problem`.\n",
+        "A problem is something wrong in a document that was read all the same. `sitemap.problems` has those of one",
+        "sitemap, the first twenty of each code; `tree.all_problems()` those of all. Codes are stable.",
+    ]
+    for letter, title in _GROUPS.items():
+        lines += [f"\n## {letter}: {title}\n", "| code | message |", "|---|---|"]
+        shown = {code: message for code, message in PROBLEMS.items() if code.startswith(letter)}
+        lines += [f"| {code} | {_escaped(message)} |" for code, message in shown.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(message: str) -> str:
+    message = message.format(text="…", where="…")
+    return message.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+
+
+PAGES = {"docs/cli.md": cli_page, "docs/problems.md": problems_page}
+
+
+def main() -> int:
+    """Check or write every page."""
+    stale = [name for name, page in PAGES.items() if not _is_current(ROOT / name, page())]
+    if "--write" in sys.argv[1:]:
+        for name in stale:
+            (ROOT / name).write_text(PAGES[name](), "utf-8")
+        return 0
+    for name in stale:
+        print(f"{name} is out of date; run: make docs")
+    return bool(stale)
+
+
+def _is_current(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text("utf-8") == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
