@@ -72,3 +72,5 @@ def test_get_url_retry_on_client_errors() -> None:
     response = helpers.get_url_retry_on_client_errors("http://h/", client, retry_count=3, sleep_between_retries=0)
     assert isinstance(response, WebClientErrorResponse)
     assert len(client.asked) == 3
+    with pytest.raises(SitemapException, match="once at least"):
+        helpers.get_url_retry_on_client_errors("http://h/", client, retry_count=0)

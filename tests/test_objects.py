@@ -182,11 +182,18 @@ def test_problems_of_a_tree() -> None:
     assert tree.problems == (PROBLEM,)
 
 
-@pytest.mark.parametrize("abstract", [AbstractSitemap, AbstractPagesSitemap, AbstractIndexSitemap])
-def test_abstract_classes(abstract: type[AbstractSitemap]) -> None:
-    """An abstract class says so when it is called."""
+def test_sitemaps_of_the_callers_own() -> None:
+    """The base cannot be made; classes of the caller's can, of each kind, and are nodes like others."""
+
+    class Own(AbstractSitemap):
+        @property
+        def pages(self) -> list[SitemapPage]:
+            return [PAGE]
+
     with pytest.raises(TypeError, match="abstract"):
-        abstract("http://h/", pages=[], sub_sitemaps=[]) if abstract is AbstractSitemap else abstract("http://h/", [])
+        AbstractSitemap("http://h/")
+    nodes = [Own(url="http://h/1"), AbstractPagesSitemap("http://h/2", [PAGE]), AbstractIndexSitemap("http://h/3", [])]
+    assert list(IndexWebsiteSitemap("http://h/", nodes).all_pages()) == [PAGE, PAGE]
 
 
 def test_repr_is_short() -> None:

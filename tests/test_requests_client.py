@@ -105,6 +105,22 @@ def test_limit(site: Server, client: RequestsWebClient, path: str) -> None:
     assert success(client, site.url + path).raw_data() == TEXT
 
 
+def test_whose_limit(site: Server, client: RequestsWebClient) -> None:
+    """A limit that the caller has set stays; 0 is none."""
+    client.limit_response_data_length(5)
+    assert success(client, f"{site.url}/plain").raw_data() == TEXT[:5]
+    client.set_max_response_data_length(0)
+    client.limit_response_data_length(5)
+    assert success(client, f"{site.url}/plain").raw_data() == TEXT
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "x", (1, 2, 3), (0, 1)])
+def test_nonsensical_timeouts(client: RequestsWebClient, timeout: float) -> None:
+    """A time-out that is none is refused when it is set."""
+    with pytest.raises(ValueError):  # noqa: PT011 -- the words are urllib3's
+        client.set_timeout(timeout)
+
+
 @pytest.mark.parametrize(
     ("path", "message", "status", "retryable"),
     [

@@ -337,13 +337,14 @@ def test_a_tree_as_plain_data() -> None:
 
 
 def test_a_client_written_for_another_library_version() -> None:
-    """A client with the methods of 1.8.1 and no others works unchanged."""
+    """A client with the methods of 1.8.1 and no others works unchanged, and is told the limit before it is asked."""
 
     class Client(AbstractWebClient):
         def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
-            raise AssertionError("a caller's own limit is left alone")
+            self.limit = max_response_data_length
 
         def get(self, url: str) -> MinimalResponse | WebClientErrorResponse:
+            assert self.limit == 104_857_600
             if url == "http://h/robots.txt":
                 return MinimalResponse(b"Sitemap: http://h/a.xml")
             return WebClientErrorResponse(message="Not found", retryable=False)

@@ -296,7 +296,7 @@ def is_cleaned_images(d: Difference) -> bool:
 DELIBERATE: list[tuple[str, Claim, str]] = [
     ("kept-after-error", is_after_error, "What follows an error in the XML is kept; 1.8.1 loses the rest."),
     ("before-declaration", read_despite("declaration not at start"), "What precedes the XML declaration does no harm."),
-    ("doctype", read_despite("DOCTYPE", "Pages"), "A DOCTYPE is passed over and never acted on; 1.8.1 refuses it."),
+    ("doctype", read_despite("DOCTYPE", "Pages"), "A DOCTYPE without entities of its own is passed over."),
     ("no-root", read_despite("root element '(url|sitemap)'"), "Entries count even where their root is missing."),
     ("rdf", read_despite("root element 'RDF'", "PagesRSS"), "RSS 0.90 and 1.0, which are RDF, are feeds too."),
     ("text-without-urls", lambda d: (d.ours, d.theirs) == ("InvalidSitemap", "PagesTextSitemap"),

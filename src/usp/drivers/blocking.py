@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from usp.documents import MAX_DOCUMENT_BYTES
 from usp.drivers.fetch import fetch
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.objects.sitemap import AbstractSitemap
@@ -17,6 +18,7 @@ __all__ = ["client_or_default", "run", "sitemap_of"]
 
 def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = time.sleep) -> None:
     """Fetch all that the walk asks for."""
+    client.limit_response_data_length(MAX_DOCUMENT_BYTES)
     while (fetcher := walk.next()) is not None:
         walk.receive(fetcher, fetch(fetcher, client, sleep))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 
 from usp.documents import Document, Failure
-from usp.exceptions import NoWebClientException
+from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import UNFETCHED
 from usp.web_client.abstract_client import (
@@ -58,6 +58,8 @@ def get_with_retries(
     sleep: Callable[[float], None] = time.sleep,
 ) -> AbstractWebClientResponse:
     """Get a URL, again while the failure is worth it; never waits after the last try."""
+    if tries < 1:
+        raise SitemapException(f"A URL must be tried once at least, not {tries} times.")
     for tried in range(1, tries + 1):
         log.info("Fetching URL %s...", url)
         response = client.get(url)

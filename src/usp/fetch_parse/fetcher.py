@@ -103,7 +103,8 @@ class SitemapFetcher:
             reason = f"Unable to fetch sitemap from {self.url}: {answer.message}"
             return Reading.invalid(self.url, reason, status=answer.status)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        return _read(answer)
+        is_robots_txt = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
+        return _read(answer, is_robots_txt)
 
     def redirected_to_parent(self, reading: Reading) -> bool:
         """Whether the URL led, by a redirect, to a sitemap that this one is below."""
@@ -150,14 +151,13 @@ class SitemapStrParser(SitemapFetcher):
         return self.receive(self._document).unfetched_sitemap()
 
 
-def _read(document: Document) -> Reading:
+def _read(document: Document, is_robots_txt: bool) -> Reading:
     """Choose the parser by what the document is, and read it."""
     problems = ProblemLog(document.url)
     pieces = to_utf8(
         document.pieces(lambda code: problems.add(code, text=f"{MAX_DOCUMENT_BYTES:,}")), document.charset, problems
     )
     head = next(pieces, b"")
-    is_robots_txt = _ROBOTS_TXT.match(document.url) is not None
     if is_robots_txt and not looks_like_html(head):
         return IndexRobotsTxtSitemapParser(document.url, chain([head], pieces), problems).reading()
     head = _without_preamble(head, problems)

@@ -259,7 +259,7 @@ class _FeedPage:
             return None
         title = plain_text(self.title) or plain_text(self.description)
         date = parsed_date(self.entry, self.publication_date, self.log) if self.publication_date else None
-        story = SitemapNewsStory(title=title, publish_date=date) if title and date else None
+        story = SitemapNewsStory(title=title, publish_date=date) if title else None
         return SitemapPage(url=url, news_story=story)
 
     def _first_field(self, *names: str) -> str:

@@ -33,8 +33,8 @@ from usp.objects.sitemap import (
     PagesXMLSitemap,
 )
 from usp.scan.entries import Element, XMLScanner
-from usp.scan.lines import robots_sitemaps, text_lines
-from usp.scan.urls import absolute_url, is_http_url
+from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line
+from usp.scan.urls import absolute_url
 
 __all__ = [
     "AbstractSitemapParser",
@@ -98,9 +98,10 @@ class PlainTextSitemapParser(AbstractSitemapParser):
         is_empty = True
         for number, line in text_lines(self.content, self.log):
             is_empty = False
-            if is_http_url(line):
-                pages.setdefault(line, SitemapPage(line))
-            else:
+            urls = urls_on_line(line)
+            for url in urls:
+                pages.setdefault(url, SitemapPage(url))
+            if not urls:
                 self.log.add("P412", number, text=line)
         if not pages:
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs")

@@ -50,10 +50,10 @@ class SitemapPageChangeFrequency(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SitemapNewsStory:
-    """A news story: from a Google News sitemap, or an entry of a feed."""
+    """A news story: from a Google News sitemap, or an entry of a feed, which may have no date."""
 
     title: str
-    publish_date: datetime
+    publish_date: datetime | None
     publication_name: str | None = None
     publication_language: str | None = None
     access: str | None = None

@@ -57,8 +57,8 @@ class AbstractSitemap:
         last_modified: datetime | None = None,
         problems: Iterable[Problem] = (),
     ) -> None:
-        if type(self) in _ABSTRACT:
-            raise TypeError(f"{type(self).__name__} is abstract; use one of its subclasses")
+        if type(self) is AbstractSitemap:
+            raise TypeError("AbstractSitemap is abstract; use one of its subclasses")
         self._url = url
         self._pages = list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
@@ -252,6 +252,3 @@ class IndexRobotsTxtSitemap(AbstractIndexSitemap):
     """A robots.txt with its `Sitemap:` lines."""
 
     __slots__ = ()
-
-
-_ABSTRACT = frozenset({AbstractSitemap, AbstractPagesSitemap, AbstractIndexSitemap})

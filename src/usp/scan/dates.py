@@ -20,20 +20,20 @@ _MAX_LENGTH = 80
 # slashes for dashes, no colon in the zone, AM and PM.
 _ISO8601 = re.compile(
     r"""(?P<year>\d{4})
-        (?:(?P<dash>[-/])(?P<month>\d{1,2})
+        (?:(?P<dash>[-/.])(?P<month>\d{1,2})
            (?:(?P=dash)(?P<day>\d{1,2})
-              (?:[Tt_\s]\s*(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[A-Za-z]{1,4}|[+-]\d{1,2}(?::?\d{2})?)?)?
+              (?:[Tt_\s]\s*(?P<time>\d{1,2}(?::\d{2}(?::\d{2}(?:[.,]\d+)?)?)?)\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[A-Za-z]{1,4}|[+-]\d{1,2}(?::?\d{2})?)?)?
            )?
         )?""",
     re.VERBOSE | re.ASCII,
 )
 _ISO8601_BASIC = re.compile(
-    r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?:T(?P<time>\d{4}(?:\d{2}(?:[.,]\d+)?)?)(?P<zone>Z|[+-]\d{2}:?(?:\d{2})?)?)?",
+    r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?:T?(?P<time>\d{4}(?:\d{2}(?:[.,]\d+)?)?)(?P<zone>Z|[+-]\d{2}:?(?:\d{2})?)?)?",
     re.ASCII,
 )
 _ISO8601_WEEK = re.compile(r"(\d{4})-W(\d{2})-([1-7])", re.ASCII)
-_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[,.]?\s+)?"
-_CLOCK = r"(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)"
+_WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*(?:[,.]\s*|\s+))?"
+_CLOCK = r"(?P<time>\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)(?:\s*(?P<half>[AP]M))?"
 _ZONE = r"(?P<zone>(?:GMT|UTC?)?[+-]\d{1,2}:?\d{2}|[A-Za-z]{1,5})"
 # https://www.rfc-editor.org/rfc/rfc2822#section-3.3: Wed, 08 May 2024 10:00:00 +0200
 _RFC2822 = re.compile(
@@ -106,7 +106,8 @@ def _rfc2822(text: str) -> datetime | None:
     year = int(match["year"])
     if len(match["year"]) == 2:
         year += 2000 if year < 50 else 1900  # https://www.rfc-editor.org/rfc/rfc2822#section-4.3
-    return _at(date(year, _month(match["month"]), int(match["day"])), match["time"], match["zone"])
+    day = date(year, _month(match["month"]), int(match["day"]))
+    return _at(day, match["time"], _known_zone(match["zone"]), match["half"])
 
 
 def _month_first(text: str) -> datetime | None:
@@ -114,7 +115,7 @@ def _month_first(text: str) -> datetime | None:
     if not match:
         return None
     day = date(int(match["year"] or match["year2"]), _month(match["month"]), int(match["day"]))
-    return _at(day, match["time"] or match["time2"], match["zone"] or match["zone2"])
+    return _at(day, match["time"] or match["time2"], _known_zone(match["zone"] or match["zone2"]), match["half"])
 
 
 def _month(name: str) -> int:
@@ -129,7 +130,7 @@ def _at(day: date, clock: str | None, zone: str | None, half: str | None = None)
     """The moment at this time of this day; 24:00 is midnight at its end. Raises ValueError for impossible times."""
     if clock is None:
         return datetime.combine(day, time())
-    hours, minutes, seconds = ([*clock.replace(",", ".").split(":"), "0"])[:3]
+    hours, minutes, seconds = [*clock.replace(",", ".").split(":"), "0", "0"][:3]
     whole, _, fraction = seconds.partition(".")
     hour, minute, second = int(hours), int(minutes), int(whole)
     microsecond = int(f"{fraction[:6]:0<6}")
@@ -144,6 +145,11 @@ def _at(day: date, clock: str | None, zone: str | None, half: str | None = None)
         second, microsecond = 59, 0  # a leap second: the nearest that Python can say
     moment = datetime.combine(day, time(0 if next_day else hour, minute, second, microsecond, _zone(zone)))
     return moment + timedelta(days=1) if next_day else moment
+
+
+def _known_zone(text: str | None) -> str | None:
+    """A zone by a name that is not known is no zone: the date is naive, as RFC 2822 4.3 asks for."""
+    return None if text and text.isalpha() and text.lower() not in _ZONES else text
 
 
 def _zone(text: str | None) -> timezone | None:

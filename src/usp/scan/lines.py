@@ -1,4 +1,4 @@
-"""Documents of lines: robots.txt and plain text sitemaps. Lines end with CR, LF or both."""
+"""Documents of lines: robots.txt and plain text sitemaps. Lines end with CR, LF, both, or what else Unicode has."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.urls import is_http_url
 
-__all__ = ["looks_like_html", "robots_sitemaps", "text_lines"]
+__all__ = ["looks_like_html", "robots_sitemaps", "text_lines", "urls_on_line"]
 
 MAX_LINE_BYTES = 1 << 16
 
-_BREAK = re.compile(rb"\r\n?|\n")
+# What Python's str.splitlines() splits at, in UTF-8, but for the separators of files, groups and records.
+_BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+_FIELD_BREAK = re.compile(r"\s*[\t,;|]\s*(?=https?://)|\s+(?=https?://)|\t.*", re.IGNORECASE)
 _COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
-_WRAPPING = "<>\"'\u201c\u201d\u2018\u2019` \t"
+_WRAPPING = re.compile(r"""^[\s<>"'\u201c\u201d\u2018\u2019`]+|[\s<>"'\u201c\u201d\u2018\u2019`,]+$""")
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF))
 _CONTROLS.pop(ord("\t"))
 
@@ -50,6 +52,11 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple
             yield number, line
 
 
+def urls_on_line(line: str) -> list[str]:
+    """The URLs on a line of a plain text sitemap: one, or several fields of which some are URLs, and a comment."""
+    return [field for field in _FIELD_BREAK.split(_COMMENT.sub("", line)) if is_http_url(field)]
+
+
 def looks_like_html(head: bytes) -> bool:
     """Whether a document's first element, after comments, is a tag: not what a robots.txt starts with."""
     start = _COMMENTS_AND_SPACE.match(head)
@@ -62,9 +69,8 @@ def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[
         match = _SITEMAP_LINE.match(line)
         if not match:
             continue
-        value = _COMMENT.sub("", match[1]).strip(_WRAPPING)
-        words = [word.strip(_WRAPPING + ",") for word in value.split()]
-        several = [word for word in words if is_http_url(word)]
+        value = _WRAPPING.sub("", _COMMENT.sub("", match[1]))
+        several = [url for word in value.split() if is_http_url(url := _WRAPPING.sub("", word))]
         if not value:
             log.add("R703", number)
         for url in several if len(several) > 1 else filter(None, [value]):

@@ -22,7 +22,7 @@ def is_http_url(url: str | None) -> bool:
     if _PLAIN_HTTP_URL.match(url):
         return True
     try:
-        return bool(urlsplit(url).hostname)
+        return re.search(r"[\w:]", urlsplit(url).hostname or "") is not None
     except ValueError:
         return False
 
@@ -33,7 +33,7 @@ def absolute_url(url: str, base: str) -> tuple[str | None, bool]:
     if is_http_url(url):
         return url, True
     # A port looks like a scheme to the pattern: "localhost:80/x". Such a thing is no URL anyway.
-    if not url or _HAS_SCHEME.match(url):
+    if not url or _HAS_SCHEME.match(url) or "://" in url.partition("?")[0]:
         return None, True
     try:
         joined = urljoin(base, url)

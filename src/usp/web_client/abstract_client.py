@@ -100,6 +100,13 @@ class AbstractWebClient(abc.ABC):
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
         """Set how many bytes of a body are read at most; None for no limit."""
 
+    def limit_response_data_length(self, max_response_data_length: int) -> None:
+        """Called before a tree is fetched, with the most that is wanted of a body.
+
+        A client in which the caller can have set a limit already may override this, to keep that one.
+        """
+        self.set_max_response_data_length(max_response_data_length)
+
     @abc.abstractmethod
     def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""

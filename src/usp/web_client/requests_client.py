@@ -96,9 +96,12 @@ class RequestsWebClient(AbstractWebClient):
         self._timeout: Timeout = _DEFAULT_TIMEOUT
         self._proxies: dict[str, str] = {}
         self._max_bytes: int | None = _DEFAULT_MAX_BYTES
+        self._has_own_limit = False
 
     def set_timeout(self, timeout: Timeout) -> None:
         """Set the seconds to wait for an answer: one number, a pair (to connect, to read), or None to wait forever."""
+        connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        urllib3.Timeout(connect=connect, read=read)  # raises ValueError for what is no time
         self._timeout = timeout
 
     def set_proxies(self, proxies: dict[str, str]) -> None:
@@ -106,8 +109,14 @@ class RequestsWebClient(AbstractWebClient):
         self._proxies = proxies
 
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
-        """Set how many bytes of a body are read at most; None for no limit."""
-        self._max_bytes = max_response_data_length
+        """Set how many bytes of a body are read at most; None or 0 for no limit."""
+        self._max_bytes = max_response_data_length or None
+        self._has_own_limit = True
+
+    def limit_response_data_length(self, max_response_data_length: int) -> None:
+        """Set the limit, unless the caller has set one."""
+        if not self._has_own_limit:
+            self._max_bytes = max_response_data_length
 
     def close(self) -> None:
         """Close the session's connections."""
