@@ -245,6 +245,8 @@ HOSTILE = {
     "one endless comment": lambda n: b"<urlset><!--" + b"x" * n,
     "one CDATA section": lambda n: b"<urlset><url><loc><![CDATA[" + b"x" * n + b"]]></loc></url>",
     "one tag": lambda n: b"<urlset><url " + b"a='b' " * (n // 6) + b"><loc>http://h/a</loc></url>",
+    "one name": lambda n: b"<urlset " + b"x" * n + b"><url><loc>http://h/a</loc></url>",
+    "one tag of names": lambda n: b"<urlset " + b"x " * (n // 2) + b" xmlns='a'><url " + b"y= " * 999 + b">",
     "one tag that never ends": lambda n: b"<urlset " + b"x" * n,
     "one endless quote": lambda n: b'<urlset a="' + b">" * n,
     "deep": lambda n: b"<urlset>" + b"<a>" * (n // 3),
@@ -254,6 +256,11 @@ HOSTILE = {
     "ampersands": lambda n: b"<urlset><url><loc>" + b"&" * n,
     "distinct tags": lambda n: b"<urlset>" + b"".join(b"<t%d>" % i for i in range(n // 8)),
     "namespaces": lambda n: b"<urlset>" + b"".join(b"<a xmlns:n%d='u'>" % i for i in range(n // 18)),
+    "namespaces in one place": lambda n: (
+        b"<urlset>"
+        + b"".join(b"<a %s>" % b" ".join(b"xmlns:n%d_%d='u'" % (i, k) for k in range(200)) for i in range(9))
+        + b"<b xmlns:c='d'/>" * (n // 16)
+    ),
     "entries without end": lambda n: b"<urlset>" + b"<url>" * (n // 5),
     "locs": lambda n: b"<urlset>" + b"<loc>x" * (n // 6),
     "instructions": lambda n: b"<urlset>" + b"<?" * (n // 2),
@@ -291,6 +298,35 @@ def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
         tracemalloc.stop()
     assert entries <= 1
     assert peak < 6 * MEGABYTE
+
+
+LINES = {
+    "inner space": lambda n: b"a" + b" " * n + b"b",
+    "inner tabs": lambda n: b"http://h/" + b"\t" * n + b"b",
+    "sitemap and space": lambda n: b"Sitemap: a" + b" " * n + b"b",
+    "hashes": lambda n: b" #" * (n // 2),
+    "quotes": lambda n: b"Sitemap: " + b"' " * (n // 2) + b"x",
+    "comments": lambda n: b"<!-- -->" * (n // 8) + b"x",
+    "open comments": lambda n: b"<!--" * (n // 4),
+    "comments and a document": lambda n: b"<!-- -->" * (n // 8) + b"<?xml ?><urlset/>",
+    "declarations": lambda n: b"<?xml >" * (n // 7),
+    "breaks": lambda n: b"\r" * n,
+    "entities": lambda n: b"<urlset><url><loc>" + b"&#x41;" * (n // 6) + b"</loc></url></urlset>",
+}
+
+
+@pytest.mark.parametrize("url", ["http://h/s.txt", "http://h/robots.txt"])
+@pytest.mark.parametrize("shape", LINES)
+def test_hostile_heads_and_lines_cost_linear_time(shape: str, url: str) -> None:
+    """The same for what is looked at before a parser is chosen, and for lines."""
+
+    def seconds(size: int) -> float:
+        start = time.process_time()
+        sitemap_from_bytes(LINES[shape](size), url)
+        return time.process_time() - start
+
+    small = min(seconds(7_500) for _ in range(3))
+    assert min(seconds(60_000) for _ in range(2)) < 20 * max(small, 0.002)
 
 
 def test_what_lies_too_deep_is_passed_over() -> None:

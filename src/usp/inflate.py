@@ -20,8 +20,8 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15
 Note = Callable[[str], None]
 
 
-def is_zlib(head: bytes) -> bool:
-    """Whether data starts like a zlib stream, which HTTP calls deflate. https://www.rfc-editor.org/rfc/rfc1950#section-2.2"""
+def _is_zlib(head: bytes) -> bool:
+    """Whether data starts like a zlib stream. https://www.rfc-editor.org/rfc/rfc1950#section-2.2"""
     return len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and (head[0] << 8 | head[1]) % 31 == 0
 
 
@@ -57,25 +57,21 @@ def inflated(data: bytes, note: Note, layers: int = MAX_LAYERS) -> Iterator[byte
     """The data with its layers of compression taken off, in pieces."""
     pieces = _Pieces(data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
     for _ in range(layers):
-        head = pieces.head()
-        if head.startswith(GZIP_MAGIC):
-            pieces = _Pieces(_inflate(pieces, _GZIP, note))
-        elif is_zlib(head):
-            pieces = _Pieces(_inflate(pieces, _ZLIB, note))
-        else:
+        if not pieces.head().startswith(GZIP_MAGIC):
             break
+        pieces = _Pieces(_inflate(pieces, _GZIP, note))
     return pieces
 
 
 def transport_decoded(data: bytes, content_encoding: str, limit: int | None) -> bytes:
     """A body without the one layer that its Content-Encoding announces, if it is really there."""
-    encoding = content_encoding.strip().lower()
-    if encoding not in ("gzip", "x-gzip", "deflate"):
+    if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return data[:limit]
-    pieces = iter(inflated(data, _ignore, layers=1))
-    if encoding == "deflate" and not data.startswith(GZIP_MAGIC) and not is_zlib(data):
-        # Some servers send deflate without its zlib header. It cannot be recognised, only tried.
-        pieces = iter([b"".join(_inflate(_Pieces([data]), _RAW, _ignore)) or data])
+    pieces = inflated(data, _ignore, layers=1)
+    if content_encoding.strip().lower() == "deflate" and not data.startswith(GZIP_MAGIC):
+        # Deflate has no mark of its own, and some servers leave out its zlib header, so it can only be tried.
+        window = _ZLIB if _is_zlib(data) else _RAW
+        pieces = iter([b"".join(_inflate(_Pieces([data]), window, _ignore)) or data])
     return b"".join(pieces if limit is None else limited(pieces, limit, _ignore))
 
 

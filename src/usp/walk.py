@@ -92,6 +92,8 @@ class Walk:
         """Take in what came back for a fetcher."""
         reading = self._readings[fetcher.url] = fetcher.receive(answer)
         self._readings.setdefault(reading.url, reading)  # where a redirect led to need not be fetched again
+        self._led_to.add(reading.url)
+        self._led_to.update(child.url for child in reading.children)
         for node in self._waiting.pop(fetcher.url):
             self._place(node, reading)
 
@@ -115,18 +117,26 @@ class Walk:
             )
             reading = Reading.invalid(fetcher.url, reason)
         node.reading = reading
-        self._led_to.add(reading.url)
-        self._led_to.update(child.url for child in reading.children)
-        for child in fetcher.children(reading):
-            if isinstance(child, SitemapFetcher) and self._nodes >= MAX_SITEMAPS:
-                child = InvalidSitemap(child.url, f"Not fetched: the tree has {MAX_SITEMAPS:,} sitemaps already.")
-            node.children.append(child if isinstance(child, InvalidSitemap) else Node(child, node))
-            self._nodes += 1
+        node.children = list(self._children_of(node, reading))
         below = [child for child in node.children if isinstance(child, Node)]
         node.missing = len(below)
         self._to_visit.extend(reversed(below))
         if not below:
             self._complete(node)
+
+    def _children_of(self, node: Node, reading: Reading) -> Iterator[Node | InvalidSitemap]:
+        """The places below a node, up to the cap; beyond it, one invalid sitemap for all that are left out."""
+        is_full = self._nodes >= MAX_SITEMAPS
+        for child in reading.children[:1] if is_full else node.fetcher.children(reading):
+            if self._nodes >= MAX_SITEMAPS:
+                reason = f"Not fetched, nor what follows it: the tree has {MAX_SITEMAPS:,} sitemaps already."
+                yield InvalidSitemap(child.url, reason)
+                return
+            self._nodes += 1
+            if isinstance(child, SitemapFetcher):
+                yield Node(child, node)
+            elif isinstance(child, InvalidSitemap):
+                yield child
 
     def _complete(self, node: Node) -> None:
         """Make the sitemap of a node whose children are all in, and of those above that waited for it only."""
@@ -177,10 +187,12 @@ class HomepageWalk(Walk):
 def _urls_below(top: Node) -> Iterator[str]:
     """Every URL that a node led to, before and after redirects, followed or not."""
     nodes = [top]
+    seen: set[int] = set()  # a reading may stand in many places
     while nodes:
         node = nodes.pop()
         yield node.fetcher.url
-        if node.reading is not None:
+        if node.reading is not None and id(node.reading) not in seen:
+            seen.add(id(node.reading))
             yield node.reading.url
             yield from (child.url for child in node.reading.children)
         nodes.extend(child for child in node.children if isinstance(child, Node))

@@ -47,7 +47,7 @@ MAX_RECURSION_LEVEL = 11
 LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 _DOCUMENT_START = re.compile(rb"<\?xml\s|<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
-_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
+_HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 #: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
 RecurseCallbackType = Callable[[str, int, set[str]], bool]

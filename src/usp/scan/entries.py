@@ -21,6 +21,7 @@ __all__ = ["Element", "XMLScanner"]
 
 MAX_DEPTH = 256
 MAX_FIELD_BYTES = 1 << 16
+_MAX_NAMESPACES = 64  # in force at once
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
 _INVISIBLE = "\ufeff\u200b\u2060"  # stand around URLs that were pasted; not white space to Python
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
@@ -169,7 +170,7 @@ class XMLScanner:
             for name, uri in attributes(raw).items()
             if name == "xmlns" or name.startswith("xmlns:")
         }
-        if not declared:
+        if not declared or len(self._namespaces) >= _MAX_NAMESPACES:
             return None
         outer, self._namespaces = self._namespaces, self._namespaces | declared
         self._names.clear()

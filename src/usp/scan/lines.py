@@ -17,9 +17,9 @@ MAX_LINE_BYTES = 1 << 16
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_FIELD_BREAK = re.compile(r"\s*[\t,;|]\s*(?=https?://)|\s+(?=https?://)|\t.*", re.IGNORECASE)
+_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
 _COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
-_WRAPPING = re.compile(r"""^[\s<>"'\u201c\u201d\u2018\u2019`]+|[\s<>"'\u201c\u201d\u2018\u2019`,]+$""")
+_WRAPPING = "<>\"'\u201c\u201d\u2018\u2019`" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF))
 _CONTROLS.pop(ord("\t"))
 
@@ -54,7 +54,9 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple
 
 def urls_on_line(line: str) -> list[str]:
     """The URLs on a line of a plain text sitemap: one, or several fields of which some are URLs, and a comment."""
-    return [field for field in _FIELD_BREAK.split(_COMMENT.sub("", line)) if is_http_url(field)]
+    fields = (field.strip() for part in _COMMENT.sub("", line).split("\t") for field in _BEFORE_URL.split(part))
+    urls = [field for field in fields if is_http_url(field)]
+    return urls if len(urls) < 2 else [url.rstrip(",;|") for url in urls]
 
 
 def looks_like_html(head: bytes) -> bool:
@@ -69,8 +71,8 @@ def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[
         match = _SITEMAP_LINE.match(line)
         if not match:
             continue
-        value = _WRAPPING.sub("", _COMMENT.sub("", match[1]))
-        several = [url for word in value.split() if is_http_url(url := _WRAPPING.sub("", word))]
+        value = _COMMENT.sub("", match[1]).strip(_WRAPPING)
+        several = [url for word in value.split() if is_http_url(url := word.strip(_WRAPPING + ","))]
         if not value:
             log.add("R703", number)
         for url in several if len(several) > 1 else filter(None, [value]):

@@ -32,7 +32,8 @@ _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
 _START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]+)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*)")
-_ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>]+))")
+# The value is optional so that a name without one is passed over whole, not tried again from each of its letters.
+_ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?+")
 
 
 class TokenKind(Enum):
@@ -285,6 +286,7 @@ def attributes(raw: bytes) -> dict[str, str]:
         if count >= MAX_ATTRIBUTES:
             break
         name, double, single, bare = match.groups()
-        value, _ = decode_field(double or single or bare or b"")
-        found.setdefault(name.decode("utf-8", "replace").lower(), unescape(value).strip())
+        value = next((value for value in (double, single, bare) if value is not None), None)
+        if value is not None:
+            found.setdefault(name.decode("utf-8", "replace").lower(), unescape(decode_field(value)[0]).strip())
     return found
