@@ -119,10 +119,28 @@ def test_closed_pipe(site: Server) -> None:
     """A reader that has had enough ends the output quietly."""
     site.pages["/a.xml"] = (200, {}, urlset(*(f"{{base}}/{i}" for i in range(50_000))).encode())
     command = f'"{sys.executable}" -m usp ls -k -f pages {site.url} | head -n 2'
-    run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)  # noqa: S602 -- the pipe is the test
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert run.stdout == f"{site.url}/0\n{site.url}/1\n"
     assert "Traceback" not in run.stderr
     assert "Broken" not in run.stderr
+
+
+def test_output_that_cannot_be_written(site: Server) -> None:
+    """A full disk is one clear line; without any standard output there is nothing to do."""
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "usp", "ls", "-k", site.url]
+        run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1] == "usp: error: [Errno 28] No space left on device"
+    closed = subprocess.run(
+        f'"{sys.executable}" -m usp ls -k {site.url} >&-',
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert closed.returncode == 0
+    assert "Traceback" not in closed.stderr
 
 
 @pytest.mark.parametrize(

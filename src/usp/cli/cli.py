@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 
@@ -37,20 +38,25 @@ def main(arg_list: list[str] | None = None) -> int:
     if not hasattr(arguments, "command"):
         whole.print_help()
         return 0
-    # What a site said may hold characters that this terminal's encoding has not.
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a site may say what this terminal cannot show
     try:
         code: int = arguments.command(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has had enough (`| head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(end="", flush=True)
+    except BrokenPipeError:  # the reader has had enough (`| head`)
+        _drop_output()
         return 0
     except KeyboardInterrupt:
         return _INTERRUPTED
     except (UspError, OSError) as error:
         print(f"usp: error: {error}", file=sys.stderr)
+        _drop_output()
         return _WRONG_USE
     return code
+
+
+def _drop_output() -> None:
+    """Send what is still to be written nowhere, else Python complains once more when it flushes at exit."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
