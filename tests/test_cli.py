@@ -147,7 +147,10 @@ def test_output_that_cannot_be_written(site: Server) -> None:
     ("arguments", "message"),
     [
         (["ls", "example.org"], "give one like https://example.org/"),
-        (["ls", "ftp://example.org/"], "is not a HTTP"),
+        (["ls", "ftp://example.org/"], "is not an HTTP"),
+        (["ls", "http://127.0.0.1:99999/"], "is not an HTTP"),
+        (["ls", "http://127.0.0.1:80 /"], "is not an HTTP"),
+        (["demo", "--port", "abc"], "0 to 65535"),
         (["ls"], "required: URL"),
         (["ls", "-f", "nosuch", "http://h/"], "choose from"),
         (["nosuch"], "invalid choice"),
@@ -162,6 +165,27 @@ def test_wrong_use(arguments: list[str], message: str) -> None:
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert run.stdout == ""
+
+
+def test_nothing_found(site: Server) -> None:
+    """A site without sitemaps is said to have none; one that cannot be reached is another exit code."""
+    site.pages.clear()
+    run = usp("ls", site.url)
+    assert (run.returncode, run.stdout) == (0, f"{site.url}/\n")
+    assert run.stderr == f"usp: no sitemaps found at {site.url}/\n"
+    with serve({}) as gone:
+        pass
+    run = usp("ls", "-k", gone.url)
+    assert run.returncode == 3
+    assert run.stderr.splitlines()[-1].startswith("usp: Unable to fetch sitemap from")
+    assert "Connection refused" in run.stderr
+
+
+def test_port_in_use(site: Server) -> None:
+    """A port that is in use is said to be, with what to do."""
+    run = usp("demo", "--port", site.url.rpartition(":")[2])
+    assert run.returncode == 2
+    assert "choose another with --port" in run.stderr
 
 
 def test_help_teaches() -> None:

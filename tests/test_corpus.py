@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import re
 import zipfile
 from collections import Counter
@@ -17,8 +18,9 @@ from lxml import etree
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.tree import sitemap_from_bytes
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
-pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="the corpus of real files is not here")
+# A folder with zip files of sitemaps, feeds and robots.txt as found, and a MANIFEST.tsv: zip, name, kind, ...
+CORPUS = Path(os.environ.get("USP_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
+pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
 URL = "http://site.example/sitemap.xml"
 RSS = {None, "http://purl.org/rss/1.0/", "http://my.netscape.com/rdf/simple/0.9/"}
 

@@ -136,7 +136,7 @@ def test_one_base_of_all_exceptions() -> None:
 @pytest.mark.parametrize("url", ["", "ftp://h/", "h.example", "http://", None])
 def test_fetcher_refuses_other_urls(url: str) -> None:
     """A fetcher is for http and https."""
-    with pytest.raises(SitemapException, match="is not a HTTP"):
+    with pytest.raises(SitemapException, match="is not an HTTP"):
         SitemapFetcher(url, 0)
 
 

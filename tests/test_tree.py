@@ -12,7 +12,7 @@ import pytest
 
 from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
 from usp.drivers.fetch import fetch, get_with_retries
-from usp.exceptions import SitemapException
+from usp.exceptions import SitemapException, UspError
 from usp.fetch_parse import SitemapFetcher
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -136,10 +136,24 @@ def test_extra_paths_in_any_collection(paths: list[str]) -> None:
     assert tree.sub_sitemaps[-1].url == "http://h/extra/sitemap.xml"
 
 
-def test_extra_paths_are_several() -> None:
-    """One string is not several paths."""
-    with pytest.raises(SitemapException, match="several"):
-        sitemap_tree_for_homepage("http://h/", fake("http://h"), extra_known_paths="extra.xml")
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("extra_known_paths", "extra.xml", "several paths"),
+        ("extra_known_paths", 5, "several paths"),
+        ("recurse_callback", 5, "must be a function"),
+        ("recurse_list_callback", "x", "must be a function"),
+        ("recurse_list_callback", lambda urls, level, parents: None, "must return a list"),
+        ("recurse_list_callback", lambda urls, level, parents: "http://h/", "must return a list"),
+        ("recurse_list_callback", lambda urls, level, parents: [1], "must return a list"),
+        ("web_client", 5, "must be an AbstractWebClient"),
+    ],
+)
+def test_arguments_that_make_no_sense(option: str, value: object, message: str) -> None:
+    """What cannot be used is refused, with one base class and a message that says what to give."""
+    options = {"web_client": fake("http://h"), option: value}
+    with pytest.raises(UspError, match=message):
+        sitemap_tree_for_homepage("http://h/", **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -254,6 +268,18 @@ def test_retries(failures: int, retryable: bool, tries: int, sleeps: list[float]
     assert slept == sleeps
 
 
+def test_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Problems are logged at INFO; what is no sitemap at WARNING, unless it was only a guess."""
+    caplog.set_level(logging.DEBUG, logger="usp")
+    site = {"http://h/a.xml": urlset("/1"), "http://h/b.xml": "<html>", "http://h/sitemap.xml": "<html>"}
+    client = FakeClient(site | {"http://h/robots.txt": "Sitemap: http://h/a.xml\nSitemap: http://h/b.xml"})
+    sitemap_tree_for_homepage("http://h/", client)
+    by_level = {(record.levelno, record.message.partition(":")[0][:18]) for record in caplog.records}
+    assert "http://h/a.xml:1: U501 relative URL" in caplog.text
+    assert (logging.WARNING, "No parsers support") in by_level
+    assert [r.levelno for r in caplog.records if "sitemap.xml: its root" in r.message] == [logging.INFO]
+
+
 @pytest.mark.parametrize(("quiet", "level"), [(True, logging.INFO), (False, logging.WARNING)])
 def test_expected_404(quiet: bool, level: int, caplog: pytest.LogCaptureFixture) -> None:
     """A 404 that is expected is logged at INFO, else at WARNING."""
@@ -312,7 +338,7 @@ def test_sitemap_from_bytes() -> None:
     assert sitemap_from_bytes(memoryview(b"http://h/1")).pages == sitemap_from_bytes(b"http://h/1").pages  # type: ignore[arg-type]
     with pytest.raises(SitemapException, match="sitemap_from_str"):
         sitemap_from_bytes("<urlset/>")  # type: ignore[arg-type]
-    with pytest.raises(SitemapException, match="not a HTTP"):
+    with pytest.raises(SitemapException, match="not an HTTP"):
         sitemap_from_bytes(b"", url="/tmp/x")
 
 
@@ -320,6 +346,10 @@ def test_sitemap_from_file(tmp_path: Path) -> None:
     """A file is read as what it is, and a robots.txt is known by its name."""
     assert len(sitemap_from_file(FIXTURES / "gzip.xml.gz").pages) == 3
     assert len(sitemap_from_file(os.fspath(FIXTURES / "clean-three.xml")).pages) == 3
+    (tmp_path / "relative.xml").write_text(urlset("/a"))
+    assert sitemap_from_file(tmp_path / "relative.xml").pages[0].url == "http://usp-local-dummy.local/a"
+    assert sitemap_from_file(tmp_path / "relative.xml", url="http://h/s.xml").pages[0].url == "http://h/a"
+    assert sitemap_from_str(urlset("/a"), url="http://h/s.xml").pages[0].url == "http://h/a"
     (tmp_path / "robots.txt").write_text("Sitemap: http://h/a.xml\n")
     assert isinstance(sitemap_from_file(tmp_path / "robots.txt"), IndexRobotsTxtSitemap)
     with pytest.raises(FileNotFoundError):
@@ -334,6 +364,19 @@ def test_a_tree_as_plain_data() -> None:
         "url": "http://h/a.xml.gz",
         "pages": [{"url": "http://x/a", "priority": "0.5"}],
     }
+
+
+def test_a_client_that_is_no_subclass() -> None:
+    """Whatever has the two methods of a client is one."""
+
+    class Duck:
+        def __init__(self, inner: FakeClient) -> None:
+            self.get = inner.get
+            self.set_max_response_data_length = inner.set_max_response_data_length
+
+    client = fake("http://h")
+    duck = Duck(fake("http://h"))
+    assert sitemap_tree_for_homepage("http://h/", duck) == sitemap_tree_for_homepage("http://h/", client)  # type: ignore[arg-type]
 
 
 def test_a_client_written_for_another_library_version() -> None:

@@ -29,7 +29,7 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
-CORPUS = ROOT.parent / "shared" / "corpus"
+CORPUS = Path(os.environ.get("USP_CORPUS", ROOT.parent / "shared" / "corpus"))
 EXPLANATIONS = ROOT / "docs" / "differences.md"
 VENV = ROOT / ".compat"
 PACKAGE = "ultimate-sitemap-parser==1.8.1"
@@ -94,7 +94,7 @@ def all_cases() -> Iterator[Case]:
             path = next(path for path in FIXTURES.glob(f"{about.stem}.*") if path != about)
             yield Case(f"fixtures/{path.name}", expected["url"], {expected["url"]: path.read_bytes()})
     if not (CORPUS / "MANIFEST.tsv").exists():
-        print("skipped: there is no corpus of real files here")
+        print("skipped: there is no corpus of real files here; USP_CORPUS names one")
         return
     files = [line.split("\t")[:3] for line in (CORPUS / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     archives = {archive: zipfile.ZipFile(CORPUS / archive) for archive in {file[0] for file in files}}

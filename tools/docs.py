@@ -36,8 +36,10 @@ def cli_page() -> str:
         sections.append(f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
     sections.append(
         "## Exit codes\n\n"
-        "0: done; 2: wrong use, or a file that cannot be written; 130: interrupted with Ctrl-C.\n\n"
-        "What a site says is printed with control characters escaped. Logs go to standard error.\n"
+        "0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be written; 3: the site\n"
+        "could not be reached; 130: interrupted with Ctrl-C.\n\n"
+        "What a site says is printed with control characters escaped. Logs go to standard error: sitemaps that\n"
+        "failed, and with `-v` also the [problems](problems.md) of the others.\n"
     )
     return "\n".join(sections)
 

@@ -3,6 +3,7 @@
     UspError
     ├── SitemapException              the caller asked for something that cannot be a sitemap
     │   └── SitemapXMLParsingException    a document is refused as XML (never raised out of a tree)
+    ├── InvalidArgumentError          an argument that makes no sense; a ValueError too
     ├── GunzipException               data that is not gzip was to be gunzipped
     ├── StripURLToHomepageException   a homepage cannot be made of this URL
     └── NoWebClientException          a client that fetches nothing was asked to fetch
@@ -13,6 +14,7 @@ in the tree and is never raised out of it.
 
 __all__ = [
     "GunzipException",
+    "InvalidArgumentError",
     "NoWebClientException",
     "SitemapException",
     "SitemapXMLParsingException",
@@ -27,6 +29,10 @@ class UspError(Exception):
 
 class SitemapException(UspError):
     """A URL, a level or an argument from which no sitemap can be had."""
+
+
+class InvalidArgumentError(UspError, ValueError):
+    """An argument that makes no sense."""
 
 
 class SitemapXMLParsingException(SitemapException):

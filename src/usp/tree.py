@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from usp.documents import Document
 from usp.drivers.blocking import client_or_default, run
-from usp.exceptions import SitemapException
+from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.fetcher import (
     LOCAL_URL,
     RecurseCallbackType,
@@ -17,7 +17,9 @@ from usp.fetch_parse.fetcher import (
     SitemapFetcher,
     SitemapStrParser,
 )
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap  # drop-in callers may find it here
+from usp.objects.sitemap import InvalidSitemap as InvalidSitemap  # and this
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk
 from usp.web_client.abstract_client import AbstractWebClient
@@ -34,7 +36,7 @@ def sitemap_tree_for_homepage(
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
     normalize_homepage_url: bool = True,
-) -> AbstractSitemap:
+) -> IndexWebsiteSitemap:
     """Fetch the whole sitemap tree of a website.
 
     :param homepage_url: any URL of the site; stripped to its homepage unless `normalize_homepage_url` is false.
@@ -49,9 +51,8 @@ def sitemap_tree_for_homepage(
     :raises SitemapException: if the URL is not http or https.
     """
     if not is_http_url(homepage_url):
-        raise SitemapException(f"URL {homepage_url} is not a HTTP(s) URL; give one like https://example.org/")
-    if isinstance(extra_known_paths, str):
-        raise SitemapException("extra_known_paths must be several paths, such as {'my-sitemap.xml'}, not one string.")
+        raise SitemapException(f"URL {homepage_url!r} is not an HTTP(S) URL; give one like https://example.org/")
+    _check_options(extra_known_paths, recurse_callback, recurse_list_callback)
     homepage_url = strip_url_to_homepage(homepage_url) if normalize_homepage_url else homepage_url
     homepage_url = homepage_url if homepage_url.endswith("/") else f"{homepage_url}/"
     with client_or_default(web_client) as client:
@@ -75,15 +76,27 @@ def sitemap_tree_for_homepage(
     return walk.website()
 
 
-def sitemap_from_str(content: str) -> AbstractSitemap:
-    """Read a sitemap that is given as a text. Nothing is fetched: its children are `InvalidSitemap`s."""
-    return SitemapStrParser(static_content=content).sitemap()
+def _check_options(paths: object, *callbacks: object) -> None:
+    """Say at once, not from the middle of a walk, what cannot be used."""
+    if paths is not None and (isinstance(paths, str) or not isinstance(paths, Iterable)):
+        raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
+    for callback in callbacks:
+        if callback is not None and not callable(callback):
+            raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
+
+
+def sitemap_from_str(content: str, *, url: str = LOCAL_URL) -> AbstractSitemap:
+    """Read a sitemap that is given as a text. Nothing is fetched: its children are `InvalidSitemap`s.
+
+    `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
+    """
+    return SitemapStrParser(static_content=content, url=url).sitemap()
 
 
 def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitemap:
     """Read a sitemap that is given as bytes, compressed or not, in any encoding. Nothing is fetched.
 
-    `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
+    `url` is where it came from, as for `sitemap_from_str`.
     """
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise SitemapException(
@@ -93,12 +106,13 @@ def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitema
     return fetcher.receive(Document(fetcher.url, bytes(content))).unfetched_sitemap()
 
 
-def sitemap_from_file(path: str | os.PathLike[str]) -> AbstractSitemap:
+def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -> AbstractSitemap:
     """Read a sitemap from a file, compressed or not, in any encoding. Nothing is fetched.
 
-    The sitemap's URL is made up of the file's name. A file called robots.txt is read as one.
+    `url` is where it came from, as for `sitemap_from_str`; if None, one is made up of the file's name, so that a file
+    called robots.txt is read as one.
 
     :raises OSError: if the file cannot be read.
     """
     path = Path(path)
-    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(path.name))
+    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(path.name) if url is None else url)

@@ -37,10 +37,9 @@ def register(commands: Subparsers) -> None:
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text}")
-    return port
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {text!r}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,7 +64,7 @@ def summary_lines(tree: AbstractSitemap) -> Iterator[str]:
     problems = list(tree.all_problems())
     yield f"{len(sitemaps)} sitemaps: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}"
     yield f"{sum(1 for _ in tree.all_pages())} pages"
-    yield f"{len(invalid)} could not be had"
+    yield f"{len(invalid)} sitemaps that failed"
     yield from (f"  {printable(sitemap.reason)}" for sitemap in invalid)
-    yield f"{len(problems)} problems, put right or passed over"
-    yield from (f"  {printable(p.url)}:{p.line or ''}  {p.code}  {p.message}" for p in problems)
+    yield f"{len(problems)} problems in the others, put right or passed over"
+    yield from (f"  {printable(str(problem))}" for problem in problems)

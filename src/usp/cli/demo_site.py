@@ -121,7 +121,11 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def demo_site(port: int = 0) -> Iterator[str]:
     """Serve the example website while the context is open; gives its homepage."""
-    with ThreadingHTTPServer(("127.0.0.1", port), _Handler) as server:
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
+    except OSError as error:
+        raise OSError(f"cannot serve on port {port}: {error.strerror}; choose another with --port") from error
+    with server:
         server.daemon_threads = True  # a connection that a client keeps open must not hold up the end
         thread = Thread(target=server.serve_forever, args=(0.05,), name="usp-demo", daemon=True)
         thread.start()

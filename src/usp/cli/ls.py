@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from usp.cli.output import log_to, pages_lines, tabtree_lines
+from usp.objects.problem import printable
 from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["FORMATS", "register"]
+
+_NOT_REACHED = 3
 
 FORMATS = {
     "tabtree": ("sitemaps and pages, nested with tab indentation", tabtree_lines),
@@ -47,7 +51,7 @@ def register(commands: Subparsers) -> None:
         "-u", "--strip-url", action="store_true", help="strip the site's URL from each page and sitemap URL"
     )
     ls.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
-    ls.add_argument("-l", "--log-file", metavar="FILE", help="write the log to this file, not to standard error")
+    ls.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
     ls.set_defaults(command=run)
 
 
@@ -60,4 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     _, lines = FORMATS[arguments.format]
     for line in lines(tree, tree.url.rstrip("/") if arguments.strip_url else ""):
         print(line)
-    return 0
+    if tree.sub_sitemaps:
+        return 0
+    print(f"usp: no sitemaps found at {printable(tree.url)}", file=sys.stderr)
+    for problem in tree.problems:
+        print(f"usp: {printable(problem.message)}", file=sys.stderr)
+    return _NOT_REACHED if tree.problems else 0

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from usp.documents import MAX_DOCUMENT_BYTES
 from usp.drivers.fetch import fetch
+from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.objects.sitemap import AbstractSitemap
 from usp.walk import Walk
@@ -18,7 +19,9 @@ __all__ = ["client_or_default", "run", "sitemap_of"]
 
 def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = time.sleep) -> None:
     """Fetch all that the walk asks for."""
-    client.limit_response_data_length(MAX_DOCUMENT_BYTES)
+    # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
+    limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
+    limit(MAX_DOCUMENT_BYTES)
     while (fetcher := walk.next()) is not None:
         walk.receive(fetcher, fetch(fetcher, client, sleep))
 
@@ -26,16 +29,15 @@ def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = 
 @contextmanager
 def client_or_default(client: AbstractWebClient | None) -> Iterator[AbstractWebClient]:
     """The caller's client, or one of requests for as long as it is needed."""
-    if client is not None:
-        yield client
-        return
-    from usp.web_client.requests_client import RequestsWebClient  # imported only when it is needed: requests is heavy
+    if client is None:
+        from usp.web_client.requests_client import RequestsWebClient  # imported only when needed: requests is heavy
 
-    default = RequestsWebClient()
-    try:
-        yield default
-    finally:
-        default.close()
+        with RequestsWebClient() as default:
+            yield default
+    elif callable(getattr(client, "get", None)) and callable(getattr(client, "set_max_response_data_length", None)):
+        yield client
+    else:
+        raise InvalidArgumentError(f"web_client must be an AbstractWebClient, not {client!r}")
 
 
 def sitemap_of(fetcher: SitemapFetcher) -> AbstractSitemap:

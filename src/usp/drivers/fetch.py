@@ -61,7 +61,7 @@ def get_with_retries(
     if tries < 1:
         raise SitemapException(f"A URL must be tried once at least, not {tries} times.")
     for tried in range(1, tries + 1):
-        log.info("Fetching URL %s...", url)
+        log.debug("Fetching URL %s...", url)
         response = client.get(url)
         if not isinstance(response, WebClientErrorResponse):
             return response
@@ -69,9 +69,10 @@ def get_with_retries(
         log.log(
             logging.INFO if is_expected else logging.WARNING, "Request for URL %s failed: %s", url, response.message()
         )
-        if not response.retryable() or tried >= tries:
-            break
-        log.info("Retrying URL %s in %s seconds...", url, seconds_between)
-        sleep(seconds_between)
-    log.info("Giving up on URL %s", url)
+        if not response.retryable():
+            return response
+        if tried < tries:
+            log.info("Retrying URL %s in %s seconds...", url, seconds_between)
+            sleep(seconds_between)
+    log.info("Giving up on URL %s after %d tries", url, tries)
     return response

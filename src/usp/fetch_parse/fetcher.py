@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from usp.documents import MAX_DOCUMENT_BYTES, Document, Failure
-from usp.exceptions import SitemapException
+from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.parsers import (
     IndexRobotsTxtSitemapParser,
     PlainTextSitemapParser,
@@ -76,7 +76,7 @@ class SitemapFetcher:
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):
-            raise SitemapException(f"URL {url} is not a HTTP(s) URL.")
+            raise SitemapException(f"URL {url!r} is not an HTTP(S) URL.")
         if recursion_level > MAX_RECURSION_LEVEL:
             raise SitemapException(f"Recursion level exceeded {MAX_RECURSION_LEVEL} for URL {url}.")
         if url in parent_urls:
@@ -103,8 +103,12 @@ class SitemapFetcher:
             reason = f"Unable to fetch sitemap from {self.url}: {answer.message}"
             return Reading.invalid(self.url, reason, status=answer.status)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        is_robots_txt = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
-        return _read(answer, is_robots_txt)
+        reading = _read(answer, any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        for problem in reading.problems:
+            log.info("%s", problem)
+        if reading.reason:
+            log.log(logging.INFO if self.quiet_404 else logging.WARNING, "%s", reading.reason)
+        return reading
 
     def redirected_to_parent(self, reading: Reading) -> bool:
         """Whether the URL led, by a redirect, to a sitemap that this one is below."""
@@ -116,7 +120,10 @@ class SitemapFetcher:
         declared = {child.url: child.last_modified for child in reading.children}
         urls = list(declared)
         if urls and self.recurse_list_callback is not None:
-            urls = list(dict.fromkeys(self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))))
+            wanted = self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))
+            if not isinstance(wanted, (list, tuple, set)) or not all(isinstance(url, str) for url in wanted):
+                raise InvalidArgumentError(f"recurse_list_callback must return a list of URLs, not {wanted!r:.200}")
+            urls = list(dict.fromkeys(wanted))
         for url in urls:
             if self.recurse_callback is not None:
                 if not self.recurse_callback(url, self.recursion_level, set(parent_urls)):
@@ -138,8 +145,8 @@ class SitemapFetcher:
 class SitemapStrParser(SitemapFetcher):
     """Reads a sitemap that is given as a text; its children are left unfetched."""
 
-    def __init__(self, static_content: str) -> None:
-        super().__init__(LOCAL_URL, 0)
+    def __init__(self, static_content: str, *, url: str = LOCAL_URL) -> None:
+        super().__init__(url, 0)
         if not isinstance(static_content, str):
             kind = type(static_content).__name__
             raise SitemapException(f"A sitemap's content must be a str, not {kind}; see sitemap_from_bytes()")

@@ -86,6 +86,10 @@ class Problem:
     url: str
     line: int | None = None
 
+    def __str__(self) -> str:
+        place = self.url if self.line is None else f"{self.url}:{self.line}"
+        return f"{place}: {self.code} {self.message}"
+
     def to_dict(self) -> dict[str, object]:
         """The problem as a plain dictionary."""
         return {"code": self.code, "message": self.message, "url": self.url, "line": self.line}
@@ -111,5 +115,5 @@ class ProblemLog:
         self._kept.append(Problem(code, message, self.url, line() if callable(line) else line))
 
     def problems(self) -> tuple[Problem, ...]:
-        """What was kept."""
-        return tuple(self._kept)
+        """What was kept, by line; what has none comes first."""
+        return tuple(sorted(self._kept, key=lambda problem: problem.line or 0))

@@ -10,7 +10,8 @@ from usp.exceptions import StripURLToHomepageException
 __all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage"]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_HTTP_URL = re.compile(r"https?://[\w.-]*\w[\w.-]*(?::\d+)?(?:[/?#]|$)", re.IGNORECASE)
+_PLAIN_HTTP_URL = re.compile(r"https?://[\w.-]*\w[\w.-]*(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
+_HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 
@@ -22,7 +23,9 @@ def is_http_url(url: str | None) -> bool:
     if _PLAIN_HTTP_URL.match(url):
         return True
     try:
-        return re.search(r"[\w:]", urlsplit(url).hostname or "") is not None
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError for what is none
+        return _HOST.fullmatch(parts.hostname or "") is not None
     except ValueError:
         return False
 

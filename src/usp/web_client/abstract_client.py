@@ -8,7 +8,7 @@ import re
 import time
 from http import HTTPStatus
 
-from usp.exceptions import NoWebClientException
+from usp.exceptions import InvalidArgumentError, NoWebClientException
 
 __all__ = [
     "RETRYABLE_HTTP_STATUS_CODES",
@@ -155,8 +155,8 @@ class RequestWaiter:
     """Waits between requests, not before the first: `wait` seconds, or at random from half to one and a half of it."""
 
     def __init__(self, wait: float | None = None, random_wait: bool = True) -> None:
-        if wait is not None and wait < 0:
-            raise ValueError(f"wait must be a number of seconds, 0 or more, not {wait!r}")
+        if wait is not None and not (isinstance(wait, (int, float)) and wait >= 0):
+            raise InvalidArgumentError(f"wait must be a number of seconds, 0 or more, not {wait!r}")
         self._seconds = wait or 0
         self._random = random_wait
         self._is_first = True

@@ -7,10 +7,12 @@ server that announces gzip and sends plain text is read all the same.
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Self
 
 import requests
 import urllib3
 
+from usp.exceptions import InvalidArgumentError
 from usp.inflate import transport_decoded
 from usp.version import __version__
 from usp.web_client.abstract_client import (
@@ -100,8 +102,13 @@ class RequestsWebClient(AbstractWebClient):
 
     def set_timeout(self, timeout: Timeout) -> None:
         """Set the seconds to wait for an answer: one number, a pair (to connect, to read), or None to wait forever."""
-        connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
-        urllib3.Timeout(connect=connect, read=read)  # raises ValueError for what is no time
+        try:
+            connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+            urllib3.Timeout(connect=connect, read=read)
+        except ValueError as error:
+            raise InvalidArgumentError(
+                f"timeout must be seconds over 0, a pair of such, or None, not {timeout!r}"
+            ) from error
         self._timeout = timeout
 
     def set_proxies(self, proxies: dict[str, str]) -> None:
@@ -117,6 +124,12 @@ class RequestsWebClient(AbstractWebClient):
         """Set the limit, unless the caller has set one."""
         if not self._has_own_limit:
             self._max_bytes = max_response_data_length
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the session's connections."""
