@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import encodings
 import gzip
+import pkgutil
 import time
 import tracemalloc
 import zlib
@@ -230,6 +232,16 @@ def test_transport_encoding_is_one_layer() -> None:
     """A gzipped file that is sent gzipped stays a gzipped file."""
     packed = gzip.compress(b"text")
     assert transport_decoded(gzip.compress(packed), "gzip", None) == packed
+
+
+@pytest.mark.parametrize("name", sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)}))
+def test_any_declared_encoding(name: str) -> None:
+    """Whatever encoding a document in ASCII claims, of all that Python knows, its entries are read."""
+    document = f'<?xml version="1.0" encoding="{name}"?>' + urlset("http://h/a", "http://h/b")
+    for data in (document.encode(), document.encode().replace(b"h/b", b"h/\xe9\xff\x81")):
+        urls = [page.url for page in sitemap_from_bytes(data, "http://h/s.xml").pages]
+        assert urls[0] == "http://h/a"
+        assert len(urls) == 2
 
 
 def test_attributes() -> None:

@@ -6,6 +6,8 @@ import gzip
 import logging
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -290,11 +292,12 @@ def test_expected_404(quiet: bool, level: int, caplog: pytest.LogCaptureFixture)
     assert record.name.startswith("usp")
 
 
-def test_the_library_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    """The library logs and never prints."""
-    sitemap_tree_for_homepage("http://h/", fake("http://h"))
-    captured = capfd.readouterr()
-    assert captured.out == ""
+def test_the_library_prints_nothing() -> None:
+    """The library logs and never prints, not even where logging was not set up."""
+    with serve({"/robots.txt": (200, {}, b"Sitemap: /missing.xml\nSitemap: ftp://x")}) as site:
+        program = f"import usp; print(usp.sitemap_tree_for_homepage({site.url!r}, use_known_paths=False).problems)"
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("()\n", "")
 
 
 def test_sitemap_from_str() -> None:

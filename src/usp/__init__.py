@@ -9,6 +9,7 @@
 Names are imported from their modules when they are first used, so that `import usp` stays light.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from usp.tree import sitemap_from_file as sitemap_from_file
     from usp.tree import sitemap_from_str as sitemap_from_str
     from usp.tree import sitemap_tree_for_homepage as sitemap_tree_for_homepage
+
+# The library prints nothing: without this, Python prints warnings for programs that have not set up logging.
+logging.getLogger("usp").addHandler(logging.NullHandler())
 
 _MODULES = {
     "usp.exceptions": ("SitemapException", "UspError"),

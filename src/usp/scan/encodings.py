@@ -31,10 +31,23 @@ _BYTE_ORDER_MARKS = (
 _DECLARATION = re.compile(rb"""^\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _ASCII = bytes(range(0x80))
 
+# Of all that Python calls an encoding, those that a website may be in: not "hex", "idna" or "unicode_escape".
+_CHARSET = re.compile(r"(ascii|utf|iso8859|iso2022|cp\d|koi8|mac|gb|big5|hz|euc|shift_jis|johab|tis|ptcp154|kz1048)")
 # Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.
 _SINGLE_BYTE = re.compile(r"(iso8859|cp125|cp437|cp85|cp86|koi8|mac|latin)")
 # What the names mean on the web: the windows superset of what they say. https://encoding.spec.whatwg.org/#names-and-labels
-_AS_ON_THE_WEB = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
+_AS_ON_THE_WEB = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "utf-8-sig": "utf-8",
+}
 
 
 def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> Iterator[bytes]:
@@ -96,13 +109,10 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
 
 def _python_name(name: str) -> str | None:
     try:
-        known = codecs.lookup(name)
-        if not known._is_text_encoding:  # "hex", "zip" and the like are codecs too
-            return None
-        "".encode(known.name)
-    except (LookupError, ValueError, UnicodeError):
+        known = codecs.lookup(name).name
+    except (LookupError, ValueError):
         return None
-    return _AS_ON_THE_WEB.get(known.name, known.name)
+    return _AS_ON_THE_WEB.get(known, known) if _CHARSET.match(known) else None
 
 
 def _unmarked_utf16(head: bytes) -> str | None:
@@ -118,10 +128,10 @@ def _unmarked_utf16(head: bytes) -> str | None:
 
 def _is_true(encoding: str, head: bytes) -> bool:
     """Whether a document that says it is in this encoding can be."""
-    if encoding.startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
-        return False  # a real one was recognised by its mark or its zeros
     if encoding.startswith("utf"):
-        return encoding == "utf-8"
+        return encoding == "utf-8"  # the others were recognised by their mark or their zeros
+    if "<?xml".encode(encoding, "replace") != b"<?xml":
+        return False  # in EBCDIC its name could not have been read
     high = head.translate(None, _ASCII)
     if not high:
         return True

@@ -191,7 +191,10 @@ class XMLScanner:
         if self._dialect is None:
             self.unknown_root = tag
             return
+        depth = len(self._stack)
         meaning = self._meaning_of(name, tag, token, self._dialect)
+        if outer is not None and len(self._stack) < depth:
+            outer = self._declare(token.data)  # what was open around the tag is closed, and its namespaces with it
         self._push(tag, meaning, outer)
 
     def _leaf(self, token: Token) -> None:
@@ -243,15 +246,14 @@ class XMLScanner:
             self._pop()
         if name == "loc" and holder is self._entry and holder.fields.get("loc"):
             holder = self._second_entry(holder, dialect)
-        plain = tag
         if name in kind.fields:
-            self._field = _Field(plain)
+            self._field = _Field(tag)
             return self._field
-        element = Element(plain, kind.groups.get(name, _WITH_ATTRIBUTES), self._tokens.line(), attributes(token.data))
+        element = Element(tag, kind.groups.get(name, _WITH_ATTRIBUTES), self._tokens.line(), attributes(token.data))
         holder.children.append(element)
         if name in kind.groups:
             return element
-        self._field = _Field(plain, element)
+        self._field = _Field(tag, element)
         return self._field
 
     def _holder(self) -> Element | None:
