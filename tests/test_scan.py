@@ -18,9 +18,10 @@ from usp.exceptions import StripURLToHomepageException
 from usp.inflate import PIECE_BYTES, inflated, limited, transport_decoded
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
+from usp.scan.elements import MAX_FIELD_BYTES
 from usp.scan.entities import unescape
-from usp.scan.entries import MAX_DEPTH, MAX_FIELD_BYTES, XMLScanner
-from usp.scan.tokens import MAX_ATTRIBUTES, attributes
+from usp.scan.entries import MAX_DEPTH, XMLScanner
+from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
 from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
 from usp.tree import sitemap_from_bytes
 
@@ -254,7 +255,6 @@ def pieces_of(data: bytes, size: int = 65_536) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
-MEGABYTE = 1 << 20
 HOSTILE = {
     "one text node": lambda n: b"<urlset><url><loc>" + b"x" * n + b"</loc></url>",
     "one comment": lambda n: b"<urlset><!--" + b"x" * n + b"--><url><loc>http://h/a</loc></url>",
@@ -304,7 +304,7 @@ def test_hostile_documents_cost_linear_time(shape: str) -> None:
 @pytest.mark.parametrize("shape", [shape for shape in HOSTILE if shape.startswith("one ")])
 def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
     """A document with something huge in it is read in pieces: the scanner holds no more than a few."""
-    data = HOSTILE[shape](16 * MEGABYTE)
+    data = HOSTILE[shape](6 * MAX_SECTION_BYTES)
     scanner = XMLScanner(pieces_of(data), ProblemLog("http://h/s.xml"))
     tracemalloc.start()
     try:
@@ -313,7 +313,7 @@ def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
     finally:
         tracemalloc.stop()
     assert entries <= 1
-    assert peak < 6 * MEGABYTE
+    assert peak < 2.5 * MAX_SECTION_BYTES
 
 
 LINES = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from usp.inflate import GZIP_MAGIC, inflated, limited
+from usp.inflate import GZIP_MAGIC, gathered, inflated, limited
 
 __all__ = ["MAX_DOCUMENT_BYTES", "Document", "Failure"]
 
@@ -35,7 +35,7 @@ class Document:
         named_gzip = self.url.partition("?")[0].lower().endswith(".gz")
         if named_gzip and not self.content_encoding and not self.data.startswith(GZIP_MAGIC):
             note("T803")
-        return limited(inflated(self.data, note), MAX_DOCUMENT_BYTES, note)
+        return gathered(limited(inflated(self.data, note), MAX_DOCUMENT_BYTES, note))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["GZIP_MAGIC", "inflated", "limited", "transport_decoded"]
+__all__ = ["GZIP_MAGIC", "gathered", "inflated", "limited", "transport_decoded"]
 
 GZIP_MAGIC = b"\x1f\x8b"
 PIECE_BYTES = 1 << 16
@@ -55,7 +55,7 @@ class _Pieces:
 
 def inflated(data: bytes, note: Note, layers: int = MAX_LAYERS) -> Iterator[bytes]:
     """The data with its layers of compression taken off, in pieces."""
-    pieces = _Pieces(data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
+    pieces = _Pieces(_split(data))
     for _ in range(layers):
         if not pieces.head().startswith(GZIP_MAGIC):
             break
@@ -67,12 +67,32 @@ def transport_decoded(data: bytes, content_encoding: str, limit: int | None) -> 
     """A body without the one layer that its Content-Encoding announces, if it is really there."""
     if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
         return data[:limit]
-    pieces = inflated(data, _ignore, layers=1)
+    pieces: Iterable[bytes] = inflated(data, _ignore, layers=1)
     if content_encoding.strip().lower() == "deflate" and not data.startswith(GZIP_MAGIC):
         # Deflate has no mark of its own, and some servers leave out its zlib header, so it can only be tried.
         window = _ZLIB if _is_zlib(data) else _RAW
-        pieces = iter([b"".join(_inflate(_Pieces([data]), window, _ignore)) or data])
+        tried = _Pieces(_inflate(_Pieces(_split(data)), window, _ignore))
+        pieces = tried if tried.head() else _split(data)
     return b"".join(pieces if limit is None else limited(pieces, limit, _ignore))
+
+
+def _split(data: bytes) -> Iterator[bytes]:
+    return (data[i : i + PIECE_BYTES] for i in range(0, len(data), PIECE_BYTES))
+
+
+def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same in pieces that are not small: a file of a million tiny gzip members is a million tiny pieces."""
+    small: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        small.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES // 2:
+            yield b"".join(small)
+            small.clear()
+            size = 0
+    if small:
+        yield b"".join(small)
 
 
 def _ignore(code: str) -> None:

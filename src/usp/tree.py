@@ -115,4 +115,4 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
     :raises OSError: if the file cannot be read.
     """
     path = Path(path)
-    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(path.name) if url is None else url)
+    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(os.fsencode(path.name)) if url is None else url)

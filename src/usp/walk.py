@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from usp.documents import Document, Failure
-from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.fetch_parse.fetcher import SitemapFetcher, named
 from usp.fetch_parse.reading import Reading
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 
 __all__ = ["KNOWN_PATHS", "HomepageWalk", "Walk"]
@@ -112,8 +112,8 @@ class Walk:
         fetcher = node.fetcher
         if fetcher.redirected_to_parent(reading):
             reason = (
-                f"Recursion detected when {fetcher.url} redirected to {reading.url}"
-                f" with parent URLs {sorted(fetcher.parent_urls)}."
+                f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(reading.url)}"
+                f" with parent URLs {named(fetcher.parent_urls)}."
             )
             reading = Reading.invalid(fetcher.url, reason)
         node.reading = reading

@@ -50,7 +50,8 @@ def main(arg_list: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     except (UspError, OSError) as error:
-        print(f"usp: error: {error}", file=sys.stderr)
+        if sys.stderr is not None:
+            print(f"usp: error: {error}", file=sys.stderr)
         _drop_output()
         return _WRONG_USE
     return code

@@ -22,7 +22,7 @@ from usp.fetch_parse.parsers import (
     XMLSitemapParser,
 )
 from usp.fetch_parse.reading import Reading
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import looks_like_html
@@ -78,9 +78,9 @@ class SitemapFetcher:
         if not is_http_url(url):
             raise SitemapException(f"URL {url!r} is not an HTTP(S) URL.")
         if recursion_level > MAX_RECURSION_LEVEL:
-            raise SitemapException(f"Recursion level exceeded {MAX_RECURSION_LEVEL} for URL {url}.")
+            raise SitemapException(f"Recursion level exceeded {MAX_RECURSION_LEVEL} for URL {shortened(url)}.")
         if url in parent_urls:
-            raise SitemapException(f"Recursion detected in URL {url} with parent URLs {sorted(parent_urls)}.")
+            raise SitemapException(f"Recursion detected in URL {shortened(url)} with parent URLs {named(parent_urls)}.")
         self.url = url
         self.recursion_level = recursion_level
         self.web_client = web_client
@@ -100,7 +100,7 @@ class SitemapFetcher:
     def receive(self, answer: Document | Failure) -> Reading:
         """What came back for the URL, read."""
         if isinstance(answer, Failure):
-            reason = f"Unable to fetch sitemap from {self.url}: {answer.message}"
+            reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
             return Reading.invalid(self.url, reason, status=answer.status)
         log.info("Parsing sitemap from URL %s...", answer.url)
         reading = _read(answer, any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
@@ -156,6 +156,11 @@ class SitemapStrParser(SitemapFetcher):
     def sitemap(self) -> AbstractSitemap:
         """The sitemap, its children left unfetched."""
         return self.receive(self._document).unfetched_sitemap()
+
+
+def named(urls: set[str]) -> str:
+    """Some URLs in a message."""
+    return shortened(str(sorted(urls)))
 
 
 def _read(document: Document, is_robots_txt: bool) -> Reading:

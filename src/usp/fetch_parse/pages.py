@@ -21,8 +21,8 @@ from usp.objects.page import (
 )
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
+from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.entries import Element
 from usp.scan.urls import absolute_url, is_http_url
 
 __all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "plain_text", "resolved_url"]

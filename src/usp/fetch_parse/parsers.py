@@ -22,7 +22,7 @@ from typing import ClassVar
 from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved_url
 from usp.fetch_parse.reading import ChildSitemap, Reading
 from usp.objects.page import SitemapPage
-from usp.objects.problem import ProblemLog, printable
+from usp.objects.problem import ProblemLog, printable, shortened
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -32,7 +32,8 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.entries import Element, XMLScanner
+from usp.scan.elements import Element
+from usp.scan.entries import XMLScanner
 from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line
 from usp.scan.urls import absolute_url
 
@@ -68,7 +69,7 @@ class AbstractSitemapParser(abc.ABC):
     def not_supported(self, why: str) -> Reading:
         """The reading of a document that is no sitemap."""
         return Reading.invalid(
-            self.url, f"No parsers support sitemap from {self.url}: {why}", problems=self.log.problems()
+            self.url, f"No parsers support sitemap from {shortened(self.url)}: {why}", problems=self.log.problems()
         )
 
 

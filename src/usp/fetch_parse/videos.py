@@ -13,8 +13,8 @@ from typing import Any
 from usp.objects.page import SitemapVideo, SitemapVideoTvShow
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
+from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.entries import Element
 
 __all__ = ["video"]
 

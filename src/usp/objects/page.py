@@ -94,7 +94,8 @@ class SitemapImage:
         license_: str | None = None,
     ) -> None:
         # Written out only because the argument is `license_` where the attribute is `license`.
-        for name, value in zip(self.__slots__, (loc, caption, geo_location, title, license_), strict=True):
+        values = {"loc": loc, "caption": caption, "geo_location": geo_location, "title": title, "license": license_}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["PROBLEMS", "Problem", "ProblemLog", "printable"]
+__all__ = ["PROBLEMS", "Problem", "ProblemLog", "printable", "shortened"]
 
 #: How many problems of one code a sitemap keeps; the rest are counted only.
 KEPT_PER_CODE = 20
@@ -72,6 +72,11 @@ PROBLEMS: dict[str, str] = {
 _MAX_SHOWN = 200
 
 
+def shortened(text: str) -> str:
+    """The text as it stands in a message: cut, if it is long."""
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
 def printable(text: str) -> str:
     """The text with everything escaped that is not a visible character or a plain space."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
@@ -108,10 +113,7 @@ class ProblemLog:
         self.counts[code] += 1
         if self.counts[code] > KEPT_PER_CODE:
             return
-        shown = printable(text[: _MAX_SHOWN + 1])
-        if len(shown) > _MAX_SHOWN:
-            shown = shown[:_MAX_SHOWN] + "…"
-        message = PROBLEMS[code].format(text=shown, where=where)
+        message = PROBLEMS[code].format(text=printable(shortened(text)), where=printable(shortened(where)))
         self._kept.append(Problem(code, message, self.url, line() if callable(line) else line))
 
     def problems(self) -> tuple[Problem, ...]:

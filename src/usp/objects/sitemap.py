@@ -60,7 +60,8 @@ class AbstractSitemap:
         if type(self) is AbstractSitemap:
             raise TypeError("AbstractSitemap is abstract; use one of its subclasses")
         self._url = url
-        self._pages = list(pages)
+        # A list is kept, not copied: two places that declare the same document share its pages.
+        self._pages = pages if isinstance(pages, list) else list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
         self._last_modified = last_modified
         self._problems = tuple(problems)

@@ -28,8 +28,9 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARATION = re.compile(rb"""^\s*<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
-_ASCII = bytes(range(0x80))
+_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_FIELDS = re.compile(rb"[^<\n]+")
+_MIN_HIGH_BYTES = 6
 
 # Of all that Python calls an encoding, those that a website may be in: not "hex", "idna" or "unicode_escape".
 _CHARSET = re.compile(r"(ascii|utf|iso8859|iso2022|cp\d|koi8|mac|gb|big5|hz|euc|shift_jis|johab|tis|ptcp154|kz1048)")
@@ -61,11 +62,14 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
     head, rest = sample[:_SAMPLE_BYTES], sample[_SAMPLE_BYTES:]
     encoding, mark = _encoding_of(head, charset, log)
     pieces = _joined(head[mark:], rest, chunks)
-    if encoding != "utf-8":
+    if _SINGLE_BYTE.match(encoding):
+        pieces = _recoded_by_field(pieces, encoding)
+    elif encoding != "utf-8":
         pieces = _recoded(pieces, encoding)
     for piece in pieces:
         if b"\0" in piece:
-            log.add("X109")
+            if not log.counts["X109"]:
+                log.add("X109")
             piece = piece.replace(b"\0", b"")
         if piece:
             yield piece
@@ -84,6 +88,26 @@ def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
+def _recoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """The same for an encoding of one byte a character, but a field that is UTF-8 all the same stays as it is."""
+    rest = b""
+    for piece in pieces:
+        text = rest + piece
+        end = max(text.rfind(b"<"), text.rfind(b"\n"))
+        if end < 0 and len(text) < _SAMPLE_BYTES:
+            rest = text
+            continue
+        text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
+        yield text if text.isascii() else _FIELDS.sub(lambda field: _field_recoded(field[0], encoding), text)
+    yield _FIELDS.sub(lambda field: _field_recoded(field[0], encoding), rest)
+
+
+def _field_recoded(raw: bytes, encoding: str) -> bytes:
+    if raw.isascii() or _decodes(raw, "utf-8", final=True):
+        return raw
+    return raw.decode(encoding, "replace").encode("utf-8")
+
+
 def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
     """The Python name of the encoding, and the length of the byte order mark."""
     for mark, encoding in _BYTE_ORDER_MARKS:
@@ -91,7 +115,7 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
             return encoding, len(mark)
     if wide := _unmarked_utf16(head):
         return wide, 0
-    declaration = _DECLARATION.match(head)
+    declaration = _DECLARATION.search(head)
     declared = declaration[1].decode("ascii") if declaration else None
     for name in (declared, charset):
         if not name:
@@ -132,19 +156,19 @@ def _is_true(encoding: str, head: bytes) -> bool:
         return encoding == "utf-8"  # the others were recognised by their mark or their zeros
     if "<?xml".encode(encoding, "replace") != b"<?xml":
         return False  # in EBCDIC its name could not have been read
-    high = head.translate(None, _ASCII)
-    if not high:
+    if head.isascii() or not _decodes(head, "utf-8"):
         return True
-    valid_utf8 = _decodes(head, "utf-8")
     if _SINGLE_BYTE.match(encoding):
-        return not valid_utf8
-    return not valid_utf8 or _decodes(head, encoding)
+        return False
+    # A few characters of two bytes may be valid UTF-8 by accident; more hardly ever are.
+    return sum(byte >= 0x80 for byte in head) < _MIN_HIGH_BYTES and _decodes(head, encoding)
 
 
-def _decodes(head: bytes, encoding: str) -> bool:
+def _decodes(head: bytes, encoding: str, final: bool | None = None) -> bool:
     """Whether the bytes are valid in the encoding, not minding a character cut off by the end of the sample."""
     try:
-        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, len(head) < _SAMPLE_BYTES)
+        whole = len(head) < _SAMPLE_BYTES if final is None else final
+        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, whole)
     except UnicodeError:
         return False
     return True

@@ -9,85 +9,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
 from usp.objects.problem import ProblemLog
+from usp.scan.elements import MAX_FIELD_BYTES, Element, Field, Frame
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
-from usp.scan.vocabulary import DIALECTS, ROOTS, Dialect, Kind, namespace_of_prefix, namespace_of_uri
+from usp.scan.vocabulary import (
+    DIALECTS,
+    ROOTS,
+    VOID_TAGS,
+    Dialect,
+    Kind,
+    namespace_of_declaration,
+    namespace_of_prefix,
+)
 
-__all__ = ["Element", "XMLScanner"]
+__all__ = ["XMLScanner"]
 
 MAX_DEPTH = 256
-MAX_FIELD_BYTES = 1 << 16
+_MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones that were never closed
+_URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
-_INVISIBLE = "\ufeff\u200b\u2060"  # stand around URLs that were pasted; not white space to Python
+_INVISIBLE = "\ufeff\u200b\u200e\u200f\u2060\u00ad"  # stand around URLs that were pasted; not white space to Python
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
-
-
-class Element:
-    """An element that holds others: an entry, a group in it, or a field with attributes."""
-
-    __slots__ = ("attributes", "children", "cut_off", "fields", "kind", "line", "name", "text")
-
-    def __init__(self, name: str, kind: Kind, line: int, attributes: dict[str, str]) -> None:
-        self.name = name
-        self.kind = kind
-        self.line = line
-        self.attributes = attributes
-        self.text = ""  # of a field with attributes; of an entry, what stands in it outside its fields
-        self.fields: dict[str, str] = {}  # plain name -> text; the first that is not empty counts
-        self.children: list[Element] = []
-        self.cut_off = False  # whether the document ended inside it
-
-    def get(self, *names: str) -> str:
-        """The first of these fields that is there and not empty, else an empty text."""
-        return next((self.fields[name] for name in names if self.fields.get(name)), "")
-
-    def all(self, name: str) -> list[Element]:
-        """The children of this name."""
-        return [child for child in self.children if child.name == name]
-
-
-class _Field:
-    """A field whose text is being collected, into `element` where its attributes are wanted too."""
-
-    __slots__ = ("element", "name", "size", "tokens")
-
-    def __init__(self, name: str, element: Element | None = None) -> None:
-        self.name = name
-        self.element = element
-        self.tokens: list[Token] = []
-        self.size = 0
-
-    def add(self, token: Token) -> None:
-        """One more piece of text, unless there is too much already."""
-        self.size += len(token.data)
-        if self.size <= MAX_FIELD_BYTES:
-            self.tokens.append(token)
-        else:
-            self.tokens.clear()
-
-    def pieces(self) -> Iterator[tuple[TokenKind, bytes]]:
-        """The text; pieces of plain text are joined, because a reference may be cut anywhere."""
-        if len(self.tokens) == 1:
-            yield self.tokens[0].kind, self.tokens[0].data
-        else:
-            for kind, tokens in groupby(self.tokens, key=lambda token: token.kind):
-                yield kind, b"".join(token.data for token in tokens)
-
-
-class _Frame:
-    """An open tag: the name that closes it, what it opened, and the namespaces that were in force around it."""
-
-    __slots__ = ("meaning", "outer", "tag")
-
-    def __init__(self, tag: str, meaning: Element | _Field | None, outer: dict[str, str] | None = None) -> None:
-        self.tag = tag
-        self.meaning = meaning
-        self.outer = outer
 
 
 _WITH_ATTRIBUTES = Kind()
@@ -108,12 +54,12 @@ class XMLScanner:
         self._dialect: Dialect | None = None
         self._namespaces: dict[str, str] = {}  # prefix -> our name of its namespace
         self._names: dict[bytes, tuple[str, str]] = {}  # what `_resolve` found for the namespaces in force
-        self._stack: list[_Frame] = []
+        self._stack: list[Frame] = []
         self._open_tags: Counter[str] = Counter()
         self._too_deep = 0
         self._entry: Element | None = None
-        self._field: _Field | None = None
-        self._loose = _Field("")  # text in the open entry, outside its fields
+        self._field: Field | None = None
+        self._loose = Field("")  # text in the open entry, outside its fields
         self._finished: list[Element] = []
 
     @property
@@ -132,8 +78,9 @@ class XMLScanner:
                 self._end(self._resolve(token.name)[1])
             else:
                 self._start(token)
-                if kind is TokenKind.EMPTY:
-                    self._end(self._resolve(token.name)[1])
+                tag = self._resolve(token.name)[1]
+                if kind is TokenKind.EMPTY or tag in VOID_TAGS:
+                    self._end(tag)
             if self.unknown_root is not None:
                 return
             if self._finished:
@@ -166,7 +113,7 @@ class XMLScanner:
     def _declare(self, raw: bytes) -> dict[str, str] | None:
         """Take in the namespaces that a tag declares; gives those around it, to be restored when it closes."""
         declared = {
-            name[6:]: namespace_of_uri(uri)
+            name[6:]: namespace_of_declaration(name[6:], uri)
             for name, uri in attributes(raw).items()
             if name == "xmlns" or name.startswith("xmlns:")
         }
@@ -202,8 +149,9 @@ class XMLScanner:
         name, tag = self._resolve(token.name)
         holder = self._stack[-1].meaning if self._stack else None
         text = Token(TokenKind.TEXT, b"", token.data)
-        if isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag):
-            field = _Field(tag)
+        is_here = isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag)
+        if isinstance(holder, Element) and is_here and len(self._stack) < MAX_DEPTH:
+            field = Field(tag)
             field.add(text)
             holder.fields[tag] = self._value(field)
             return
@@ -224,50 +172,74 @@ class XMLScanner:
         self._namespaces = self._namespaces | home
         self._names.clear()
 
-    def _meaning_of(self, name: str, tag: str, token: Token, dialect: Dialect) -> Element | _Field | None:
+    def _meaning_of(self, name: str, tag: str, token: Token, dialect: Dialect) -> Element | Field | None:
         """What a start tag opens here: an entry, a group, a field, or nothing."""
+        if self._open_tags["script"]:
+            return None  # a web server's own addition to the document
         if name in dialect.entries:
-            if self._entry is not None:
-                self._log.add("X107", self._tokens.line, text=self._entry.name)
-                self._close_entry()
+            self._make_room()
             return self._new_entry(name, dialect, attributes(token.data) if token.data else {})
-        holder = self._holder()
+        holder, name = self._holder_of(name, tag)
         if holder is None and name == "loc" and dialect.implied and self._entry is None:
             self._log.add("P413", self._tokens.line, where=dialect.implied)
             holder = self._new_entry(dialect.implied, dialect)
             self._push("", holder)
         if holder is None:
+            if self._field is not None and self._field.name in _URL_FIELDS:
+                self._field.is_full = any(not token.data.isspace() for token in self._field.tokens)
             return None
-        kind = holder.kind
-        if name not in kind.fields and name not in kind.elements and name not in kind.groups:
-            return None
-        if self._field is not None:  # a field ends where the next one starts
-            self._log.add("X107", self._tokens.line, text=self._field.name)
+        while self._stack[-1].meaning is not holder:  # a field, or a group, ends where something beside it starts
+            self._log.add("X107", self._tokens.line, text=self._stack[-1].tag)
             self._pop()
         if name == "loc" and holder is self._entry and holder.fields.get("loc"):
             holder = self._second_entry(holder, dialect)
-        if name in kind.fields:
-            self._field = _Field(tag)
-            return self._field
-        element = Element(tag, kind.groups.get(name, _WITH_ATTRIBUTES), self._tokens.line(), attributes(token.data))
-        holder.children.append(element)
-        if name in kind.groups:
-            return element
-        self._field = _Field(tag, element)
+        return self._open(holder, name, tag, token)
+
+    def _open(self, holder: Element, name: str, tag: str, token: Token) -> Element | Field:
+        """Open a field or a group in what holds it."""
+        kind = holder.kind
+        element = None
+        if name not in kind.fields:
+            inner = kind.groups.get(name, _WITH_ATTRIBUTES)
+            element = Element(tag, inner, self._tokens.line(), attributes(token.data))
+            holder.children.append(element)
+            if name in kind.groups:
+                return element
+        self._field = Field(tag, element)
         return self._field
 
-    def _holder(self) -> Element | None:
-        """The element that a field may stand in here: the innermost open one, unless something unknown lies between."""
-        if not self._stack:
-            return None
-        meaning = self._stack[-1].meaning
-        if isinstance(meaning, _Field):
-            meaning = self._stack[-2].meaning  # a field stands directly in what holds it
-        return meaning if isinstance(meaning, Element) else None
+    def _holder_of(self, name: str, tag: str) -> tuple[Element | None, str]:
+        """The innermost open element that this may stand in, if nothing unknown lies between; and its name there.
+
+        A plain `<loc>` in an `<image:image>` is the image's if the page has its own already, else the page's.
+        """
+        for frame in reversed(self._stack):
+            holder = frame.meaning
+            if holder is None:
+                break
+            if isinstance(holder, Field):
+                continue
+            if name in holder.kind:
+                return holder, name
+            if holder is self._entry:
+                break
+            prefixed = f"{holder.name}:{name}"
+            if prefixed in holder.kind.fields and self._entry is not None and self._entry.fields.get(tag):
+                return holder, prefixed
+        return None, name
+
+    def _make_room(self) -> None:
+        """An entry starts: close the one that is open, and what was never closed before it."""
+        if self._entry is not None:
+            self._log.add("X107", self._tokens.line, text=self._entry.name)
+            self._close_entry()
+        if len(self._stack) > _MAX_WRAPPERS:
+            while len(self._stack) > 1:
+                self._pop()
 
     def _new_entry(self, name: str, dialect: Dialect, attributes: dict[str, str] | None = None) -> Element:
         self._entry = Element(name, dialect.entries[name], self._tokens.line(), attributes or {})
-        self._loose = _Field(name)
+        self._loose = Field(name)
         return self._entry
 
     def _second_entry(self, entry: Element, dialect: Dialect) -> Element:
@@ -280,10 +252,13 @@ class XMLScanner:
         return second
 
     def _text(self, token: Token) -> None:
+        if self._too_deep:
+            return
         if self._field is not None:
             self._field.add(token)
-        elif self._entry is not None and self._stack[-1].meaning is self._entry and not token.data.isspace():
-            self._loose.add(token)
+        elif self._entry is not None and self._stack[-1].meaning is self._entry:
+            if self._loose.tokens or not token.data.isspace():
+                self._loose.add(token)
 
     def _end(self, tag: str) -> None:
         if self._too_deep:
@@ -300,8 +275,8 @@ class XMLScanner:
 
     # The stack
 
-    def _push(self, tag: str, meaning: Element | _Field | None, outer: dict[str, str] | None = None) -> None:
-        self._stack.append(_Frame(tag, meaning, outer))
+    def _push(self, tag: str, meaning: Element | Field | None, outer: dict[str, str] | None = None) -> None:
+        self._stack.append(Frame(tag, meaning, outer))
         self._open_tags[tag] += 1
 
     def _pop(self) -> None:
@@ -317,7 +292,7 @@ class XMLScanner:
                 self._entry.text = self._value(self._loose)
             self._finished.append(self._entry)
             self._entry = None
-        elif isinstance(frame.meaning, _Field):
+        elif isinstance(frame.meaning, Field):
             self._close_field(frame.meaning)
 
     def _close_entry(self) -> None:
@@ -325,7 +300,7 @@ class XMLScanner:
         while self._entry is not None:
             self._pop()
 
-    def _close_field(self, field: _Field) -> None:
+    def _close_field(self, field: Field) -> None:
         self._field = None
         value = self._value(field)
         holder = self._stack[-1].meaning
@@ -334,7 +309,7 @@ class XMLScanner:
         elif isinstance(holder, Element) and not holder.fields.get(field.name):
             holder.fields[field.name] = value
 
-    def _value(self, field: _Field) -> str:
+    def _value(self, field: Field) -> str:
         """The text of a field as it was meant: decoded, references replaced, controls and outer white space dropped."""
         where = f"<{field.name}>"
         if field.size > MAX_FIELD_BYTES:
@@ -364,6 +339,6 @@ class XMLScanner:
         if self._entry is not None:
             self._entry.cut_off = True
             self._loose.tokens.clear()
-            while isinstance(self._stack[-1].meaning, _Field) or self._stack[-1].meaning is None:
+            while isinstance(self._stack[-1].meaning, Field) or self._stack[-1].meaning is None:
                 self._stack.pop()
             self._close_entry()

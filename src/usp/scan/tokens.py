@@ -21,17 +21,19 @@ from usp.scan.entities import unescape
 
 __all__ = ["Token", "TokenKind", "Tokenizer", "attributes"]
 
-#: How far the end of a tag, a comment or a CDATA section is looked for with its beginning still in memory.
-MAX_MARKUP_BYTES = 1 << 20
+#: How far the end of a tag is looked for, with its beginning still in memory.
+MAX_TAG_BYTES = 1 << 20
+#: The same for a comment or a CDATA section.
+MAX_SECTION_BYTES = 1 << 23
 MAX_ATTRIBUTES = 256
 _NOWHERE, _TOO_FAR = -1, -2
 _MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
 
-_PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]+)\s*(/?)>")
+_PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]++)\s*+(/?)>")
 _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
-_START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]+)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
+_START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]++)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
-_TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*)")
+_TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*+)")
 # The value is optional so that a name without one is passed over whole, not tried again from each of its letters.
 _ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?+")
 
@@ -136,13 +138,13 @@ class Tokenizer:
         self._position = self._line_position = 0
         return True
 
-    def _find(self, what: bytes, offset: int) -> int:
+    def _find(self, what: bytes, offset: int, most: int = MAX_TAG_BYTES) -> int:
         """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
 
         What was searched is remembered, so that no part of a document is searched twice for the same thing.
         """
         here = self._base + self._position
-        limit = here + MAX_MARKUP_BYTES
+        limit = here + most
         searched = self._searched.get(what)
         if searched is None or not searched.start <= here + offset <= searched.end:
             searched = self._searched[what] = _Searched(here + offset)
@@ -183,18 +185,25 @@ class Tokenizer:
         return Token(TokenKind.TEXT, b"", b"<")
 
     def _comment(self) -> None:
-        end = self._find(b"-->", 4)
+        end = self._find(b"-->", 4, MAX_SECTION_BYTES)
         if end < 0:
             self._unclosed(b"<!--", b"-->", end)
         else:
             self._position += end + 3
 
     def _cdata(self) -> Token | None:
-        end = self._find(b"]]>", 9)
+        end = self._find(b"]]>", 9, MAX_SECTION_BYTES)
         if end < 0:
             self._unclosed(b"<![CDATA[", b"]]>", end)
             return None
         data = self._buffer[self._position + 9 : self._position + end]
+        again = data.find(b"<![CDATA[")
+        tag = data.find(b"</", 0, max(again, 0))
+        if tag >= 0 and data[:again].rstrip().endswith(b">"):
+            # "<loc><![CDATA[a</loc> ... <loc><![CDATA[b]]></loc>": the first was never closed.
+            self._log.add("X112", self.line, text="<![CDATA[")
+            self._position += 9 + tag
+            return Token(TokenKind.CDATA, b"", data[:tag])
         self._position += end + 3
         return Token(TokenKind.CDATA, b"", data)
 
@@ -259,7 +268,7 @@ class Tokenizer:
         following = self._find(b"<", 1)
         if end < 0 and following < 0:
             self._log.add("X105", self.line, text=self._peek(40).decode("utf-8", "replace"))
-            self._position += len(self._peek(MAX_MARKUP_BYTES)) if following == _NOWHERE else 1
+            self._position += len(self._peek(MAX_TAG_BYTES)) if following == _NOWHERE else 1
             return None
         length = following if end < 0 or 0 <= following < end else end + 1
         raw = self._buffer[self._position : self._position + length]

@@ -10,7 +10,7 @@ from usp.exceptions import StripURLToHomepageException
 __all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage"]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_HTTP_URL = re.compile(r"https?://[\w.-]*\w[\w.-]*(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
+_PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")

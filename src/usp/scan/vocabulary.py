@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["DIALECTS", "ROOTS", "Dialect", "Kind", "namespace_of_prefix", "namespace_of_uri"]
+__all__ = ["DIALECTS", "ROOTS", "VOID_TAGS", "Dialect", "Kind", "namespace_of_declaration", "namespace_of_prefix"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,9 @@ class Kind:
     fields: frozenset[str] = frozenset()
     elements: frozenset[str] = frozenset()
     groups: Mapping[str, Kind] = field(default_factory=dict)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields or name in self.elements or name in self.groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,35 +34,42 @@ class Dialect:
     undeclared_is_home: bool = False  # whether a prefix that was never declared is taken for the home namespace
 
 
-def _prefixed(namespace: str, names: str) -> frozenset[str]:
-    """The names, in the namespace and plain: some sites leave the prefix out."""
-    return frozenset(f"{namespace}:{name}" for name in names.split()) | frozenset(names.split())
+def _extension(namespace: str) -> dict[str, Kind]:
+    """The groups of an extension by their names: with its prefix on all of them or, as some sites have it, on none."""
+    return {f"{namespace}:{namespace}": _EXTENSIONS[namespace](f"{namespace}:"), namespace: _EXTENSIONS[namespace]("")}
 
 
-_IMAGE = Kind(_prefixed("image", "loc caption geo_location title license"))
-_NEWS_PUBLICATION = Kind(_prefixed("news", "name language"))
-_NEWS = Kind(
-    _prefixed("news", "title publication_date access genres keywords stock_tickers"),
-    groups=dict.fromkeys(_prefixed("news", "publication"), _NEWS_PUBLICATION),
-)
-_VIDEO_TVSHOW = Kind(
-    _prefixed("video", "show_title video_type episode_title season_number episode_number premier_date")
-)
-_VIDEO = Kind(
-    _prefixed(
-        "video",
+def _named(prefix: str, names: str) -> frozenset[str]:
+    return frozenset(prefix + name for name in names.split())
+
+
+def _image(prefix: str) -> Kind:
+    return Kind(_named(prefix, "loc caption geo_location title license"))
+
+
+def _news(prefix: str) -> Kind:
+    return Kind(
+        _named(prefix, "title publication_date access genres keywords stock_tickers"),
+        groups={f"{prefix}publication": Kind(_named(prefix, "name language"))},
+    )
+
+
+def _video(prefix: str) -> Kind:
+    fields = (
         "thumbnail_loc title description content_loc duration expiration_date rating view_count publication_date"
-        " category family_friendly requires_subscription live",
-    ),
-    _prefixed("video", "player_loc content_segment_loc tag restriction gallery_loc price uploader platform id"),
-    groups=dict.fromkeys(_prefixed("video", "tvshow"), _VIDEO_TVSHOW),
-)
-_GROUPS = {"image": _IMAGE, "news": _NEWS, "video": _VIDEO}
+        " category family_friendly requires_subscription live"
+    )
+    repeated = "player_loc content_segment_loc tag restriction gallery_loc price uploader platform id"
+    tv_show = "show_title video_type episode_title season_number episode_number premier_date"
+    groups = {f"{prefix}tvshow": Kind(_named(prefix, tv_show))}
+    return Kind(_named(prefix, fields), _named(prefix, repeated), groups)
 
+
+_EXTENSIONS = {"image": _image, "news": _news, "video": _video}
 _URL = Kind(
     frozenset({"loc", "lastmod", "changefreq", "priority"}),
     frozenset({"link", "xhtml:link"}),
-    groups=_GROUPS | {f"{name}:{name}": kind for name, kind in _GROUPS.items()},
+    {name: kind for extension in _EXTENSIONS for name, kind in _extension(extension).items()},
 )
 _SITEMAP = Kind(frozenset({"loc", "lastmod"}))
 _ITEM = Kind(frozenset({"title", "description", "pubdate", "dc:date"}), frozenset({"link", "guid"}))
@@ -87,6 +97,9 @@ ROOTS = {
     "entry": "feed",
 }
 DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM}
+
+#: Tags of HTML that are never closed: programs print them, with their warnings, into the middle of a document.
+VOID_TAGS = frozenset({"br", "hr", "img", "input", "meta", "wbr"})
 
 # Parts of namespace URIs; the first that is found counts. Sites write them with http or https or neither, with or
 # without the last slash, in other versions, on other hosts.
@@ -116,6 +129,12 @@ def namespace_of_uri(uri: str) -> str:
     if not uri:
         return ""
     return next((name for part, name in _URIS if part in uri), "other")
+
+
+def namespace_of_declaration(prefix: str, uri: str) -> str:
+    """The same for a URI that is declared for a prefix: if the one says nothing, the other may."""
+    namespace = namespace_of_uri(uri)
+    return prefix if namespace == "other" and prefix in _PREFIXES else namespace
 
 
 def namespace_of_prefix(prefix: str, dialect: Dialect | None) -> str:

@@ -149,6 +149,7 @@ class RequestsWebClient(AbstractWebClient):
                 },
                 proxies=self._proxies,
                 verify=self._verify,
+                hooks={"response": _drop_body_of_redirect},
             )
             if not 200 <= response.status_code < 300:
                 response.close()
@@ -160,12 +161,21 @@ class RequestsWebClient(AbstractWebClient):
             success.raw_data()  # read now, so that what goes wrong with it is this request's failure
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
             return RequestsWebClientErrorResponse(f"timed out: {_cause(error)}", retryable=True)
+        except urllib3.exceptions.LocationValueError as error:
+            return RequestsWebClientErrorResponse(_cause(error), retryable=False)
         except (urllib3.exceptions.HTTPError, requests.exceptions.ChunkedEncodingError) as error:
             return RequestsWebClientErrorResponse(f"the body was cut off: {_cause(error)}", retryable=True)
         except (requests.RequestException, OSError, ValueError) as error:
             # ValueError: requests and urllib3 raise it, bare, for some URLs and headers that no server should send.
             return RequestsWebClientErrorResponse(_cause(error), retryable=False)
         return success
+
+
+def _drop_body_of_redirect(response: requests.Response, **_: object) -> None:
+    """Leave nothing of a redirect's body: requests would read it whole, whatever its size."""
+    if response.is_redirect:
+        response.raw.read(_PIECE_BYTES, decode_content=False)  # a small one, so that the connection can be used again
+        response.raw.close()
 
 
 def _cause(error: BaseException) -> str:
