@@ -131,6 +131,7 @@ class Server:
         self.pages = pages
         self.url = f"http://127.0.0.1:{port}"
         self.requests: list[tuple[str, dict[str, str]]] = []
+        self.connections: set[tuple[str, int]] = set()
 
     def paths(self) -> list[str]:
         return [path for path, _ in self.requests]
@@ -143,6 +144,7 @@ def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Serve
 
         def do_GET(self) -> None:
             site.requests.append((self.path, dict(self.headers)))
+            site.connections.add(self.client_address)
             status, headers, body = pages.get(self.path, (404, {}, b"not here"))
             body = body.replace(b"{base}", site.url.encode())
             self.send_response(status)

@@ -4,42 +4,79 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
 
 from support import Fixture, fixtures, plain
 from usp.documents import Document
-from usp.fetch_parse import SitemapFetcher
+from usp.fetch_parse import (
+    IndexRobotsTxtSitemapParser,
+    PlainTextSitemapParser,
+    SitemapFetcher,
+    XMLSitemapParser,
+)
+from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.scan.encodings import to_utf8
 from usp.tree import sitemap_from_bytes
 
 ALL = {fixture.name: fixture for fixture in fixtures()}
 each_fixture = pytest.mark.parametrize("fixture", ALL.values(), ids=ALL)
 
 
+PARSERS = {"IndexRobotsTxtSitemap": IndexRobotsTxtSitemapParser, "PagesTextSitemap": PlainTextSitemapParser}
+Cuts = Callable[[bytes], Iterator[bytes]]
+
+
 class CutDocument(Document):
     """A document whose pieces are cut otherwise."""
 
-    cuts: Callable[[bytes], Iterator[bytes]]
+    __slots__ = ()
+    cuts: Cuts
 
     def pieces(self, note: Callable[[str], None]) -> Iterator[bytes]:
         return type(self).cuts(b"".join(super().pieces(note)))
 
 
-def read(fixture: Fixture, document: type[Document] = Document) -> AbstractSitemap:
+def receive(fixture: Fixture, document: type[Document] = Document) -> AbstractSitemap:
     url = fixture.expected["url"]
     answer = document(url, fixture.data, fixture.expected.get("content_type"))
     return SitemapFetcher(fixture.expected.get("asked", url), 0).receive(answer).unfetched_sitemap()
 
 
-def cut_into(fixture: Fixture, cuts: Callable[[bytes], Iterator[bytes]]) -> AbstractSitemap:
-    return read(fixture, type("Cut", (CutDocument,), {"cuts": staticmethod(cuts), "__slots__": ()}))
+@cache
+def read(fixture_name: str) -> AbstractSitemap:
+    return receive(ALL[fixture_name])
+
+
+def bytewise(data: bytes) -> Iterator[bytes]:
+    return (data[i : i + 1] for i in range(len(data)))
+
+
+def at_random(seed: int) -> Cuts:
+    chance = random.Random(seed)
+
+    def cuts(data: bytes) -> Iterator[bytes]:
+        while data:
+            size = chance.choice((0, 1, 2, 3, 7, 30, 200, 5_000))
+            yield data[:size]
+            data = data[size:]
+
+    return cuts
+
+
+# Large documents are cut into pieces of a prime size, to keep the time down.
+def small_cuts(fixture: Fixture) -> list[Cuts]:
+    if len(fixture.data) < 30_000 and "large" not in fixture.name and "late" not in fixture.name:
+        return [bytewise, *map(at_random, range(4))]
+    return [lambda data: (data[i : i + 997] for i in range(0, len(data), 997)), at_random(1)]
 
 
 @each_fixture
 def test_sitemap(fixture: Fixture) -> None:
     """A document gives the sitemap that its description states."""
-    sitemap = read(fixture)
+    sitemap = read(fixture.name)
     expected = fixture.expected
     assert type(sitemap).__name__ == expected["sitemap"]
     assert sitemap.url == expected["url"]
@@ -54,7 +91,7 @@ def test_sitemap(fixture: Fixture) -> None:
 @each_fixture
 def test_pages(fixture: Fixture) -> None:
     """A document gives the pages that its description states, and a bad one those of its clean sibling."""
-    pages = read(fixture).pages
+    pages = read(fixture.name).pages
     expected = fixture.expected
     assert "urls" in expected or "pages" in expected or "same_as" in expected or "reason" in expected
     if "urls" in expected:
@@ -63,7 +100,7 @@ def test_pages(fixture: Fixture) -> None:
         wanted = [plain({"priority": "0.5", **page}) for page in expected["pages"]]
         assert [plain(page.to_dict()) for page in pages] == wanted
     if "same_as" in expected:
-        assert pages == read(ALL[expected["same_as"]]).pages
+        assert pages == read(expected["same_as"]).pages
     if "reason" in expected:
         assert pages == []
 
@@ -71,45 +108,39 @@ def test_pages(fixture: Fixture) -> None:
 @each_fixture
 def test_problems(fixture: Fixture) -> None:
     """A document gives the problems that its description states, and no others."""
-    problems = read(fixture).problems
+    problems = read(fixture.name).problems
     if "problems" in fixture.expected:
         assert sorted(problem.code for problem in problems) == sorted(fixture.expected["problems"])
     else:
-        assert problems
+        assert problems, "a fixture without a list of problems has some"
 
 
 @each_fixture
-def test_byte_by_byte(fixture: Fixture) -> None:
-    """Read byte by byte, a document gives the same, problems and all."""
-    whole = read(fixture)
-    pieced = cut_into(fixture, lambda data: (data[i : i + 1] for i in range(len(data))))
-    assert pieced == whole
-    assert pieced.problems == whole.problems
+def test_cut_as_it_arrives(fixture: Fixture) -> None:
+    """Cut byte by byte or at random places as it arrives, a document gives the same, problems and all."""
+    whole = read(fixture.name)
+    for cuts in small_cuts(fixture):
+        cut = receive(fixture, type("Cut", (CutDocument,), {"cuts": staticmethod(cuts), "__slots__": ()}))
+        assert cut == whole
+        assert cut.problems == whole.problems
 
 
 @each_fixture
-def test_cut_at_random(fixture: Fixture) -> None:
-    """Cut at random places, a document gives the same, problems and all."""
-    whole = read(fixture)
-    for seed in range(5):
-        chance = random.Random(seed)
-
-        def cuts(data: bytes, chance: random.Random = chance) -> Iterator[bytes]:
-            while data:
-                size = chance.choice((0, 1, 2, 3, 7, 30, 200, 5_000))
-                yield data[:size]
-                data = data[size:]
-
-        pieced = cut_into(fixture, cuts)
-        assert pieced == whole
-        assert pieced.problems == whole.problems
+def test_cut_before_the_parser(fixture: Fixture) -> None:
+    """The same for a parser, behind the inflating and decoding, which gather pieces."""
+    document = Document(fixture.expected["url"], fixture.data, fixture.expected.get("content_type"))
+    text = b"".join(to_utf8(document.pieces(lambda code: None), document.charset, ProblemLog("")))
+    parser = PARSERS.get(fixture.expected["sitemap"], XMLSitemapParser)
+    whole = parser(document.url, [text]).reading()
+    for cuts in small_cuts(fixture):
+        assert parser(document.url, cuts(text)).reading() == whole
 
 
 @each_fixture
 def test_front_door(fixture: Fixture) -> None:
     """`sitemap_from_bytes` gives the same, where no header and no redirect is needed."""
     if not fixture.expected.keys() & {"content_type", "asked"}:
-        assert sitemap_from_bytes(fixture.data, fixture.expected["url"]) == read(fixture)
+        assert sitemap_from_bytes(fixture.data, fixture.expected["url"]) == read(fixture.name)
 
 
 def test_every_fixture_says_what_it_is() -> None:

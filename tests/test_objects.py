@@ -131,6 +131,15 @@ def test_news_lists_may_be_none() -> None:
     assert story == SitemapNewsStory("T", DATE)
 
 
+def test_values_can_be_subclassed() -> None:
+    """A class of the caller's may add to a value."""
+
+    class Rated(SitemapImage):
+        __slots__ = ("rating",)
+
+    assert Rated("http://h/i", license_="L").license == "L"
+
+
 def test_image_license_argument() -> None:
     """The argument is `license_`, the attribute `license`."""
     assert SitemapImage("http://h/i", license_="L").license == "L"

@@ -14,7 +14,6 @@ from support import FIXTURES, SITEMAP_XMLNS, fixtures
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.dates import parse_date
-from usp.scan.encodings import to_utf8
 from usp.scan.entities import unescape
 from usp.scan.entries import XMLScanner
 from usp.tree import sitemap_from_bytes
@@ -84,7 +83,7 @@ def test_mutated_documents(seed: bytes, data: st.DataObject) -> None:
 
 def entries(chunks: list[bytes]) -> object:
     log = ProblemLog(URL)
-    scanner = XMLScanner(to_utf8(chunks, None, log), log)
+    scanner = XMLScanner(chunks, log)
     found = [
         (e.name, e.fields, e.text, [(c.name, c.fields, c.text, c.attributes) for c in e.children]) for e in scanner
     ]

@@ -6,6 +6,7 @@ import gzip
 import socket
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ PAGES = {
     "/gzip-file": (200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(TEXT))),
     "/moved": (301, {"Location": "/plain"}, b""),
     "/loop": (302, {"Location": "/loop"}, b""),
+    "/to-nowhere": (302, {"Location": "http://a..b/"}, b""),
     "/to-file": (302, {"Location": "file:///etc/passwd"}, b""),
     "/nowhere": (302, {}, b""),
     "/400": (400, {}, b""),
@@ -133,6 +135,7 @@ def test_nonsensical_timeouts(client: RequestsWebClient, timeout: float) -> None
         ("/nowhere", "302 Found", 302, False),
         ("/loop", "Exceeded 30 redirects.", None, False),
         ("/to-file", "No connection adapters", None, False),
+        ("/to-nowhere", "", None, False),
     ],
 )
 def test_errors(
@@ -235,6 +238,30 @@ def test_transfer_cut_short(client: RequestsWebClient) -> None:
         response = error(client, url)
     assert "cut off" in response.message()
     assert response.retryable() is True
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_bodies_of_redirects_are_not_read(site: Server, client: RequestsWebClient, encoding: str) -> None:
+    """The body of a redirect costs nothing, however large it is or would become."""
+    body = b"a" * 50_000_000
+    body = gzip.compress(body) if encoding == "gzip" else body
+    site.pages["/large-redirect"] = (302, {"Location": "/plain", "Content-Encoding": encoding}, body)
+    tracemalloc.start()
+    try:
+        assert success(client, f"{site.url}/large-redirect").raw_data() == TEXT
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * len(body) + 5_000_000  # the server's own copies; inflated it would be far more
+
+
+def test_redirects_keep_the_connection(site: Server, client: RequestsWebClient) -> None:
+    """After a redirect with a small body the connection is used again."""
+    site.pages["/small-redirect"] = (302, {"Location": "/plain"}, b"moved")
+    site.connections.clear()
+    for _ in range(3):
+        success(client, f"{site.url}/small-redirect")
+    assert len(site.connections) == 1
 
 
 def test_reading_stops_at_the_limit(client: RequestsWebClient) -> None:

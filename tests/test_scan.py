@@ -204,6 +204,27 @@ def test_inflating_is_bounded() -> None:
     assert peak < 20 * PIECE_BYTES
 
 
+def test_deflate_is_bounded() -> None:
+    """A bomb of deflate, with or without its header, is cut at the limit while it is inflated."""
+    for window in (15, -15):
+        bomb = zlib.compress(b"a" * 100_000_000, wbits=window)
+        tracemalloc.start()
+        try:
+            assert transport_decoded(bomb, "deflate", 1_000_000) == b"a" * 1_000_000
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 5_000_000
+
+
+def test_tiny_gzip_members_cost_linear_time() -> None:
+    """Very many members of one byte each take no longer than as many bytes in one."""
+    packed = gzip.compress(gzip.compress(b"http://", 1) + gzip.compress(b"a", 1) * 30_000)
+    start = time.process_time()
+    assert len(sitemap_from_bytes(packed).pages) == 1
+    assert time.process_time() - start < 2
+
+
 def test_many_gzip_members() -> None:
     """Any number of members one after the other is one stream."""
     assert noted(gzip.compress(b"ab") * 5_000) == (b"ab" * 5_000, [])
@@ -269,6 +290,11 @@ HOSTILE = {
     "deep and closed": lambda n: b"<urlset>" + b"<a>" * (n // 7) + b"</a>" * (n // 7),
     "end tags": lambda n: b"<urlset><a>" + b"</b>" * (n // 4),
     "less than": lambda n: b"<urlset>" + b"<" * n,
+    "names": lambda n: b"<urlset>" + b"<" + b"a" * n + b"<b>",
+    "names in turn": lambda n: (b"<" + b"a" * 1_000 + b"<b>") * (n // 1_004),
+    "hosts": lambda n: (
+        b"<urlset>" + b"".join(b"<loc>http://%b!%d</loc>" % (b"a" * 2_000, i) for i in range(n // 2_020))
+    ),
     "ampersands": lambda n: b"<urlset><url><loc>" + b"&" * n,
     "distinct tags": lambda n: b"<urlset>" + b"".join(b"<t%d>" % i for i in range(n // 8)),
     "namespaces": lambda n: b"<urlset>" + b"".join(b"<a xmlns:n%d='u'>" % i for i in range(n // 18)),
@@ -317,6 +343,7 @@ def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
 
 
 LINES = {
+    "one host": lambda n: b"http://" + b"a" * n + b"!",
     "inner space": lambda n: b"a" + b" " * n + b"b",
     "inner tabs": lambda n: b"http://h/" + b"\t" * n + b"b",
     "sitemap and space": lambda n: b"Sitemap: a" + b" " * n + b"b",

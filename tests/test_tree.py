@@ -355,6 +355,9 @@ def test_sitemap_from_file(tmp_path: Path) -> None:
     assert sitemap_from_str(urlset("/a"), url="http://h/s.xml").pages[0].url == "http://h/a"
     (tmp_path / "robots.txt").write_text("Sitemap: http://h/a.xml\n")
     assert isinstance(sitemap_from_file(tmp_path / "robots.txt"), IndexRobotsTxtSitemap)
+    odd = tmp_path / os.fsdecode(b"\xff.xml")
+    odd.write_text(urlset("http://h/1"))
+    assert len(sitemap_from_file(odd).pages) == 1
     with pytest.raises(FileNotFoundError):
         sitemap_from_file(tmp_path / "missing.xml")
 

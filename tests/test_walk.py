@@ -164,6 +164,25 @@ def test_indexes_that_list_each_other_in_all_combinations(monkeypatch: pytest.Mo
     assert reasons == {"Recursion", "Not"}
 
 
+def test_long_urls_do_not_multiply() -> None:
+    """The reason of a loop does not repeat all the URLs that it is in."""
+    url = H + "x" * 60_000
+    walk = Walk([SitemapFetcher(url, 0)])
+    run(walk, {url.removeprefix(H): index(url)})
+    (loop,) = next(walk.sitemaps()).sub_sitemaps
+    assert isinstance(loop, InvalidSitemap)
+    assert len(loop.reason) < 1_000
+
+
+def test_places_share_pages() -> None:
+    """A document that stands in several places has its pages once."""
+    walk = Walk([fetcher("index.xml")])
+    run(walk, SITE)
+    lists = [s.pages for s in next(walk.sitemaps()).all_sitemaps() if s.url == H + "b.xml"]
+    assert len(lists) == 2
+    assert lists[0] is lists[1]
+
+
 def test_a_failure_stands_in_its_place() -> None:
     """A child that cannot be had is invalid, with the cause, between its siblings."""
     site: dict[str, str | Document | Failure] = {

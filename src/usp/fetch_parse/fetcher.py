@@ -25,7 +25,7 @@ from usp.fetch_parse.reading import Reading
 from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
-from usp.scan.lines import looks_like_html
+from usp.scan.lines import is_robots_txt
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ MAX_RECURSION_LEVEL = 11
 #: The URL of a sitemap that was given as a text.
 LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
-_DOCUMENT_START = re.compile(rb"<\?xml\s|<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|rdf)[\s>]", re.IGNORECASE)
+_DOCUMENT_START = re.compile(
+    rb"<\?xml\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]", re.IGNORECASE
+)
+_HEAD_BYTES = 1 << 16
+_MAX_BLANK_LINES = 1 << 20
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 #: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
@@ -103,7 +107,7 @@ class SitemapFetcher:
             reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
             return Reading.invalid(self.url, reason, status=answer.status)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        reading = _read(answer, any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        reading = _read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
         for problem in reading.problems:
             log.info("%s", problem)
         if reading.reason:
@@ -163,35 +167,51 @@ def named(urls: set[str]) -> str:
     return shortened(str(sorted(urls)))
 
 
-def _read(document: Document, is_robots_txt: bool) -> Reading:
+def _read(document: Document, is_robots_url: bool) -> Reading:
     """Choose the parser by what the document is, and read it."""
     problems = ProblemLog(document.url)
     pieces = to_utf8(
         document.pieces(lambda code: problems.add(code, text=f"{MAX_DOCUMENT_BYTES:,}")), document.charset, problems
     )
-    head = next(pieces, b"")
-    if is_robots_txt and not looks_like_html(head):
-        return IndexRobotsTxtSitemapParser(document.url, chain([head], pieces), problems).reading()
-    head = _without_preamble(head, problems)
-    if not head.lstrip().startswith(b"<"):
-        return PlainTextSitemapParser(document.url, chain([head], pieces), problems).reading()
-    reading = XMLSitemapParser(document.url, chain([head], pieces), problems).reading()
-    if is_robots_txt and reading.sitemap_class is InvalidSitemap:
+    blank, head = _head(pieces)
+    start = head[:_HEAD_BYTES]
+    if is_robots_url and is_robots_txt(start):
+        return IndexRobotsTxtSitemapParser(document.url, chain([blank, head], pieces), problems).reading()
+    preamble = _preamble(start)
+    is_declared = start.startswith(b"<?", len(preamble))
+    if preamble or (blank and is_declared):
+        problems.add("X101", 1)
+    # Of what is left out the line breaks stay, so that lines are still counted right.
+    content = chain([blank, b"\n" * preamble.count(b"\n"), head[len(preamble) :]], pieces)
+    if not start.startswith(b"<", len(preamble)):
+        return PlainTextSitemapParser(document.url, content, problems).reading()
+    reading = XMLSitemapParser(document.url, content, problems).reading()
+    if is_robots_url and reading.sitemap_class is InvalidSitemap:
         not_found_page = ProblemLog(document.url)
         not_found_page.add("R701", 1)
         return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
     return reading
 
 
-def _without_preamble(head: bytes, problems: ProblemLog) -> bytes:
-    """The start of a document without what a program printed before it: blank lines, warnings, a comment.
+def _head(pieces: Iterator[bytes]) -> tuple[bytes, bytes]:
+    """White space before the document, of which only line breaks are kept, and enough of its start to know its kind."""
+    blank = 0
+    is_blank = False
+    head = b""
+    for piece in pieces:
+        if head:
+            head += piece
+        else:
+            head = piece.lstrip()
+            before = piece[: len(piece) - len(head)]
+            blank += before.count(b"\n")
+            is_blank |= bool(before)
+        if len(head) >= _HEAD_BYTES:
+            break
+    return b"\n" * min(blank, _MAX_BLANK_LINES) or b" " * is_blank, head
 
-    Line breaks stay, so that lines are still counted right.
-    """
+
+def _preamble(head: bytes) -> bytes:
+    """What a program printed before the document: warnings, a comment, a second byte order mark."""
     document = _DOCUMENT_START.search(head)
-    if document is None or not document.start() or _HTML.match(head):
-        return head
-    preamble = head[: document.start()]
-    if document[0].startswith(b"<?") or preamble.strip():
-        problems.add("X101", 1)
-    return b"\n" * preamble.count(b"\n") + head[document.start() :]
+    return head[: document.start()] if document and not _HTML.match(head) else b""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
-from usp.scan.urls import is_http_url
+from usp.scan.urls import is_http_url, unwrapped
 
-__all__ = ["looks_like_html", "robots_sitemaps", "text_lines", "urls_on_line"]
+__all__ = ["is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line"]
 
 MAX_LINE_BYTES = 1 << 16
 
@@ -17,10 +17,11 @@ MAX_LINE_BYTES = 1 << 16
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
+_BEFORE_URL = re.compile(r"[\s,;|](?=https?://)", re.IGNORECASE)
+_WEB_PAGE = re.compile(rb"<(?:!doctype|html|head|body|\?xml|urlset|sitemapindex)[\s>]", re.IGNORECASE)
+_ROBOTS_LINE = re.compile(rb"^[ \t]*(?:user-?agent|(?:dis)?allow|site-?map)[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
-_WRAPPING = "<>\"'\u201c\u201d\u2018\u2019`" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
-_CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF))
+_CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF, 0x200B, 0x200E, 0x200F, 0x2060))
 _CONTROLS.pop(ord("\t"))
 
 
@@ -54,15 +55,25 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple
 
 def urls_on_line(line: str) -> list[str]:
     """The URLs on a line of a plain text sitemap: one, or several fields of which some are URLs, and a comment."""
-    fields = (field.strip() for part in _COMMENT.sub("", line).split("\t") for field in _BEFORE_URL.split(part))
-    urls = [field for field in fields if is_http_url(field)]
+    parts = _COMMENT.sub("", line).removeprefix("- ").split("\t")
+    return _urls(field for part in parts for field in _BEFORE_URL.split(part))
+
+
+def _urls(fields: Iterable[str]) -> list[str]:
+    """Those that are URLs; where there are several, without the commas between them."""
+    urls = [url for field in fields if is_http_url(url := unwrapped(field))]
     return urls if len(urls) < 2 else [url.rstrip(",;|") for url in urls]
 
 
-def looks_like_html(head: bytes) -> bool:
-    """Whether a document's first element, after comments, is a tag: not what a robots.txt starts with."""
+def is_robots_txt(head: bytes) -> bool:
+    """Whether the start of a document reads like a robots.txt, be it with a warning or a comment of HTML before it.
+
+    One that starts with text always does; a web page never.
+    """
     start = _COMMENTS_AND_SPACE.match(head)
-    return head[start.end() if start else 0 :].startswith(b"<")
+    if not head[start.end() if start else 0 :].startswith(b"<"):
+        return True
+    return _WEB_PAGE.search(head) is None and _ROBOTS_LINE.search(head) is not None
 
 
 def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, str]]:
@@ -71,9 +82,9 @@ def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[
         match = _SITEMAP_LINE.match(line)
         if not match:
             continue
-        value = _COMMENT.sub("", match[1]).strip(_WRAPPING)
-        several = [url for word in value.split() if is_http_url(url := word.strip(_WRAPPING + ","))]
+        value = unwrapped(_COMMENT.sub("", match[1]))
         if not value:
             log.add("R703", number)
-        for url in several if len(several) > 1 else filter(None, [value]):
+            continue
+        for url in _urls(_BEFORE_URL.split(value)) or [value]:
             yield number, url

@@ -7,12 +7,15 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
 
-__all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage"]
+__all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage", "unwrapped"]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_WRAPPING = "<>\"'`\u2018\u2019\u201c\u201d\u00ad\u200b\u200e\u200f\u2060\ufeff" + "".join(
+    character for character in map(chr, range(0x3001)) if character.isspace()
+)
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 
 
@@ -30,9 +33,16 @@ def is_http_url(url: str | None) -> bool:
         return False
 
 
+def unwrapped(text: str) -> str:
+    """A URL without the quotes, brackets, invisible marks or escaped CDATA that were pasted around it."""
+    return text.strip(_WRAPPING).removeprefix("![CDATA[").removesuffix("]]").strip(_WRAPPING)
+
+
 def absolute_url(url: str, base: str) -> tuple[str | None, bool]:
     """The URL made absolute, and whether it was so already; None where it is no http or https URL."""
     url = url.translate(_INNER_BREAKS)  # as browsers do: https://url.spec.whatwg.org/#url-parsing
+    if not is_http_url(url):
+        url = unwrapped(url)
     if is_http_url(url):
         return url, True
     # A port looks like a scheme to the pattern: "localhost:80/x". Such a thing is no URL anyway.
