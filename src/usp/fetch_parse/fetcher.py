@@ -47,8 +47,10 @@ MAX_RECURSION_LEVEL = 11
 LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 _DOCUMENT_START = re.compile(
-    rb"<\?xml\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]", re.IGNORECASE
+    rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
+    re.IGNORECASE,
 )
+_COMMENTS = re.compile(rb"(?:\s|(?><!--.*?-->))*+", re.DOTALL)
 _HEAD_BYTES = 1 << 16
 _MAX_BLANK_LINES = 1 << 20
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
@@ -212,6 +214,10 @@ def _head(pieces: Iterator[bytes]) -> tuple[bytes, bytes]:
 
 
 def _preamble(head: bytes) -> bytes:
-    """What a program printed before the document: warnings, a comment, a second byte order mark."""
+    """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
     document = _DOCUMENT_START.search(head)
-    return head[: document.start()] if document and not _HTML.match(head) else b""
+    if document is None or _HTML.match(head):
+        return b""
+    preamble = head[: document.start()]
+    is_declared = document[0].startswith(b"<?")
+    return preamble if is_declared or not _COMMENTS.fullmatch(preamble) else b""
