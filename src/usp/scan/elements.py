@@ -30,7 +30,10 @@ class Element:
 
     def get(self, *names: str) -> str:
         """The first of these fields that is there and not empty, else an empty text."""
-        return next((self.fields[name] for name in names if self.fields.get(name)), "")
+        for name in names:
+            if text := self.fields.get(name):
+                return text
+        return ""
 
     def all(self, name: str) -> list[Element]:
         """The children of this name."""

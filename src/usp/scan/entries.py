@@ -151,9 +151,12 @@ class XMLScanner:
         text = Token(TokenKind.TEXT, b"", token.data)
         is_here = isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag)
         if isinstance(holder, Element) and is_here and len(self._stack) < MAX_DEPTH:
-            field = Field(tag)
-            field.add(text)
-            holder.fields[tag] = self._value(field)
+            value = _plain_value(token.data)
+            if value is None:
+                field = Field(tag)
+                field.add(text)
+                value = self._value(field)
+            holder.fields[tag] = value
             return
         self._start(Token(TokenKind.START, token.name, b""))
         if self.unknown_root is None:
@@ -342,3 +345,12 @@ class XMLScanner:
             while isinstance(self._stack[-1].meaning, Field) or self._stack[-1].meaning is None:
                 self._stack.pop()
             self._close_entry()
+
+
+def _plain_value(raw: bytes) -> str | None:
+    """The text of a field in which there is nothing to put right: nearly all of them. None for any other."""
+    if len(raw) <= MAX_FIELD_BYTES and raw.isascii() and b"&" not in raw:
+        text = raw.decode("ascii")
+        if text.isprintable():
+            return text.strip()
+    return None
