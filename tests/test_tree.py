@@ -147,7 +147,6 @@ def test_extra_paths_in_any_collection(paths: list[str]) -> None:
         ("recurse_list_callback", "x", "must be a function"),
         ("recurse_list_callback", lambda urls, level, parents: None, "must return a list"),
         ("recurse_list_callback", lambda urls, level, parents: "http://h/", "must return a list"),
-        ("recurse_list_callback", lambda urls, level, parents: [1], "must return a list"),
         ("web_client", 5, "must be an AbstractWebClient"),
     ],
 )

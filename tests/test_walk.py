@@ -290,6 +290,15 @@ def test_callbacks() -> None:
     )
 
 
+def test_a_list_callback_may_give_any_iterable() -> None:
+    """What a list callback gives may be a filter or a set; what is no URL in it stands in its place, invalid."""
+    walk = Walk([fetcher("index.xml", recurse_list_callback=lambda urls, *_: filter(None, [1, H + "a.xml"]))])
+    assert run(walk, SITE) == ["index.xml", "a.xml"]
+    first, second = next(walk.sitemaps()).sub_sitemaps
+    assert isinstance(first, InvalidSitemap)
+    assert second.url == H + "a.xml"
+
+
 def test_a_callback_that_raises() -> None:
     """An error in the caller's own code reaches the caller."""
 

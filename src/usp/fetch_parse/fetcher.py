@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -127,7 +127,7 @@ class SitemapFetcher:
         urls = list(declared)
         if urls and self.recurse_list_callback is not None:
             wanted = self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))
-            if not isinstance(wanted, (list, tuple, set)) or not all(isinstance(url, str) for url in wanted):
+            if isinstance(wanted, str) or not isinstance(wanted, Iterable):
                 raise InvalidArgumentError(f"recurse_list_callback must return a list of URLs, not {wanted!r:.200}")
             urls = list(dict.fromkeys(wanted))
         for url in urls:

@@ -35,7 +35,7 @@ _MIN_HIGH_BYTES = 6
 # Of all that Python calls an encoding, those that a website may be in: not "hex", "idna" or "unicode_escape".
 _CHARSET = re.compile(r"(ascii|utf|iso8859|iso2022|cp\d|koi8|mac|gb|big5|hz|euc|shift_jis|johab|tis|ptcp154|kz1048)")
 # Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.
-_SINGLE_BYTE = re.compile(r"(iso8859|cp125|cp437|cp85|cp86|koi8|mac|latin)")
+_SINGLE_BYTE = re.compile(r"(iso8859|cp1[012]\d\d|cp[4-8]\d\d|koi8|mac|tis|kz|ptcp)")
 # What the names mean on the web: the windows superset of what they say. https://encoding.spec.whatwg.org/#names-and-labels
 _AS_ON_THE_WEB = {
     "ascii": "cp1252",
