@@ -260,7 +260,9 @@ class XMLScanner:
         if self._field is not None:
             self._field.add(token)
         elif self._entry is not None and self._stack[-1].meaning is self._entry:
-            if self._loose.tokens or not token.data.isspace():
+            if not self._loose.tokens:
+                token = token._replace(data=token.data.lstrip())
+            if token.data:
                 self._loose.add(token)
 
     def _end(self, tag: str) -> None:
