@@ -57,21 +57,20 @@ def sitemap_tree_for_homepage(
     homepage_url = homepage_url if homepage_url.endswith("/") else f"{homepage_url}/"
     with client_or_default(web_client) as client:
 
-        def fetcher(path: str) -> SitemapFetcher:
+        def fetcher(path: str, is_guess: bool = True) -> SitemapFetcher:
             return SitemapFetcher(
                 homepage_url + path.lstrip("/"),
                 recursion_level=0,
                 web_client=client,
-                quiet_404=True,
+                quiet_404=is_guess,
                 recurse_callback=recurse_callback,
                 recurse_list_callback=recurse_list_callback,
             )
 
         # Sorted, because callers of ultimate-sitemap-parser pass a set, and the order must be the same every time.
         paths = dict.fromkeys((*KNOWN_PATHS, *sorted(extra_known_paths or ()))) if use_known_paths else {}
-        walk = HomepageWalk(
-            homepage_url, fetcher("robots.txt") if use_robots else None, [fetcher(path) for path in paths]
-        )
+        robots = fetcher("robots.txt", is_guess=False) if use_robots else None
+        walk = HomepageWalk(homepage_url, robots, [fetcher(path) for path in paths])
         run(walk, client)
     return walk.website()
 
