@@ -109,6 +109,7 @@ class URLSetPage:
 
     __slots__ = (
         "alternates",
+        "base",
         "change_frequency",
         "entry",
         "images",
@@ -123,13 +124,12 @@ class URLSetPage:
         "news_stock_tickers",
         "news_title",
         "priority",
-        "sitemap_url",
         "url",
     )
 
-    def __init__(self, entry: Element, sitemap_url: str, log: ProblemLog) -> None:
+    def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
         self.entry = entry
-        self.sitemap_url = sitemap_url
+        self.base = base
         self.log = log
         self.url = entry.get("loc")
         self.last_modified = entry.get("lastmod")
@@ -153,7 +153,7 @@ class URLSetPage:
 
     def page(self) -> SitemapPage | None:
         """The page; None, and noted, if it has no URL that counts."""
-        url = resolved_url(self.entry, self.sitemap_url, self.log)
+        url = resolved_url(self.entry, self.base, self.log)
         if url is None:
             return None
         return SitemapPage(
@@ -209,11 +209,11 @@ class URLSetPage:
         )
 
     def _images(self) -> list[SitemapImage]:
-        images = (image.image(self.sitemap_url, self.entry.line, self.log) for image in self.images)
+        images = (image.image(self.base, self.entry.line, self.log) for image in self.images)
         return [image for image in images if image is not None]
 
     def _videos(self) -> list[SitemapVideo]:
-        return [video(group, self.sitemap_url, self.log) for group in self.entry.all("video")]
+        return [video(group, self.base, self.log) for group in self.entry.all("video")]
 
     def _alternates(self) -> list[tuple[str, str]]:
         found = []
@@ -221,7 +221,7 @@ class URLSetPage:
             language, href = link.get("hreflang"), link.get("href")
             if not language or not href or "alternate" not in link.get("rel", "alternate").lower().split():
                 continue
-            url = resolved(href, self.sitemap_url, "<xhtml:link>", self.entry.line, self.log)
+            url = resolved(href, self.base, "<xhtml:link>", self.entry.line, self.log)
             if url is not None:
                 found.append((language, url))
         return found
@@ -230,11 +230,11 @@ class URLSetPage:
 class _FeedPage:
     """What an RSS item and an Atom entry have in common: a link, and a title and date that make a news story."""
 
-    __slots__ = ("description", "entry", "link", "log", "publication_date", "sitemap_url", "title")
+    __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "title")
 
-    def __init__(self, entry: Element, sitemap_url: str, log: ProblemLog) -> None:
+    def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
         self.entry = entry
-        self.sitemap_url = sitemap_url
+        self.base = absolute_url(entry.attributes.get("xml:base", ""), base)[0] or base
         self.log = log
         self.title = entry.get("title")
         self.description = entry.get("description", "summary", "tagline")
@@ -254,7 +254,7 @@ class _FeedPage:
             if not self.entry.cut_off:
                 self.log.add("P411", self.entry.line)
             return None
-        url = resolved(self.link, self.sitemap_url, "<link>", self.entry.line, self.log)
+        url = resolved(self.link, self.base, "<link>", self.entry.line, self.log)
         if url is None:
             return None
         title = plain_text(self.title) or plain_text(self.description)

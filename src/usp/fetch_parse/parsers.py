@@ -114,9 +114,10 @@ class AbstractXMLSitemapParser(abc.ABC):
 
     sitemap_class: ClassVar[type[AbstractSitemap]]
 
-    def __init__(self, url: str, log: ProblemLog) -> None:
+    def __init__(self, url: str, log: ProblemLog, base: str = "") -> None:
         self.url = url
         self.log = log
+        self.base = absolute_url(base, url)[0] or url  # what URLs are relative to
         self.pages: dict[str, SitemapPage] = {}
         self.children: dict[str, ChildSitemap] = {}
 
@@ -125,12 +126,12 @@ class AbstractXMLSitemapParser(abc.ABC):
         if entry.name == "sitemap":
             self._add_child(entry)
             return
-        page = ENTRIES[entry.name](entry, self.url, self.log).page()
+        page = ENTRIES[entry.name](entry, self.base, self.log).page()
         if page is not None:
             self.pages.setdefault(page.url, page)
 
     def _add_child(self, entry: Element) -> None:
-        url = resolved_url(entry, self.url, self.log)
+        url = resolved_url(entry, self.base, self.log)
         if url is not None:
             self.children.setdefault(url, ChildSitemap(url, parsed_date(entry, "lastmod", self.log)))
 
@@ -209,7 +210,7 @@ class XMLSitemapParser(AbstractSitemapParser):
         parser: AbstractXMLSitemapParser | None = None
         for entry in scanner:
             assert scanner.root is not None  # there are no entries before a root
-            parser = parser or ROOT_PARSERS[scanner.root](self.url, self.log)
+            parser = parser or ROOT_PARSERS[scanner.root](self.url, self.log, scanner.base)
             parser.add(entry)
         if scanner.root is None:
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None

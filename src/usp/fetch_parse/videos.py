@@ -15,6 +15,7 @@ from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
+from usp.scan.urls import absolute_url
 
 __all__ = ["video"]
 
@@ -89,12 +90,13 @@ _WITH_ATTRIBUTES: dict[str, tuple[str, Convert, dict[str, tuple[str, Convert]]]]
     "restriction": ("restriction", _words, {"relationship": ("restriction_relationship", _text)}),
     "platform": ("platform", _words, {"relationship": ("platform_relationship", _text)}),
 }
+_URLS = frozenset({"thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"})
 #: Fields that may repeat, kept as pairs of text and attributes.
 _REPEATED = {"price": "prices", "content_segment_loc": "content_segments", "id": "ids"}
 
 
-def video(group: Element, sitemap_url: str, log: ProblemLog) -> SitemapVideo:
-    """The video; a field that cannot be converted is as if it were not there."""
+def video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
+    """The video; a field that cannot be converted is as if it were not there. Relative URLs are resolved."""
     values = _converted(group, _FIELDS, log)
     for name, (ours, convert, xml_attributes) in _WITH_ATTRIBUTES.items():
         for element in group.all(name)[:1]:
@@ -102,6 +104,8 @@ def video(group: Element, sitemap_url: str, log: ProblemLog) -> SitemapVideo:
             for attribute, (our_attribute, convert_attribute) in xml_attributes.items():
                 if attribute in element.attributes:
                     values[our_attribute] = convert_attribute(element.attributes[attribute])
+    for name in _URLS & values.keys():
+        values[name] = absolute_url(values[name] or "", base)[0] or values[name]
     for name, ours in _REPEATED.items():
         values[ours] = [(unescape(element.text), element.attributes) for element in group.all(name)]
     values["tags"] = [text for tag in group.all("tag") if (text := _text(tag.text))]

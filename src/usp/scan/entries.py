@@ -51,6 +51,7 @@ class XMLScanner:
         self._log = log
         self.root: str | None = None
         self.unknown_root: str | None = None
+        self.base = ""  # the root's xml:base, against which URLs are relative
         self._dialect: Dialect | None = None
         self._namespaces: dict[str, str] = {}  # prefix -> our name of its namespace
         self._names: dict[bytes, tuple[str, str]] = {}  # what `_resolve` found for the namespaces in force
@@ -133,7 +134,7 @@ class XMLScanner:
         outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
         name, tag = self._resolve(token.name)
         if not self._stack and tag in ROOTS:
-            self._enter(tag, token.name)
+            self._enter(tag, token)
             name, tag = self._resolve(token.name)
         if self._dialect is None:
             self.unknown_root = tag
@@ -163,14 +164,15 @@ class XMLScanner:
             self._text(text)
             self._end(tag)
 
-    def _enter(self, tag: str, raw: bytes) -> None:
+    def _enter(self, tag: str, token: Token) -> None:
         """A document starts: its root says of what kind it is, even where only what belongs into it is there."""
         if self._dialect is not None and tag not in self._dialect.entries:
             self._log.add("X111", self._tokens.line)
+        self.base = self.base or attributes(token.data).get("xml:base", "")
         self.root = self.root or ROOTS[tag]
         self._dialect = DIALECTS[ROOTS[tag]]
         # The root's namespace and the default one are home, whatever their URIs.
-        prefix = raw.decode("utf-8", "replace").lower().rpartition(":")[0]
+        prefix = token.name.decode("utf-8", "replace").lower().rpartition(":")[0]
         home = {p: "" for p in ("", prefix) if self._namespaces.get(p, "rdf") != "rdf"}
         self._namespaces = self._namespaces | home
         self._names.clear()
