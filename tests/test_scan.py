@@ -308,6 +308,8 @@ HOSTILE = {
     "instructions": lambda n: b"<urlset>" + b"<?" * (n // 2),
     "declarations": lambda n: b"<urlset>" + b"<!" * (n // 2),
     "open comments": lambda n: b"<urlset>" + b"<!--" * (n // 4),
+    "CDATA in turn": lambda n: b"<urlset>" + b"<![CDATA[</a>" * (n // 13) + b"]]>",
+    "CDATA in fields": lambda n: b"<urlset>" + b"<url><loc><![CDATA[</loc>" * (n // 25) + b"]]>",
     "open CDATA": lambda n: b"<urlset>" + b"<![CDATA[" * (n // 9),
 }
 

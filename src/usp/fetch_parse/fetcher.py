@@ -215,9 +215,11 @@ def _head(pieces: Iterator[bytes]) -> tuple[bytes, bytes]:
 
 def _preamble(head: bytes) -> bytes:
     """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
-    document = _DOCUMENT_START.search(head)
+    comments = _COMMENTS.match(head)
+    start = comments.end() if comments else 0
+    document = _DOCUMENT_START.search(head, start)
     if document is None or _HTML.match(head):
         return b""
-    preamble = head[: document.start()]
-    is_declared = document[0].startswith(b"<?")
-    return preamble if is_declared or not _COMMENTS.fullmatch(preamble) else b""
+    if document.start() == start and not document[0].startswith(b"<?"):
+        return b""  # comments may stand there, if no declaration follows
+    return head[: document.start()]

@@ -27,6 +27,7 @@ from usp.scan.urls import absolute_url, is_http_url
 
 __all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "plain_text", "resolved_url"]
 
+_IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 MIN_VALID_PRIORITY = Decimal("0.0")
 MAX_VALID_PRIORITY = Decimal("1.0")
 
@@ -234,7 +235,7 @@ class _FeedPage:
 
     def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
         self.entry = entry
-        self.base = absolute_url(entry.attributes.get("xml:base", ""), base)[0] or base
+        self.base = base
         self.log = log
         self.title = entry.get("title")
         self.description = entry.get("description", "summary", "tagline")
@@ -295,7 +296,8 @@ class AtomPage(_FeedPage):
         """The link to the page: `alternate`, which a link without `rel` means too; else the entry's own, `self`."""
         for wanted in ("alternate", "self"):
             for link in self.entry.all("link"):
-                if (link.attributes.get("rel") or "alternate").lower() == wanted:
+                relation = (link.attributes.get("rel") or "alternate").lower().removeprefix(_IANA_RELATION)
+                if relation == wanted:
                     if href := link.attributes.get("href") or link.text:
                         return href
         return ""

@@ -126,7 +126,8 @@ class AbstractXMLSitemapParser(abc.ABC):
         if entry.name == "sitemap":
             self._add_child(entry)
             return
-        page = ENTRIES[entry.name](entry, self.base, self.log).page()
+        base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
+        page = ENTRIES[entry.name](entry, base, self.log).page()
         if page is not None:
             self.pages.setdefault(page.url, page)
 

@@ -22,7 +22,7 @@ _ISO8601 = re.compile(
     r"""(?P<year>\d{4})
         (?:(?P<dash>[-/.])(?P<month>\d{1,2})
            (?:(?P=dash)(?P<day>\d{1,2})
-              (?:[Tt_\s]\s*(?P<time>\d{1,2}(?::\d{2}(?::\d{2}(?:[.,]\d+)?)?)?)\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[A-Za-z]{1,4}|[+-]\d{1,2}(?::?\d{2})?)?)?
+              (?:(?P<day_zone>Z|[+-]\d{2}:\d{2})|[Tt_\s]\s*(?P<time>\d{1,2}(?::\d{2}(?::\d{2}(?:[.,]\d+)?)?)?)\s*(?P<half>[AaPp][Mm])?\s*(?P<zone>[A-Za-z]{1,4}|[+-]\d{1,2}(?::?\d{2})?)?)?
            )?
         )?""",
     re.VERBOSE | re.ASCII,
@@ -81,7 +81,7 @@ def _iso8601(text: str) -> datetime | None:
     if not match:
         return None
     day = date(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
-    return _at(day, match["time"], match["zone"], match["half"])
+    return _at(day, match["time"] or "0:00", match["zone"] or match["day_zone"], match["half"])
 
 
 def _iso8601_basic(text: str) -> datetime | None:

@@ -34,6 +34,7 @@ _MIN_HIGH_BYTES = 6
 
 # Of all that Python calls an encoding, those that a website may be in: not "hex", "idna" or "unicode_escape".
 _CHARSET = re.compile(r"(ascii|utf|iso8859|iso2022|cp\d|koi8|mac|gb|big5|hz|euc|shift_jis|johab|tis|ptcp154|kz1048)")
+_WINDOWS = re.compile(r"^(?:windows|win)[-_]?(\d+)$")
 # Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.
 _SINGLE_BYTE = re.compile(r"(iso8859|cp1[012]\d\d|cp[4-8]\d\d|koi8|mac|tis|kz|ptcp)")
 # What the names mean on the web: the windows superset of what they say. https://encoding.spec.whatwg.org/#names-and-labels
@@ -62,7 +63,7 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
     head, rest = sample[:_SAMPLE_BYTES], sample[_SAMPLE_BYTES:]
     encoding, mark = _encoding_of(head, charset, log)
     pieces = _joined(head[mark:], rest, chunks)
-    if _SINGLE_BYTE.match(encoding):
+    if _SINGLE_BYTE.match(encoding) and head.isascii():
         pieces = _recoded_by_field(pieces, encoding)
     elif encoding != "utf-8":
         pieces = _recoded(pieces, encoding)
@@ -89,8 +90,21 @@ def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _recoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """The same for an encoding of one byte a character, but a field that is UTF-8 all the same stays as it is."""
+    """The same where nothing has shown yet whether the encoding, of one byte a character, is the true one.
+
+    Until a field is not UTF-8, those that are stay as they are.
+    """
     rest = b""
+    is_proven = False
+
+    def recoded(field: re.Match[bytes]) -> bytes:
+        nonlocal is_proven
+        raw = field[0]
+        if raw.isascii() or (not is_proven and _decodes(raw, "utf-8", final=True)):
+            return raw
+        is_proven = True
+        return raw.decode(encoding, "replace").encode("utf-8")
+
     for piece in pieces:
         text = rest + piece
         end = max(text.rfind(b"<"), text.rfind(b"\n"))
@@ -98,14 +112,8 @@ def _recoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]
             rest = text
             continue
         text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
-        yield text if text.isascii() else _FIELDS.sub(lambda field: _field_recoded(field[0], encoding), text)
-    yield _FIELDS.sub(lambda field: _field_recoded(field[0], encoding), rest)
-
-
-def _field_recoded(raw: bytes, encoding: str) -> bytes:
-    if raw.isascii() or _decodes(raw, "utf-8", final=True):
-        return raw
-    return raw.decode(encoding, "replace").encode("utf-8")
+        yield text if text.isascii() else _FIELDS.sub(recoded, text)
+    yield _FIELDS.sub(recoded, rest)
 
 
 def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
@@ -132,8 +140,9 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
 
 
 def _python_name(name: str) -> str | None:
+    label = _WINDOWS.sub(r"cp\1", name.lower().removeprefix("x-"))
     try:
-        known = codecs.lookup(name).name
+        known = codecs.lookup("cp932" if label == "windows-31j" else label).name
     except (LookupError, ValueError):
         return None
     return _AS_ON_THE_WEB.get(known, known) if _CHARSET.match(known) else None

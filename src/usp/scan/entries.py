@@ -79,9 +79,8 @@ class XMLScanner:
                 self._end(self._resolve(token.name)[1])
             else:
                 self._start(token)
-                tag = self._resolve(token.name)[1]
-                if kind is TokenKind.EMPTY or tag in VOID_TAGS:
-                    self._end(tag)
+                if kind is TokenKind.EMPTY or token.name.lower() in VOID_TAGS:
+                    self._end(self._resolve(token.name)[1])
             if self.unknown_root is not None:
                 return
             if self._finished:
@@ -272,7 +271,8 @@ class XMLScanner:
             self._too_deep -= 1
             return
         if not self._open_tags[tag]:
-            self._log.add("X106", self._tokens.line, text=tag)
+            if tag.encode() not in VOID_TAGS:
+                self._log.add("X106", self._tokens.line, text=tag)
             return
         while self._stack[-1].tag != tag:
             if self._stack[-1].tag:

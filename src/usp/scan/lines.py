@@ -17,7 +17,8 @@ MAX_LINE_BYTES = 1 << 16
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
-_BEFORE_URL = re.compile(r"[\s,;|](?=https?://)", re.IGNORECASE)
+_SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
+_BEFORE_URL = re.compile(r"[\s,;](?=https?://)", re.IGNORECASE)
 _WEB_PAGE = re.compile(rb"<(?:!doctype|html|head|body|\?xml|urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _ROBOTS_LINE = re.compile(rb"^[ \t]*(?:user-?agent|(?:dis)?allow|site-?map)[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
@@ -56,7 +57,7 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple
 def urls_on_line(line: str) -> list[str]:
     """The URLs on a line of a plain text sitemap: one, or several fields of which some are URLs, and a comment."""
     parts = _COMMENT.sub("", line).removeprefix("- ").split("\t")
-    return _urls(field for part in parts for field in _BEFORE_URL.split(part))
+    return _urls(field for part in parts for field in _SPACE_BEFORE_URL.split(part))
 
 
 def _urls(fields: Iterable[str]) -> list[str]:

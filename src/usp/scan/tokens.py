@@ -27,11 +27,14 @@ MAX_TAG_BYTES = 1 << 20
 MAX_SECTION_BYTES = 1 << 23
 MAX_ATTRIBUTES = 256
 _NOWHERE, _TOO_FAR = -1, -2
+_NEAR_BYTES = 256
 _MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
 
 _PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]++)\s*+(/?)>")
 _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
 _START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]++)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
+_DOCTYPE = re.compile(rb"<!doctype(?:[^<>\[\"']++|\"[^\"]*+\"|'[^']*+')*+>", re.IGNORECASE)
+_DOCTYPE_BYTES = 4_096
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*+)")
 # The value is optional so that a name without one is passed over whole, not tried again from each of its letters.
@@ -81,6 +84,7 @@ class Tokenizer:
         self._position = 0  # in the buffer
         self._searched: dict[bytes, _Searched] = {}
         self._ended = False
+        self._started = b""  # the name of the last start tag
         self._line = 1  # of the byte at _line_position
         self._line_position = 0
         self.refused: str | None = None
@@ -122,6 +126,7 @@ class Tokenizer:
         slash, name, empty = match.groups()
         if slash:
             return Token(TokenKind.END, name, b"")
+        self._started = name
         return Token(TokenKind.EMPTY if empty else TokenKind.START, name, b"")
 
     def _refill(self) -> bool:
@@ -196,16 +201,24 @@ class Tokenizer:
         if end < 0:
             self._unclosed(b"<![CDATA[", b"]]>", end)
             return None
-        data = self._buffer[self._position + 9 : self._position + end]
-        again = data.find(b"<![CDATA[")
-        tag = data.find(b"</", 0, max(again, 0))
-        if tag >= 0 and data[:again].rstrip().endswith(b">"):
+        is_closed = True
+        again = self._find(b"<![CDATA[", 9, MAX_SECTION_BYTES)
+        if 0 <= again < end and self._opens_field_again(again):
             # "<loc><![CDATA[a</loc> ... <loc><![CDATA[b]]></loc>": the first was never closed.
             self._log.add("X112", self.line, text="<![CDATA[")
-            self._position += 9 + tag
-            return Token(TokenKind.CDATA, b"", data[:tag])
-        self._position += end + 3
+            end = self._find(b"</", 9)
+            is_closed = False
+        data = self._buffer[self._position + 9 : self._position + end]
+        self._position += end + 3 * is_closed
         return Token(TokenKind.CDATA, b"", data)
+
+    def _opens_field_again(self, again: int) -> bool:
+        """Whether the field that a CDATA section stands in ends, and the same opens right before another section."""
+        ends = self._find(b"</", 9)
+        stop = self._position + again
+        before = self._buffer[max(self._position, stop - _NEAR_BYTES) : stop].rstrip()
+        is_ended = self._buffer.startswith(b"</" + self._started + b">", self._position + ends)
+        return 0 <= ends < again and is_ended and before.endswith(b"<" + self._started + b">")
 
     def _unclosed(self, opening: bytes, closing: bytes, end: int) -> None:
         """A section whose end is not near. If it has none, go on inside it; if it is huge, pass over it."""
@@ -221,13 +234,13 @@ class Tokenizer:
         self._position = found + len(closing)
 
     def _doctype(self) -> None:
-        end = self._find(b">", 9)
-        subset = self._buffer.find(b"[", self._position, self._position + end) if end >= 0 else -1
-        if end < 0 or subset >= 0:
+        self._peek(_DOCTYPE_BYTES)
+        doctype = _DOCTYPE.match(self._buffer, self._position)
+        if doctype is None:
             self.refused = "its DOCTYPE declares entities of its own, which is refused for safety"
             return
         self._log.add("X110", self.line)
-        self._position += end + 1
+        self._position = doctype.end()
 
     def _instruction(self) -> None:
         """`<?xml ...?>`. Some forget the second question mark: then it ends at the first ">"."""
@@ -255,6 +268,7 @@ class Tokenizer:
             if match := _START_TAG.fullmatch(self._buffer, start, stop):
                 self._position = stop
                 name, raw = match.groups()
+                self._started = name
                 if raw.endswith(b"/"):
                     return Token(TokenKind.EMPTY, name, raw[:-1])
                 return Token(TokenKind.START, name, raw)

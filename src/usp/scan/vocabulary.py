@@ -99,7 +99,7 @@ ROOTS = {
 DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM}
 
 #: Tags of HTML that are never closed: programs print them, with their warnings, into the middle of a document.
-VOID_TAGS = frozenset({"br", "hr", "img", "input", "meta", "wbr"})
+VOID_TAGS = frozenset({b"br", b"hr", b"img", b"input", b"meta", b"wbr"})
 
 # Parts of namespace URIs; the first that is found counts. Sites write them with http or https or neither, with or
 # without the last slash, in other versions, on other hosts.
@@ -108,6 +108,7 @@ _URIS = (
     ("sitemap-news", "news"),
     ("sitemap-video", "video"),
     ("sitemap-", "other"),
+    ("geo/schemas/sitemap", "other"),
     ("sitemap", "sitemap"),
     ("xhtml", "xhtml"),
     ("purl.org/rss/1.0/modules", "other"),
