@@ -355,6 +355,9 @@ LINES = {
     "open comments": lambda n: b"<!--" * (n // 4),
     "comments and a document": lambda n: b"<!-- -->" * (n // 8) + b"<?xml ?><urlset/>",
     "declarations": lambda n: b"<?xml >" * (n // 7),
+    "space in a declaration": lambda n: b"<?xml version='1.0' encoding=" + b" " * n + b"?><urlset/>",
+    "space before equals": lambda n: b"<?xml version='1.0' encoding" + b" " * n + b"?><urlset/>",
+    "declarations without end": lambda n: b"<?xml encoding " * (n // 15),
     "breaks": lambda n: b"\r" * n,
     "entities": lambda n: b"<urlset><url><loc>" + b"&#x41;" * (n // 6) + b"</loc></url></urlset>",
 }

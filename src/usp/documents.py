@@ -12,7 +12,7 @@ __all__ = ["MAX_DOCUMENT_BYTES", "Document", "Failure"]
 
 #: How much of one document is read, inflated; twice what the protocol allows, as in ultimate-sitemap-parser.
 MAX_DOCUMENT_BYTES = 100 * 1024 * 1024
-_CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s*=\s*["']?\s*([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _FIELDS = re.compile(rb"[^<\n]+")
 _MIN_HIGH_BYTES = 6
 
