@@ -7,6 +7,7 @@ given.
 
 from __future__ import annotations
 
+import abc
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
@@ -228,7 +229,7 @@ class URLSetPage:
         return found
 
 
-class _FeedPage:
+class _FeedPage(abc.ABC):
     """What an RSS item and an Atom entry have in common: a link, and a title and date that make a news story."""
 
     __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "title")
@@ -242,12 +243,13 @@ class _FeedPage:
         self.link = self._link()
         self.publication_date = self._date_field()
 
+    @abc.abstractmethod
     def _link(self) -> str:
-        raise NotImplementedError
+        """The URL of the page; empty if there is none."""
 
+    @abc.abstractmethod
     def _date_field(self) -> str:
         """The name of the field that has the date; empty if there is none."""
-        raise NotImplementedError
 
     def page(self) -> SitemapPage | None:
         """The page; None, and noted, if it has no link that counts."""
