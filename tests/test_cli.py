@@ -201,7 +201,7 @@ def test_demo() -> None:
     run = usp("demo")
     assert run.returncode == 0
     assert run.stderr == ""
-    for line in ("/articles.xml.gz", "/news/bridge-opens", "/notes/1", "/about", "/search?q=maps&lang=en", "9 pages"):
+    for line in ("/articles.xml.gz", "/news/bridge-opens", "/notes/1", "/about", "/search?q=maps&lang=en", "pages: 9"):
         assert f"{line}\n" in run.stdout
     assert "404 Not Found" in run.stdout
 

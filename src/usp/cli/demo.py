@@ -62,9 +62,9 @@ def summary_lines(tree: AbstractSitemap) -> Iterator[str]:
     kinds = Counter(type(sitemap).__name__ for sitemap in sitemaps)
     invalid = [sitemap for sitemap in sitemaps if isinstance(sitemap, InvalidSitemap)]
     problems = list(tree.all_problems())
-    yield f"{len(sitemaps)} sitemaps: {', '.join(f'{n} {kind}' for kind, n in kinds.items())}"
-    yield f"{sum(1 for _ in tree.all_pages())} pages"
-    yield f"{len(invalid)} sitemaps that failed"
+    yield f"sitemaps: {len(sitemaps)} ({', '.join(f'{n} {kind}' for kind, n in kinds.items())})"
+    yield f"pages: {sum(1 for _ in tree.all_pages())}"
+    yield f"sitemaps that failed: {len(invalid)}"
     yield from (f"  {printable(sitemap.reason)}" for sitemap in invalid)
-    yield f"{len(problems)} problems in the others, put right or passed over"
+    yield f"problems in the others, put right or passed over: {len(problems)}"
     yield from (f"  {printable(str(problem))}" for problem in problems)
