@@ -16,7 +16,7 @@ from support import Server, serve, urlset
 from usp.cli import main
 from usp.version import __version__
 
-PAGES = {
+PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/robots.txt": (200, {}, b"Sitemap: {base}/index.xml\nSitemap: {base}/missing.xml\n"),
     "/index.xml": (200, {}, b"<sitemapindex><sitemap><loc>{base}/a.xml</loc></sitemap></sitemapindex>"),
     "/a.xml": (200, {}, urlset("{base}/1", "http://other.example/2").encode()),

@@ -8,7 +8,7 @@ import pkgutil
 import time
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
@@ -210,7 +210,7 @@ def test_deflate_is_bounded() -> None:
         bomb = zlib.compress(b"a" * 100_000_000, wbits=window)
         tracemalloc.start()
         try:
-            assert transport_decoded(bomb, "deflate", 1_000_000) == b"a" * 1_000_000
+            assert transport_decoded(bomb, "deflate", 1_000_000, list[str]().append) == b"a" * 1_000_000
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -246,14 +246,17 @@ def test_many_gzip_members() -> None:
 )
 def test_transport_encodings(data: bytes, encoding: str) -> None:
     """A transport encoding is taken off if it is there, whatever the header says of its kind."""
-    assert transport_decoded(data, encoding, None) == b"text"
-    assert transport_decoded(data, encoding, 2) == b"te"
+    codes: list[str] = []
+    assert transport_decoded(data, encoding, None, codes.append) == b"text"
+    assert codes == []
+    assert transport_decoded(data, encoding, 2, codes.append) == b"te"
+    assert codes == ["T804"]
 
 
 def test_transport_encoding_is_one_layer() -> None:
     """A gzipped file that is sent gzipped stays a gzipped file."""
     packed = gzip.compress(b"text")
-    assert transport_decoded(gzip.compress(packed), "gzip", None) == packed
+    assert transport_decoded(gzip.compress(packed), "gzip", None, list[str]().append) == packed
 
 
 @pytest.mark.parametrize("name", sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)}))
@@ -276,7 +279,8 @@ def pieces_of(data: bytes, size: int = 65_536) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
-HOSTILE = {
+Shape = Callable[[int], bytes]
+HOSTILE: dict[str, Shape] = {
     "one text node": lambda n: b"<urlset><url><loc>" + b"x" * n + b"</loc></url>",
     "one comment": lambda n: b"<urlset><!--" + b"x" * n + b"--><url><loc>http://h/a</loc></url>",
     "one endless comment": lambda n: b"<urlset><!--" + b"x" * n,
@@ -344,7 +348,7 @@ def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
     assert peak < 2.5 * MAX_SECTION_BYTES
 
 
-LINES = {
+LINES: dict[str, Shape] = {
     "one host": lambda n: b"http://" + b"a" * n + b"!",
     "inner space": lambda n: b"a" + b" " * n + b"b",
     "inner tabs": lambda n: b"http://h/" + b"\t" * n + b"b",

@@ -29,6 +29,7 @@ from usp.objects.sitemap import (
 )
 from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_from_str, sitemap_tree_for_homepage
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientSuccessResponse, WebClientErrorResponse
+from usp.web_client.requests_client import RequestsWebClient
 
 B = "{base}"
 SITE = {
@@ -99,8 +100,35 @@ def test_whole_tree_through_requests() -> None:
         ]
         assert sitemap_tree_for_homepage(site.url, fake(site.url)) == tree
         assert pickle.loads(pickle.dumps(tree)) == tree
+        assert len(site.connections) == 1, "a tree has one session, and its connection is used again"
         twice = {path for path in site.paths() if site.paths().count(path) > 1}
         assert twice == {"/index.xml"}, "nothing is fetched twice, but for what a redirect leads to"
+
+
+def test_transport_and_file_compression() -> None:
+    """A gzipped file may be sent gzipped; transport gzip that is cut short is used as far as it goes, and noted."""
+    text = gzip.compress("\n".join(f"http://x/{i}" for i in range(5_000)).encode())
+    site_pages = {
+        "/robots.txt": (200, {}, b"Sitemap: {base}/both.xml.gz\nSitemap: {base}/cut.txt"),
+        "/both.xml.gz": (200, {"Content-Encoding": "gzip"}, gzip.compress(gzip.compress(urlset("http://x/").encode()))),
+        "/cut.txt": (200, {"Content-Encoding": "gzip"}, text[: len(text) // 2]),
+    }
+    with serve(site_pages) as site:
+        both, cut = sitemap_tree_for_homepage(site.url, use_known_paths=False).sub_sitemaps[0].sub_sitemaps
+    assert (len(both.pages), both.problems) == (1, ())
+    assert 1_000 < len(cut.pages) < 5_000
+    assert [problem.code for problem in cut.problems] == ["T801"]
+
+
+def test_a_limit_is_noted() -> None:
+    """A body over the client's limit is used as far as it goes, and noted; one of just that length is whole."""
+    body = b"http://x/1\nhttp://x/2\n"
+    with serve({"/a.txt": (200, {}, body)}) as site, RequestsWebClient() as client:
+        for limit, codes in ((len(body), []), (len(body) - 1, ["T804"])):
+            client.set_max_response_data_length(limit)
+            sitemap = SitemapFetcher(f"{site.url}/a.txt", 0, client).sitemap()
+            assert [problem.code for problem in sitemap.problems] == codes
+            assert len(sitemap.pages) == 2
 
 
 def test_order_of_requests() -> None:
@@ -143,6 +171,8 @@ def test_extra_paths_in_any_collection(paths: list[str]) -> None:
     [
         ("extra_known_paths", "extra.xml", "several paths"),
         ("extra_known_paths", 5, "several paths"),
+        ("extra_known_paths", [1], "several paths"),
+        ("extra_known_paths", [b"x", "y"], "several paths"),
         ("recurse_callback", 5, "must be a function"),
         ("recurse_list_callback", "x", "must be a function"),
         ("recurse_list_callback", lambda urls, level, parents: None, "must return a list"),

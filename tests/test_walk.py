@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-import usp.walk
 from support import index, urlset
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
@@ -152,11 +151,10 @@ def test_depth_is_limited() -> None:
     assert last.reason == "Recursion level exceeded 11 for URL http://h/12."
 
 
-def test_indexes_that_list_each_other_in_all_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexes_that_list_each_other_in_all_combinations() -> None:
     """A few documents cannot make an endless tree: the number of nodes is limited, and nothing is fetched twice."""
-    monkeypatch.setattr(usp.walk, "MAX_SITEMAPS", 5_000)  # a lower cap, for speed
     everyone = index(*(f"{H}{i}" for i in range(20)))
-    walk = Walk([fetcher("0")])
+    walk = Walk([fetcher("0")], max_sitemaps=5_000)
     assert sorted(run(walk, {str(i): everyone for i in range(20)})) == sorted(str(i) for i in range(20))
     reasons = {
         s.reason.partition(" ")[0] for s in next(walk.sitemaps()).all_sitemaps() if isinstance(s, InvalidSitemap)

@@ -23,6 +23,7 @@ class Document:
     data: bytes
     content_type: str | None = None
     content_encoding: str | None = None
+    transport_problems: tuple[str, ...] = ()  #: codes of what was wrong when it was transferred
 
     @property
     def charset(self) -> str | None:
@@ -32,6 +33,8 @@ class Document:
 
     def pieces(self, note: Callable[[str], None]) -> Iterator[bytes]:
         """The body inflated, in pieces; `note(code)` is called for what is wrong with it."""
+        for code in self.transport_problems:
+            note(code)
         named_gzip = self.url.partition("?")[0].lower().endswith(".gz")
         if named_gzip and not self.content_encoding and not self.data.startswith(GZIP_MAGIC):
             note("T803")

@@ -63,17 +63,17 @@ def inflated(data: bytes, note: Note, layers: int = MAX_LAYERS) -> Iterator[byte
     return pieces
 
 
-def transport_decoded(data: bytes, content_encoding: str, limit: int | None) -> bytes:
+def transport_decoded(data: bytes, content_encoding: str, limit: int | None, note: Note) -> bytes:
     """A body without the one layer that its Content-Encoding announces, if it is really there."""
-    if content_encoding.strip().lower() not in ("gzip", "x-gzip", "deflate"):
-        return data[:limit]
-    pieces: Iterable[bytes] = inflated(data, _ignore, layers=1)
-    if content_encoding.strip().lower() == "deflate" and not data.startswith(GZIP_MAGIC):
+    encoding = content_encoding.strip().lower()
+    pieces: Iterable[bytes] = _split(data)
+    if encoding in ("gzip", "x-gzip", "deflate") and data.startswith(GZIP_MAGIC):
+        pieces = inflated(data, note, layers=1)
+    elif encoding == "deflate":
         # Deflate has no mark of its own, and some servers leave out its zlib header, so it can only be tried.
-        window = _ZLIB if _is_zlib(data) else _RAW
-        tried = _Pieces(_inflate(_Pieces(_split(data)), window, _ignore))
-        pieces = tried if tried.head() else _split(data)
-    return b"".join(pieces if limit is None else limited(pieces, limit, _ignore))
+        tried = _Pieces(_inflate(_Pieces(_split(data)), _ZLIB if _is_zlib(data) else _RAW, lambda code: None))
+        pieces = tried if tried.head() else pieces
+    return b"".join(pieces if limit is None else limited(pieces, limit, note))
 
 
 def _split(data: bytes) -> Iterator[bytes]:
@@ -93,10 +93,6 @@ def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
             size = 0
     if small:
         yield b"".join(small)
-
-
-def _ignore(code: str) -> None:
-    """Damage in the transport encoding shows again in the document, and is noted there."""
 
 
 def limited(pieces: Iterable[bytes], limit: int, note: Note) -> Iterator[bytes]:

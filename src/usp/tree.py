@@ -52,7 +52,10 @@ def sitemap_tree_for_homepage(
     """
     if not is_http_url(homepage_url):
         raise SitemapException(f"URL {homepage_url!r} is not an HTTP(S) URL; give one like https://example.org/")
-    _check_options(extra_known_paths, recurse_callback, recurse_list_callback)
+    known_paths = (*KNOWN_PATHS, *_checked_paths(extra_known_paths)) if use_known_paths else ()
+    for callback in (recurse_callback, recurse_list_callback):
+        if callback is not None and not callable(callback):
+            raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
     homepage_url = strip_url_to_homepage(homepage_url) if normalize_homepage_url else homepage_url
     homepage_url = homepage_url if homepage_url.endswith("/") else f"{homepage_url}/"
     with client_or_default(web_client) as client:
@@ -67,21 +70,18 @@ def sitemap_tree_for_homepage(
                 recurse_list_callback=recurse_list_callback,
             )
 
-        # Sorted, because callers of ultimate-sitemap-parser pass a set, and the order must be the same every time.
-        paths = dict.fromkeys((*KNOWN_PATHS, *sorted(extra_known_paths or ()))) if use_known_paths else {}
         robots = fetcher("robots.txt", is_guess=False) if use_robots else None
-        walk = HomepageWalk(homepage_url, robots, [fetcher(path) for path in paths])
+        walk = HomepageWalk(homepage_url, robots, [fetcher(path) for path in dict.fromkeys(known_paths)])
         run(walk, client)
     return walk.website()
 
 
-def _check_options(paths: object, *callbacks: object) -> None:
-    """Say at once, not from the middle of a walk, what cannot be used."""
-    if paths is not None and (isinstance(paths, str) or not isinstance(paths, Iterable)):
+def _checked_paths(paths: Iterable[str] | None) -> list[str]:
+    """The paths, sorted: callers of ultimate-sitemap-parser pass a set, and the order must be the same every time."""
+    found = list(paths or ()) if isinstance(paths, Iterable) or paths is None else [paths]
+    if isinstance(paths, str) or not all(isinstance(path, str) for path in found):
         raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
-    for callback in callbacks:
-        if callback is not None and not callable(callback):
-            raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
+    return sorted(found)
 
 
 def sitemap_from_str(content: str, *, url: str = LOCAL_URL) -> AbstractSitemap:

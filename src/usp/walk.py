@@ -64,7 +64,8 @@ class Node:
 class Walk:
     """Walks the sitemaps of some roots, and all below them."""
 
-    def __init__(self, roots: Iterable[SitemapFetcher]) -> None:
+    def __init__(self, roots: Iterable[SitemapFetcher], max_sitemaps: int = MAX_SITEMAPS) -> None:
+        self._max_sitemaps = max_sitemaps
         self.roots = [Node(fetcher, None) for fetcher in roots]
         self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
         self._readings: dict[str, Reading] = {}
@@ -126,10 +127,10 @@ class Walk:
 
     def _children_of(self, node: Node, reading: Reading) -> Iterator[Node | InvalidSitemap]:
         """The places below a node, up to the cap; beyond it, one invalid sitemap for all that are left out."""
-        is_full = self._nodes >= MAX_SITEMAPS
+        is_full = self._nodes >= self._max_sitemaps
         for child in reading.children[:1] if is_full else node.fetcher.children(reading):
-            if self._nodes >= MAX_SITEMAPS:
-                reason = f"Not fetched, nor what follows it: the tree has {MAX_SITEMAPS:,} sitemaps already."
+            if self._nodes >= self._max_sitemaps:
+                reason = f"Not fetched, nor what follows it: the tree has {self._max_sitemaps:,} sitemaps already."
                 yield InvalidSitemap(child.url, reason)
                 return
             self._nodes += 1

@@ -37,6 +37,7 @@ def fetch(fetcher: SitemapFetcher, client: AbstractWebClient, sleep: Callable[[f
                 response.raw_data(),
                 response.header("Content-Type"),
                 response.header("Content-Encoding"),
+                response.transport_problems(),
             )
     except NoWebClientException:
         return Failure(UNFETCHED)

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from usp.documents import MAX_DOCUMENT_BYTES, Document, Failure
+from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.parsers import (
     IndexRobotsTxtSitemapParser,
@@ -25,7 +25,7 @@ from usp.fetch_parse.reading import Reading
 from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
-from usp.scan.lines import is_robots_txt
+from usp.scan.lines import after_comments, is_robots_txt
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ _DOCUMENT_START = re.compile(
     rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
     re.IGNORECASE,
 )
-_COMMENTS = re.compile(rb"(?:\s|(?><!--.*?-->))*+", re.DOTALL)
 _HEAD_BYTES = 1 << 16
 _MAX_BLANK_LINES = 1 << 20
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
@@ -172,9 +171,7 @@ def named(urls: set[str]) -> str:
 def _read(document: Document, is_robots_url: bool) -> Reading:
     """Choose the parser by what the document is, and read it."""
     problems = ProblemLog(document.url)
-    pieces = to_utf8(
-        document.pieces(lambda code: problems.add(code, text=f"{MAX_DOCUMENT_BYTES:,}")), document.charset, problems
-    )
+    pieces = to_utf8(document.pieces(problems.add), document.charset, problems)
     blank, head = _head(pieces)
     start = head[:_HEAD_BYTES]
     if is_robots_url and is_robots_txt(start):
@@ -215,8 +212,7 @@ def _head(pieces: Iterator[bytes]) -> tuple[bytes, bytes]:
 
 def _preamble(head: bytes) -> bytes:
     """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
-    comments = _COMMENTS.match(head)
-    start = comments.end() if comments else 0
+    start = after_comments(head)
     document = _DOCUMENT_START.search(head, start)
     if document is None or _HTML.match(head):
         return b""

@@ -24,7 +24,7 @@ from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.urls import absolute_url, is_http_url
+from usp.scan.urls import absolute_url, is_http_url, unescaped_url
 
 __all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "plain_text", "resolved_url"]
 
@@ -36,11 +36,6 @@ MAX_VALID_PRIORITY = Decimal("1.0")
 def plain_text(text: str) -> str | None:
     """A text without the HTML escaping that sites and feeds put below that of XML; None if it is empty."""
     return unescape(text).strip() or None
-
-
-def plain_url(text: str) -> str:
-    """A URL without the second escaping that some sites put on it. `&copy` in a query string is left alone."""
-    return text.replace("&amp;", "&")
 
 
 def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
@@ -58,7 +53,7 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
 
 def resolved(text: str, base: str, where: str, line: int, log: ProblemLog) -> str | None:
     """A URL made absolute; None, and noted, if it is none."""
-    text = plain_url(text)
+    text = unescaped_url(text)
     url, was_absolute = absolute_url(text, base)
     if url is None:
         log.add("U502", line, text=text, where=where)
@@ -89,7 +84,7 @@ class URLSetImage:
     __slots__ = ("caption", "geo_location", "license", "loc", "title")
 
     def __init__(self, group: Element) -> None:
-        self.loc = plain_url(group.get("loc"))
+        self.loc = unescaped_url(group.get("loc"))
         self.caption = plain_text(group.get("caption"))
         self.geo_location = plain_text(group.get("geo_location"))
         self.title = plain_text(group.get("title"))

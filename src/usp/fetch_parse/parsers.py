@@ -216,4 +216,6 @@ class XMLSitemapParser(AbstractSitemapParser):
         if scanner.root is None:
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
             return self.not_supported(scanner.refused or unknown or "it has no root element")
+        if scanner.refused is not None:
+            self.log.add("X116")
         return (parser or ROOT_PARSERS[scanner.root](self.url, self.log)).reading()

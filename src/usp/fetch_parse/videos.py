@@ -15,7 +15,7 @@ from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.urls import absolute_url
+from usp.scan.urls import absolute_url, unescaped_url
 
 __all__ = ["video"]
 
@@ -25,7 +25,7 @@ def _text(text: str) -> str | None:
 
 
 def _url(text: str) -> str | None:
-    return text.replace("&amp;", "&") or None
+    return unescaped_url(text) or None
 
 
 def _words(text: str) -> list[str]:

@@ -33,6 +33,7 @@ PROBLEMS: dict[str, str] = {
     "X113": "the document is cut off; it ends inside <{text}>",
     "X114": "nested deeper than {text} elements; what lies below was passed over",
     "X115": "{where} is longer than {text} bytes and was left out",
+    "X116": "a DOCTYPE that declares entities of its own stands inside the document; what follows it was left out",
     # E: encodings
     "E201": 'the document says its encoding is "{text}", but it is not; read as {where}',
     "E202": 'the encoding "{text}" is not known; read as UTF-8',
@@ -66,7 +67,7 @@ PROBLEMS: dict[str, str] = {
     "T801": "the gzip data is cut short or damaged; what could be inflated was used",
     "T802": "other data follows the gzip data; it was left out",
     "T803": "the name ends in .gz but the data is not compressed",
-    "T804": "the document is larger than {text} bytes; what follows was left out",
+    "T804": "the document is larger than the limit; what follows was left out",
 }
 
 _MAX_SHOWN = 200

@@ -15,6 +15,7 @@ from usp.scan.elements import MAX_FIELD_BYTES, Element, Field, Frame
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
+from usp.scan.urls import INVISIBLE
 from usp.scan.vocabulary import (
     DIALECTS,
     ROOTS,
@@ -32,7 +33,6 @@ _MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones t
 _URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
-_INVISIBLE = "\ufeff\u200b\u200e\u200f\u2060\u00ad"  # stand around URLs that were pasted; not white space to Python
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
 
 
@@ -336,7 +336,7 @@ class XMLScanner:
         clean = value.translate(_CONTROLS)
         if clean != value:
             self._log.add("X108", self._tokens.line, where=where)
-        return clean.strip().strip(_INVISIBLE).strip()
+        return clean.strip().strip(INVISIBLE).strip()
 
     def _cut_off(self) -> None:
         """The document ends with tags open. A field that is cut off is dropped; an entry is kept with what it has."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
-from usp.scan.urls import is_http_url, unwrapped
+from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 
-__all__ = ["is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line"]
+__all__ = ["after_comments", "is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line"]
 
 MAX_LINE_BYTES = 1 << 16
 
@@ -21,8 +21,8 @@ _SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
 _BEFORE_URL = re.compile(r"[\s,;](?=https?://)", re.IGNORECASE)
 _WEB_PAGE = re.compile(rb"<(?:!doctype|html|head|body|\?xml|urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _ROBOTS_LINE = re.compile(rb"^[ \t]*(?:user-?agent|(?:dis)?allow|site-?map)[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_COMMENTS_AND_SPACE = re.compile(rb"(?:\s|<!--.*?-->)*", re.DOTALL)
-_CONTROLS = dict.fromkeys((*range(0x20), 0x7F, 0xFEFF, 0x200B, 0x200E, 0x200F, 0x2060))
+_COMMENTS_AND_SPACE = re.compile(rb"(?:\s|(?><!--.*?-->))*+", re.DOTALL)
+_CONTROLS = dict.fromkeys((*range(0x20), 0x7F, *map(ord, INVISIBLE)))
 _CONTROLS.pop(ord("\t"))
 
 
@@ -66,13 +66,18 @@ def _urls(fields: Iterable[str]) -> list[str]:
     return urls if len(urls) < 2 else [url.rstrip(",;|") for url in urls]
 
 
+def after_comments(head: bytes) -> int:
+    """Where the start of a document goes on behind white space and comments of XML."""
+    found = _COMMENTS_AND_SPACE.match(head)
+    return found.end() if found else 0
+
+
 def is_robots_txt(head: bytes) -> bool:
     """Whether the start of a document reads like a robots.txt, be it with a warning or a comment of HTML before it.
 
     One that starts with text always does; a web page never.
     """
-    start = _COMMENTS_AND_SPACE.match(head)
-    if not head[start.end() if start else 0 :].startswith(b"<"):
+    if not head.startswith(b"<", after_comments(head)):
         return True
     return _WEB_PAGE.search(head) is None and _ROBOTS_LINE.search(head) is not None
 

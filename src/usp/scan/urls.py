@@ -7,15 +7,16 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
 
-__all__ = ["absolute_url", "is_http_url", "strip_url_to_homepage", "unwrapped"]
+__all__ = ["INVISIBLE", "absolute_url", "is_http_url", "strip_url_to_homepage", "unescaped_url", "unwrapped"]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_WRAPPING = "<>\"'`\u2018\u2019\u201c\u201d\u00ad\u200b\u200e\u200f\u2060\ufeff" + "".join(
-    character for character in map(chr, range(0x3001)) if character.isspace()
-)
+#: Marks that stand around URLs that were pasted, and are not white space to Python.
+INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
+_SPACE = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+_WRAPPING = "<>\"'`\u2018\u2019\u201c\u201d" + INVISIBLE + _SPACE
 _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 
 
@@ -36,6 +37,11 @@ def is_http_url(url: str | None) -> bool:
 def unwrapped(text: str) -> str:
     """A URL without the quotes, brackets, invisible marks or escaped CDATA that were pasted around it."""
     return text.strip(_WRAPPING).removeprefix("![CDATA[").removesuffix("]]").strip(_WRAPPING)
+
+
+def unescaped_url(text: str) -> str:
+    """A URL without the second escaping that some sites put on it. `&copy` in a query string is left alone."""
+    return text.replace("&amp;", "&")
 
 
 def absolute_url(url: str, base: str) -> tuple[str | None, bool]:

@@ -68,6 +68,10 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
     def url(self) -> str:
         """The URL that answered, after redirects."""
 
+    def transport_problems(self) -> tuple[str, ...]:
+        """Codes, of `usp.objects.problem`, of what was wrong with the transfer of a body that is used all the same."""
+        return ()
+
 
 class WebClientErrorResponse(AbstractWebClientResponse):
     """A request that failed, and whether it may be worth trying again."""

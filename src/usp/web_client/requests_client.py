@@ -41,6 +41,7 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
         self._response = requests_response
         self._max_bytes = max_response_data_length
         self._data: bytes | None = None
+        self._problems: list[str] = []
 
     def status_code(self) -> int:
         """The HTTP status."""
@@ -69,10 +70,15 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
         # decode_content=False: urllib3 trusts the header and fails where it lies.
         for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
             data += piece
-            if self._max_bytes is not None and len(data) >= self._max_bytes:
+            if self._max_bytes is not None and len(data) > self._max_bytes:
                 break
         self._response.close()
-        return transport_decoded(bytes(data), self.header("Content-Encoding") or "", self._max_bytes)
+        encoding = self.header("Content-Encoding") or ""
+        return transport_decoded(bytes(data), encoding, self._max_bytes, self._problems.append)
+
+    def transport_problems(self) -> tuple[str, ...]:
+        """What was wrong with the transport encoding or the length of the body."""
+        return tuple(self._problems)
 
 
 class RequestsWebClientErrorResponse(WebClientErrorResponse):
@@ -152,7 +158,7 @@ class RequestsWebClient(AbstractWebClient):
                 hooks={"response": _drop_body_of_redirect},
             )
             if not 200 <= response.status_code < 300:
-                response.close()
+                _drop_body(response)
                 return RequestsWebClientErrorResponse(
                     f"{response.status_code} {response.reason or _phrase(response.status_code)}",
                     retryable=response.status_code in RETRYABLE_HTTP_STATUS_CODES,
@@ -174,8 +180,13 @@ class RequestsWebClient(AbstractWebClient):
 def _drop_body_of_redirect(response: requests.Response, **_: object) -> None:
     """Leave nothing of a redirect's body: requests would read it whole, whatever its size."""
     if response.is_redirect:
-        response.raw.read(_PIECE_BYTES, decode_content=False)  # a small one, so that the connection can be used again
-        response.raw.close()
+        _drop_body(response)
+
+
+def _drop_body(response: requests.Response) -> None:
+    """Read a small body, so that its connection can be used again, and close on a large one."""
+    response.raw.read(_PIECE_BYTES, decode_content=False)
+    response.raw.close()
 
 
 def _cause(error: BaseException) -> str:
