@@ -131,9 +131,11 @@ def test_cut_before_the_parser(fixture: Fixture) -> None:
     document = Document(fixture.expected["url"], fixture.data, fixture.expected.get("content_type"))
     text = b"".join(to_utf8(document.pieces(lambda code: None), document.charset, ProblemLog("")))
     parser = PARSERS.get(fixture.expected["sitemap"], XMLSitemapParser)
-    whole = parser(document.url, [text]).reading()
+    whole = parser(document.url, lambda log: [text]).sitemap()
     for cuts in small_cuts(fixture):
-        assert parser(document.url, cuts(text)).reading() == whole
+        cut = parser(document.url, lambda log, cuts=cuts: cuts(text)).sitemap()  # type: ignore[misc]
+        assert cut == whole
+        assert cut.problems == whole.problems
 
 
 @each_fixture

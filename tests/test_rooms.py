@@ -11,14 +11,15 @@ import usp
 SOURCE = Path(usp.__file__).parent
 
 # Each room may import itself and those named: the table of docs/design.md.
-FOUNDATION = {"version", "exceptions", "objects", "inflate"}
+FOUNDATION = {"version", "compiled", "exceptions", "objects", "inflate"}
 MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
 ROOMS = {
     "version": set(),
+    "compiled": set(),
     "exceptions": set(),
-    "objects": {"exceptions"},
+    "objects": {"compiled", "exceptions"},
     "inflate": {"exceptions"},
-    "scan": {"exceptions", "objects"},
+    "scan": {"compiled", "exceptions", "objects"},
     "documents": {"exceptions", "inflate"},
     "fetch_parse": FOUNDATION | {"scan", "documents"},
     "walk": FOUNDATION | {"scan", "documents", "fetch_parse"},

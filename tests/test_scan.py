@@ -18,7 +18,7 @@ from usp.exceptions import StripURLToHomepageException
 from usp.inflate import PIECE_BYTES, inflated, limited, transport_decoded
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
-from usp.scan.elements import MAX_FIELD_BYTES
+from usp.scan.values import MAX_FIELD_BYTES
 from usp.scan.entities import unescape
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes

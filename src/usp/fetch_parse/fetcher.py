@@ -1,7 +1,7 @@
 """`SitemapFetcher`: one URL, and what came back for it.
 
-It opens no socket: a driver fetches, and hands `receive` what came back. From that it chooses the parser. It also knows
-its place in the tree, and makes the fetchers of its children.
+It opens no socket: a driver fetches, and hands `receive` what came back (`opening` chooses the parser for that). It also
+knows its place in the tree, and makes the fetchers of its children.
 """
 
 from __future__ import annotations
@@ -11,21 +11,14 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
-from usp.fetch_parse.parsers import (
-    IndexRobotsTxtSitemapParser,
-    PlainTextSitemapParser,
-    XMLSitemapParser,
-)
+from usp.fetch_parse.opening import read
 from usp.fetch_parse.reading import Reading
-from usp.objects.problem import ProblemLog, shortened
-from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
-from usp.scan.encodings import to_utf8
-from usp.scan.lines import after_comments, is_robots_txt
+from usp.objects.problem import shortened
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -46,13 +39,6 @@ MAX_RECURSION_LEVEL = 11
 #: The URL of a sitemap that was given as a text.
 LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
-_DOCUMENT_START = re.compile(
-    rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
-    re.IGNORECASE,
-)
-_HEAD_BYTES = 1 << 16
-_MAX_BLANK_LINES = 1 << 20
-_HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 #: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
 RecurseCallbackType = Callable[[str, int, set[str]], bool]
@@ -108,9 +94,10 @@ class SitemapFetcher:
             reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
             return Reading.invalid(self.url, reason, status=answer.status)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        reading = _read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
-        for problem in reading.problems:
-            log.info("%s", problem)
+        reading = read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        if log.isEnabledFor(logging.DEBUG):
+            for problem in reading.found_problems():
+                log.debug("%s", problem)
         if reading.reason:
             log.log(logging.INFO if self.quiet_404 else logging.WARNING, "%s", reading.reason)
         return reading
@@ -166,56 +153,3 @@ class SitemapStrParser(SitemapFetcher):
 def named(urls: set[str]) -> str:
     """Some URLs in a message."""
     return shortened(str(sorted(urls)))
-
-
-def _read(document: Document, is_robots_url: bool) -> Reading:
-    """Choose the parser by what the document is, and read it."""
-    problems = ProblemLog(document.url)
-    pieces = to_utf8(document.pieces(problems.add), document.charset, problems)
-    blank, head = _head(pieces)
-    start = head[:_HEAD_BYTES]
-    if is_robots_url and is_robots_txt(start):
-        return IndexRobotsTxtSitemapParser(document.url, chain([blank, head], pieces), problems).reading()
-    preamble = _preamble(start)
-    is_declared = start.startswith(b"<?", len(preamble))
-    if preamble or (blank and is_declared):
-        problems.add("X101", 1)
-    # Of what is left out the line breaks stay, so that lines are still counted right.
-    content = chain([blank, b"\n" * preamble.count(b"\n"), head[len(preamble) :]], pieces)
-    if not start.startswith(b"<", len(preamble)):
-        return PlainTextSitemapParser(document.url, content, problems).reading()
-    reading = XMLSitemapParser(document.url, content, problems).reading()
-    if is_robots_url and reading.sitemap_class is InvalidSitemap:
-        not_found_page = ProblemLog(document.url)
-        not_found_page.add("R701", 1)
-        return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
-    return reading
-
-
-def _head(pieces: Iterator[bytes]) -> tuple[bytes, bytes]:
-    """White space before the document, of which only line breaks are kept, and enough of its start to know its kind."""
-    blank = 0
-    is_blank = False
-    head = b""
-    for piece in pieces:
-        if head:
-            head += piece
-        else:
-            head = piece.lstrip()
-            before = piece[: len(piece) - len(head)]
-            blank += before.count(b"\n")
-            is_blank |= bool(before)
-        if len(head) >= _HEAD_BYTES:
-            break
-    return b"\n" * min(blank, _MAX_BLANK_LINES) or b" " * is_blank, head
-
-
-def _preamble(head: bytes) -> bytes:
-    """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
-    start = after_comments(head)
-    document = _DOCUMENT_START.search(head, start)
-    if document is None or _HTML.match(head):
-        return b""
-    if document.start() == start and not document[0].startswith(b"<?"):
-        return b""  # comments may stand there, if no declaration follows
-    return head[: document.start()]

@@ -8,8 +8,11 @@ given.
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
 
 from usp.fetch_parse.videos import video
 from usp.objects.page import (
@@ -19,6 +22,7 @@ from usp.objects.page import (
     SitemapPage,
     SitemapPageChangeFrequency,
     SitemapVideo,
+    page_of,
 )
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
@@ -31,6 +35,18 @@ __all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "p
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 MIN_VALID_PRIORITY = Decimal("0.0")
 MAX_VALID_PRIORITY = Decimal("1.0")
+
+
+@lru_cache(maxsize=1_024)  # there are few distinct ones
+def parse_priority(text: str) -> Decimal | None:
+    """The priority that the text states; the default one if there is no text, None if it is none."""
+    if not text:
+        return SITEMAP_PAGE_DEFAULT_PRIORITY
+    try:
+        priority = Decimal(text)
+    except InvalidOperation:
+        return None
+    return priority if priority.is_finite() and MIN_VALID_PRIORITY <= priority <= MAX_VALID_PRIORITY else None
 
 
 def plain_text(text: str) -> str | None:
@@ -73,6 +89,12 @@ def parsed_date(entry: Element, name: str, log: ProblemLog) -> datetime | None:
     return date
 
 
+def parse_change_frequency(text: str) -> SitemapPageChangeFrequency | None:
+    """The frequency that the text states, None if it is none."""
+    frequency = text.lower()
+    return SitemapPageChangeFrequency(frequency) if SitemapPageChangeFrequency.has_value(frequency) else None
+
+
 def comma_separated(text: str) -> list[str]:
     """The parts of a text, split at commas."""
     return [part for part in (part.strip() for part in (plain_text(text) or "").split(",")) if part]
@@ -102,126 +124,95 @@ class URLSetImage:
 
 
 class URLSetPage:
-    """The texts of a `<url>`."""
+    """The texts of a `<url>`, from which its page's fields are converted."""
 
-    __slots__ = (
-        "alternates",
-        "base",
-        "change_frequency",
-        "entry",
-        "images",
-        "last_modified",
-        "log",
-        "news_access",
-        "news_genres",
-        "news_keywords",
-        "news_publication_language",
-        "news_publication_name",
-        "news_publish_date",
-        "news_stock_tickers",
-        "news_title",
-        "priority",
-        "url",
-    )
+    __slots__ = ("base", "entry", "log")
 
     def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
         self.entry = entry
         self.base = base
         self.log = log
-        self.url = entry.get("loc")
-        self.last_modified = entry.get("lastmod")
-        self.change_frequency = entry.get("changefreq")
-        self.priority = entry.get("priority")
-        news = self._news_group()
-        publication = next(iter(news.all("publication")), None) if news else None
-        self.news_title = news.get("title") if news else ""
-        self.news_publish_date = news.get("publication_date") if news else ""
-        self.news_publication_name = publication.get("name") if publication else ""
-        self.news_publication_language = publication.get("language") if publication else ""
-        self.news_access = news.get("access") if news else ""
-        self.news_genres = news.get("genres") if news else ""
-        self.news_keywords = news.get("keywords") if news else ""
-        self.news_stock_tickers = news.get("stock_tickers") if news else ""
-        self.images = [URLSetImage(group) for group in entry.all("image")]
-        self.alternates = [link.attributes for link in entry.all("link")]
-
-    def _news_group(self) -> Element | None:
-        return next(iter(self.entry.all("news")), None)
 
     def page(self) -> SitemapPage | None:
         """The page; None, and noted, if it has no URL that counts."""
         url = resolved_url(self.entry, self.base, self.log)
-        if url is None:
-            return None
-        return SitemapPage(
-            url=url,
-            priority=self._priority(),
-            last_modified=parsed_date(self.entry, "lastmod", self.log),
-            change_frequency=self._change_frequency(),
-            news_story=self._news_story(),
-            images=self._images() or None,
-            alternates=self._alternates() or None,
-            videos=self._videos() or None,
-        )
+        return None if url is None else page_of(url, self)
+
+    def value(self, name: str, /) -> Any:
+        """The field of this name, converted."""
+        return _URLSET_FIELDS[name](self)
 
     def _priority(self) -> Decimal:
-        if not self.priority:
+        text = self.entry.get("priority")
+        priority = parse_priority(text)
+        if priority is None:
+            self.log.add("P406", self.entry.line, text=text)
             return SITEMAP_PAGE_DEFAULT_PRIORITY
-        try:
-            priority = Decimal(self.priority)
-            if MIN_VALID_PRIORITY <= priority <= MAX_VALID_PRIORITY:
-                return priority
-        except InvalidOperation:
-            pass
-        self.log.add("P406", self.entry.line, text=self.priority)
-        return SITEMAP_PAGE_DEFAULT_PRIORITY
+        return priority
+
+    def _last_modified(self) -> datetime | None:
+        return parsed_date(self.entry, "lastmod", self.log)
 
     def _change_frequency(self) -> SitemapPageChangeFrequency | None:
-        frequency = self.change_frequency.lower()
-        if not frequency:
+        text = self.entry.get("changefreq")
+        if not text:
             return None
-        if SitemapPageChangeFrequency.has_value(frequency):
-            return SitemapPageChangeFrequency(frequency)
-        self.log.add("P407", self.entry.line, text=self.change_frequency)
-        return SitemapPageChangeFrequency.ALWAYS
+        frequency = parse_change_frequency(text)
+        if frequency is None:
+            self.log.add("P407", self.entry.line, text=text)
+            return SitemapPageChangeFrequency.ALWAYS
+        return frequency
 
     def _news_story(self) -> SitemapNewsStory | None:
-        group = self._news_group()
+        group = next(iter(self.entry.all("news")), None)
         if group is None:
             return None
-        title = plain_text(self.news_title)
+        title = plain_text(group.get("title"))
         date = parsed_date(group, "publication_date", self.log)
         if title is None or date is None:
             self.log.add("P408", group.line, where="a title" if title is None else "a publication date")
             return None
+        publications = group.all("publication")
         return SitemapNewsStory(
             title=title,
             publish_date=date,
-            publication_name=plain_text(self.news_publication_name),
-            publication_language=plain_text(self.news_publication_language),
-            access=plain_text(self.news_access),
-            genres=comma_separated(self.news_genres),
-            keywords=comma_separated(self.news_keywords),
-            stock_tickers=comma_separated(self.news_stock_tickers),
+            publication_name=plain_text(publications[0].get("name")) if publications else None,
+            publication_language=plain_text(publications[0].get("language")) if publications else None,
+            access=plain_text(group.get("access")),
+            genres=comma_separated(group.get("genres")),
+            keywords=comma_separated(group.get("keywords")),
+            stock_tickers=comma_separated(group.get("stock_tickers")),
         )
 
-    def _images(self) -> list[SitemapImage]:
-        images = (image.image(self.base, self.entry.line, self.log) for image in self.images)
-        return [image for image in images if image is not None]
+    def _images(self) -> list[SitemapImage] | None:
+        images = (URLSetImage(group).image(self.base, self.entry.line, self.log) for group in self.entry.all("image"))
+        return [image for image in images if image is not None] or None
 
-    def _videos(self) -> list[SitemapVideo]:
-        return [video(group, self.base, self.log) for group in self.entry.all("video")]
+    def _videos(self) -> list[SitemapVideo] | None:
+        return [video(group, self.base, self.log) for group in self.entry.all("video")] or None
 
-    def _alternates(self) -> list[tuple[str, str]]:
+    def _alternates(self) -> list[tuple[str, str]] | None:
         found = []
-        for link in self.alternates:
+        for link in (element.attributes for element in self.entry.all("link")):
             language, href = link.get("hreflang"), link.get("href")
             if not language or not href or "alternate" not in link.get("rel", "alternate").lower().split():
                 continue
             url = resolved(href, self.base, "<xhtml:link>", self.entry.line, self.log)
             if url is not None:
                 found.append((language, url))
-        return found
+        return found or None
+
+
+#: Fields of a page -> how they are converted.
+_URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
+    "priority": URLSetPage._priority,
+    "last_modified": URLSetPage._last_modified,
+    "change_frequency": URLSetPage._change_frequency,
+    "news_story": URLSetPage._news_story,
+    "images": URLSetPage._images,
+    "alternates": URLSetPage._alternates,
+    "videos": URLSetPage._videos,
+}
 
 
 class _FeedPage(abc.ABC):
@@ -255,10 +246,18 @@ class _FeedPage(abc.ABC):
         url = resolved(self.link, self.base, "<link>", self.entry.line, self.log)
         if url is None:
             return None
+        return page_of(url, self)
+
+    def value(self, name: str, /) -> Any:
+        """The field of this name: a feed has news stories only."""
+        if name == "news_story":
+            return self._news_story()
+        return SITEMAP_PAGE_DEFAULT_PRIORITY if name == "priority" else None
+
+    def _news_story(self) -> SitemapNewsStory | None:
         title = plain_text(self.title) or plain_text(self.description)
         date = parsed_date(self.entry, self.publication_date, self.log) if self.publication_date else None
-        story = SitemapNewsStory(title=title, publish_date=date) if title else None
-        return SitemapPage(url=url, news_story=story)
+        return SitemapNewsStory(title=title, publish_date=date) if title else None
 
     def _first_field(self, *names: str) -> str:
         return next((name for name in names if self.entry.get(name)), "")

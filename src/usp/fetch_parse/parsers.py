@@ -2,27 +2,31 @@
 
     AbstractSitemapParser
     ├── IndexRobotsTxtSitemapParser
-    ├── PlainTextSitemapParser
-    └── XMLSitemapParser               looks at the root and hands over to one of
-            AbstractXMLSitemapParser
-            ├── IndexXMLSitemapParser
-            ├── PagesXMLSitemapParser      .Page  .Image
-            ├── PagesRSSSitemapParser      .Page
-            └── PagesAtomSitemapParser     .Page
+    └── AbstractPagesParser
+        ├── PlainTextSitemapParser
+        └── XMLSitemapParser           looks at the root and hands its entries to one of
+                AbstractXMLSitemapParser
+                ├── IndexXMLSitemapParser
+                ├── PagesXMLSitemapParser      .Page  .Image
+                ├── PagesRSSSitemapParser      .Page
+                └── PagesAtomSitemapParser     .Page
 
-A parser fetches nothing and knows nothing of where its document was found.
+A parser fetches nothing and knows nothing of where its document was found. `reading()` does what a tree needs at once;
+pages and problems are read when they are asked for, from the document opened anew.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import ClassVar
 
 from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved_url
 from usp.fetch_parse.reading import ChildSitemap, Reading
-from usp.objects.page import SitemapPage
-from usp.objects.problem import ProblemLog, printable, shortened
+from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
+from usp.objects.pages import Pages
+from usp.objects.problem import UNLOGGED, Problem, ProblemLog, printable, shortened
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -50,27 +54,29 @@ __all__ = [
 ]
 
 
-class AbstractSitemapParser(abc.ABC):
-    """Reads one document, given as pieces of UTF-8 text."""
+#: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
+Open = Callable[[ProblemLog], Iterable[bytes]]
 
-    def __init__(self, url: str, content: Iterable[bytes], log: ProblemLog | None = None) -> None:
+
+class AbstractSitemapParser(abc.ABC):
+    """Reads one document, which it may open several times."""
+
+    def __init__(self, url: str, open_text: Open) -> None:
         self.url = url
-        self.content = content
-        self.log = log or ProblemLog(url)
+        self.open = open_text
 
     @abc.abstractmethod
     def reading(self) -> Reading:
-        """What the document holds. To be called once."""
+        """What the document holds."""
 
     def sitemap(self) -> AbstractSitemap:
         """The document as a sitemap whose children are left unfetched."""
         return self.reading().unfetched_sitemap()
 
-    def not_supported(self, why: str) -> Reading:
+    def not_supported(self, why: str, log: ProblemLog) -> Reading:
         """The reading of a document that is no sitemap."""
-        return Reading.invalid(
-            self.url, f"No parsers support sitemap from {shortened(self.url)}: {why}", problems=self.log.problems()
-        )
+        reason = f"No parsers support sitemap from {shortened(self.url)}: {why}"
+        return Reading.invalid(self.url, reason, problems=log.problems())
 
 
 class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
@@ -78,99 +84,118 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
 
     def reading(self) -> Reading:
         """The sitemaps that robots.txt names."""
+        log = ProblemLog(self.url)
         children: dict[str, ChildSitemap] = {}
-        for line, value in robots_sitemaps(self.content, self.log):
+        for line, value in robots_sitemaps(self.open(log), log):
             url, was_absolute = absolute_url(value, self.url)
             if url is None:
-                self.log.add("U502", line, text=value, where="a Sitemap line")
+                log.add("U502", line, text=value, where="a Sitemap line")
                 continue
             if not was_absolute:
-                self.log.add("R702", line, text=value)
+                log.add("R702", line, text=value)
             children.setdefault(url, ChildSitemap(url))
-        return Reading(self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=self.log.problems())
+        return Reading(self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=log.problems())
 
 
-class PlainTextSitemapParser(AbstractSitemapParser):
+class AbstractPagesParser(AbstractSitemapParser):
+    """Reads a document that may list pages."""
+
+    def __init__(self, url: str, open_text: Open) -> None:
+        super().__init__(url, open_text)
+        self._problems: tuple[Problem, ...] | None = None
+
+    @abc.abstractmethod
+    def pages(self) -> Iterator[SitemapPage]:
+        """The pages; of several with the same URL the first counts."""
+
+    @abc.abstractmethod
+    def check(self, log: ProblemLog) -> None:
+        """Read everything, for what is wrong with it."""
+
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the document, found out once."""
+        if self._problems is None:
+            log = ProblemLog(self.url)
+            self.check(log)
+            self._problems = log.problems()
+        return self._problems
+
+
+class PlainTextSitemapParser(AbstractPagesParser):
     """Plain text: a URL on each line."""
 
     def reading(self) -> Reading:
-        """The lines that are URLs; a text without any is no sitemap."""
-        pages: dict[str, SitemapPage] = {}
-        is_empty = True
-        for number, line in text_lines(self.content, self.log):
-            is_empty = False
+        """A text without any URL is no sitemap."""
+        if next(self.pages(), None) is None:
+            log = ProblemLog(self.url)
+            self.check(log)
+            is_empty = not log.counts["P412"]
+            return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
+        return Reading(self.url, PagesTextSitemap, pages=Pages(self.pages), problems=self.problems)
+
+    def pages(self) -> Iterator[SitemapPage]:
+        """The URLs, as pages."""
+        seen = set()
+        for url in self._urls(UNLOGGED):
+            if url not in seen:
+                seen.add(url)
+                yield SitemapPage(url)
+
+    def check(self, log: ProblemLog) -> None:
+        """Note the lines that are no URLs."""
+        for _ in self._urls(log):
+            pass
+
+    def _urls(self, log: ProblemLog) -> Iterator[str]:
+        for number, line in text_lines(self.open(log), log):
             urls = urls_on_line(line)
-            for url in urls:
-                pages.setdefault(url, SitemapPage(url))
             if not urls:
-                self.log.add("P412", number, text=line)
-        if not pages:
-            return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs")
-        return Reading(self.url, PagesTextSitemap, pages=list(pages.values()), problems=self.log.problems())
+                log.add("P412", number, text=line)
+            yield from urls
 
 
 class AbstractXMLSitemapParser(abc.ABC):
-    """Collects the entries of a document with a known root."""
+    """Turns the entries of a document with a known root into pages and children."""
 
     sitemap_class: ClassVar[type[AbstractSitemap]]
+    strays: ClassVar[dict[str, str]] = {}  # entries that do not belong here -> the problem that they are
 
     def __init__(self, url: str, log: ProblemLog, base: str = "") -> None:
         self.url = url
         self.log = log
         self.base = absolute_url(base, url)[0] or url  # what URLs are relative to
-        self.pages: dict[str, SitemapPage] = {}
-        self.children: dict[str, ChildSitemap] = {}
 
-    def add(self, entry: Element) -> None:
-        """Take in an entry; of several with the same URL the first counts."""
-        if entry.name == "sitemap":
-            self._add_child(entry)
-            return
+    def page(self, entry: Element) -> SitemapPage | None:
+        """The page of an entry, if it is one."""
+        self._note_stray(entry)
         base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
-        page = ENTRIES[entry.name](entry, base, self.log).page()
-        if page is not None:
-            self.pages.setdefault(page.url, page)
+        return ENTRIES[entry.name](entry, base, self.log).page()
 
-    def _add_child(self, entry: Element) -> None:
+    def child(self, entry: Element) -> ChildSitemap | None:
+        """The sitemap that an entry declares."""
+        self._note_stray(entry)
         url = resolved_url(entry, self.base, self.log)
-        if url is not None:
-            self.children.setdefault(url, ChildSitemap(url, parsed_date(entry, "lastmod", self.log)))
+        return None if url is None else ChildSitemap(url, parsed_date(entry, "lastmod", self.log))
 
-    def reading(self) -> Reading:
-        """All that was collected."""
-        return Reading(
-            self.url,
-            self.sitemap_class,
-            pages=list(self.pages.values()),
-            children=list(self.children.values()),
-            problems=self.log.problems(),
-        )
+    def _note_stray(self, entry: Element) -> None:
+        if entry.name in self.strays:
+            self.log.add(self.strays[entry.name], entry.line)
 
 
 class IndexXMLSitemapParser(AbstractXMLSitemapParser):
     """A `<sitemapindex>`."""
 
     sitemap_class = IndexXMLSitemap
-
-    def add(self, entry: Element) -> None:
-        """Take in a child, or a page that strayed here."""
-        if entry.name == "url":
-            self.log.add("P403", entry.line)
-        super().add(entry)
+    strays: ClassVar[dict[str, str]] = {"url": "P403"}
 
 
 class PagesXMLSitemapParser(AbstractXMLSitemapParser):
     """A `<urlset>`."""
 
     sitemap_class = PagesXMLSitemap
+    strays: ClassVar[dict[str, str]] = {"sitemap": "P402"}
     Page = URLSetPage
     Image = URLSetImage
-
-    def add(self, entry: Element) -> None:
-        """Take in a page, or a child that strayed here."""
-        if entry.name == "sitemap":
-            self.log.add("P402", entry.line)
-        super().add(entry)
 
 
 class PagesRSSSitemapParser(AbstractXMLSitemapParser):
@@ -202,20 +227,79 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 }
 
 
-class XMLSitemapParser(AbstractSitemapParser):
+class XMLSitemapParser(AbstractPagesParser):
     """Any XML: looks at the root and hands over to its parser."""
 
     def reading(self) -> Reading:
-        """What the document's own parser reads; a refused or unknown document is no sitemap."""
-        scanner = XMLScanner(self.content, self.log)
-        parser: AbstractXMLSitemapParser | None = None
-        for entry in scanner:
-            assert scanner.root is not None  # there are no entries before a root
-            parser = parser or ROOT_PARSERS[scanner.root](self.url, self.log, scanner.base)
-            parser.add(entry)
+        """An index is read at once; of any other sitemap, only whether it has children.
+
+        A refused or unknown document is no sitemap.
+        """
+        log = ProblemLog(self.url)
+        scanner = XMLScanner(self.open(log), log)
+        scanner.find_root()
         if scanner.root is None:
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
-            return self.not_supported(scanner.refused or unknown or "it has no root element")
+            return self.not_supported(scanner.refused or unknown or "it has no root element", log)
+        sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
+        if scanner.root == "sitemapindex":
+            children, has_pages = self._read(scanner, log)
+            pages: Pages | list[SitemapPage] = Pages(self.pages) if has_pages else []
+            return Reading(self.url, sitemap_class, pages, children, problems=log.problems())
+        children = []
+        if may_hold_sitemaps(scanner.rest()):
+            children, _ = self._read(XMLScanner(self.open(UNLOGGED), UNLOGGED), UNLOGGED)
+        return Reading(self.url, sitemap_class, Pages(self.pages), children, problems=self.problems)
+
+    def pages(self) -> Iterator[SitemapPage]:
+        """The pages of the entries."""
+        return chain.from_iterable(self._page_lists())
+
+    def check(self, log: ProblemLog) -> None:
+        """Convert every field of every entry."""
+        self._read(XMLScanner(self.open(log), log), log)
+
+    def _parser(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
+        assert scanner.root is not None  # there are no entries before a root
+        return ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
+
+    def _read(self, scanner: XMLScanner, log: ProblemLog) -> tuple[list[ChildSitemap], bool]:
+        """All of the document: its children, and whether it has pages."""
+        children: dict[str, ChildSitemap] = {}
+        has_pages = False
+        parser: AbstractXMLSitemapParser | None = None
+        for entry in scanner:
+            parser = parser or self._parser(scanner, log)
+            if entry.name == "sitemap":
+                if (child := parser.child(entry)) is not None:
+                    children.setdefault(child.url, child)
+            elif (page := parser.page(entry)) is not None:
+                has_pages = True
+                for name in LAZY_PAGE_FIELDS:
+                    getattr(page, name)
         if scanner.refused is not None:
-            self.log.add("X116")
-        return (parser or ROOT_PARSERS[scanner.root](self.url, self.log)).reading()
+            log.add("X116")
+        return list(children.values()), has_pages
+
+    def _page_lists(self) -> Iterator[list[SitemapPage]]:
+        seen: set[str] = set()
+        scanner = XMLScanner(self.open(UNLOGGED), UNLOGGED)
+        parser: AbstractXMLSitemapParser | None = None
+        for entry in scanner:
+            parser = parser or self._parser(scanner, UNLOGGED)
+            if entry.name != "sitemap":
+                page = parser.page(entry)
+                if page is not None and page.url not in seen:
+                    seen.add(page.url)
+                    yield [page]
+
+
+def may_hold_sitemaps(pieces: Iterable[bytes]) -> bool:
+    """Whether a text may have a tag that is called sitemap, or begins like that, with any prefix. Rarely wrong."""
+    before = b""
+    for piece in pieces:
+        text = (before + piece).lower()
+        if b"<sitemap" in text or b":sitemap" in text:
+            return True
+        before = text[-8:]
+    return False

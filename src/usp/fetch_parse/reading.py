@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from usp.objects.page import SitemapPage
+from usp.objects.pages import Pages
 from usp.objects.problem import Problem
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
@@ -29,14 +30,15 @@ class Reading:
     """All that a node of the tree is made of, but for its children's nodes.
 
     It does not depend on the place where the document was declared, so places that declare the same one share it.
+    Pages, and problems where that takes as long as reading the pages, are found out when they are asked for.
     `status` is the HTTP status of a failure.
     """
 
     url: str
     sitemap_class: type[AbstractSitemap]
-    pages: list[SitemapPage] = field(default_factory=list)
+    pages: Pages | list[SitemapPage] = field(default_factory=list)
     children: list[ChildSitemap] = field(default_factory=list)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] | Callable[[], tuple[Problem, ...]] = ()
     reason: str = ""
     status: int | None = None
 
@@ -46,6 +48,10 @@ class Reading:
     ) -> Reading:
         """The reading of what could not be had."""
         return cls(url, InvalidSitemap, problems=problems, reason=reason, status=status)
+
+    def found_problems(self) -> tuple[Problem, ...]:
+        """The problems, found out now if they were not yet."""
+        return self.problems() if callable(self.problems) else self.problems
 
     def sitemap(
         self, sub_sitemaps: Sequence[AbstractSitemap], last_modified: datetime | None = None

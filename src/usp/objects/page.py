@@ -1,6 +1,7 @@
 """Pages and what is attached to them: news stories, images, videos.
 
-Plain immutable values: equal by value, hashable, picklable, each with a `to_dict()`.
+Plain immutable values: equal by value, hashable, picklable, each with a `to_dict()`. A page that was read from a
+document converts its fields when they are read (`usp.objects.lazy`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from decimal import Decimal
 from enum import Enum, unique
 from typing import Any
 
+from usp.objects.lazy import LazySlot, Source
+
 __all__ = [
+    "LAZY_PAGE_FIELDS",
     "SITEMAP_PAGE_DEFAULT_PRIORITY",
     "SitemapImage",
     "SitemapNewsStory",
@@ -20,6 +24,7 @@ __all__ = [
     "SitemapPageChangeFrequency",
     "SitemapVideo",
     "SitemapVideoTvShow",
+    "page_of",
 ]
 
 #: The priority of a page that states none.
@@ -168,8 +173,15 @@ class SitemapVideo:
         return _fields_to_dict(self) | {"tv_show": self.tv_show.to_dict() if self.tv_show else None}
 
 
+class _Sourced:
+    """Has what the values of a page are converted from, if it was read from a document."""
+
+    __slots__ = ("_source",)
+    _source: Source
+
+
 @dataclass(frozen=True, slots=True)
-class SitemapPage:
+class SitemapPage(_Sourced):
     """One page of a website, with what its sitemap says of it. Two pages hash alike if their URLs are equal."""
 
     url: str
@@ -199,3 +211,21 @@ class SitemapPage:
         if self.videos:
             as_dict["videos"] = [video.to_dict() for video in self.videos]
         return as_dict
+
+
+#: The fields of a page that are converted when they are read.
+LAZY_PAGE_FIELDS = tuple(f.name for f in fields(SitemapPage) if f.name != "url")
+for _name in LAZY_PAGE_FIELDS:
+    setattr(SitemapPage, _name, LazySlot(SitemapPage.__dict__[_name], _Sourced.__dict__["_source"]))
+
+_new_page = SitemapPage.__new__
+_set_url = SitemapPage.__dict__["url"].__set__
+_set_source = _Sourced.__dict__["_source"].__set__
+
+
+def page_of(url: str, source: Source) -> SitemapPage:
+    """A page that was read from a document."""
+    page = _new_page(SitemapPage)
+    _set_url(page, url)
+    _set_source(page, source)
+    return page

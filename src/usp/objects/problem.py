@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["PROBLEMS", "Problem", "ProblemLog", "printable", "shortened"]
+__all__ = ["PROBLEMS", "UNLOGGED", "Problem", "ProblemLog", "printable", "shortened"]
 
 #: How many problems of one code a sitemap keeps; the rest are counted only.
 KEPT_PER_CODE = 20
@@ -120,3 +120,13 @@ class ProblemLog:
     def problems(self) -> tuple[Problem, ...]:
         """What was kept, by line; what has none comes first."""
         return tuple(sorted(self._kept, key=lambda problem: problem.line or 0))
+
+
+class _Unlogged(ProblemLog):
+    """A log that notes nothing, for reading what was or will be checked at another time."""
+
+    def add(self, code: str, line: int | Callable[[], int] | None = None, *, text: str = "", where: str = "") -> None:
+        """Note nothing."""
+
+
+UNLOGGED = _Unlogged("")

@@ -15,17 +15,22 @@
 Real documents mix: a `<sitemap>` in a urlset, a `<url>` in an index. So every node may have both pages and children;
 its class says what its document claims to be.
 
+A node that was read from a document keeps the document, not its pages: they are read again each time they are gone
+through, and so are its problems when they are first asked for.
+
 Trees compare by value: class, URL, pages and children. What is known *about* a node (the `last_modified` that its index
 declared, its `problems`) is not part of its value, so a broken document that could be read equals the clean one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from usp.objects.page import SitemapPage
+from usp.objects.pages import Pages
 from usp.objects.problem import Problem
 
 __all__ = [
@@ -42,6 +47,9 @@ __all__ = [
     "PagesXMLSitemap",
 ]
 
+#: Problems, or how to find them out when they are asked for.
+Problems = Iterable[Problem] | Callable[[], Iterable[Problem]]
+
 
 class AbstractSitemap:
     """What every node of the tree has."""
@@ -55,16 +63,16 @@ class AbstractSitemap:
         pages: Iterable[SitemapPage] = (),
         sub_sitemaps: Iterable[AbstractSitemap] = (),
         last_modified: datetime | None = None,
-        problems: Iterable[Problem] = (),
+        problems: Problems = (),
     ) -> None:
         if type(self) is AbstractSitemap:
             raise TypeError("AbstractSitemap is abstract; use one of its subclasses")
         self._url = url
         # A list is kept, not copied: two places that declare the same document share its pages.
-        self._pages = pages if isinstance(pages, list) else list(pages)
+        self._pages = pages if isinstance(pages, (list, Pages)) else list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
         self._last_modified = last_modified
-        self._problems = tuple(problems)
+        self._problems = problems if callable(problems) else tuple(problems)
 
     @property
     def url(self) -> str:
@@ -72,9 +80,9 @@ class AbstractSitemap:
         return self._url
 
     @property
-    def pages(self) -> list[SitemapPage]:
-        """The pages that this sitemap itself lists, in its order."""
-        return self._pages
+    def pages(self) -> Sequence[SitemapPage]:
+        """The pages that this sitemap itself lists, in its order: read from its document as they are gone through."""
+        return self._pages.anew() if isinstance(self._pages, Pages) else self._pages
 
     @property
     def sub_sitemaps(self) -> list[AbstractSitemap]:
@@ -89,13 +97,13 @@ class AbstractSitemap:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What was wrong in this sitemap's document and was put right or passed over."""
+        if callable(self._problems):
+            self._problems = tuple(self._problems())
         return self._problems
 
     def all_pages(self) -> Iterator[SitemapPage]:
         """Every page of this sitemap and of all below it, in the order they are declared."""
-        yield from self.pages
-        for sitemap in self.sub_sitemaps:
-            yield from sitemap.all_pages()
+        return chain.from_iterable(sitemap.pages for sitemap in chain((self,), self.all_sitemaps()))
 
     def all_sitemaps(self) -> Iterator[AbstractSitemap]:
         """Every sitemap below this one, each before those that it lists itself."""
@@ -136,6 +144,10 @@ class AbstractSitemap:
     def __hash__(self) -> int:
         return hash((type(self), self.url))
 
+    def __getstate__(self) -> object:
+        _ = self.problems  # found out now: what finds them out cannot be pickled
+        return super().__getstate__()
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"
 
@@ -146,7 +158,7 @@ class InvalidSitemap(AbstractSitemap):
     __slots__ = ("_reason",)
 
     def __init__(
-        self, url: str, reason: str, *, last_modified: datetime | None = None, problems: Iterable[Problem] = ()
+        self, url: str, reason: str, *, last_modified: datetime | None = None, problems: Problems = ()
     ) -> None:
         super().__init__(url, last_modified=last_modified, problems=problems)
         self._reason = reason
@@ -182,7 +194,7 @@ class AbstractPagesSitemap(AbstractSitemap):
         *,
         sub_sitemaps: Iterable[AbstractSitemap] = (),
         last_modified: datetime | None = None,
-        problems: Iterable[Problem] = (),
+        problems: Problems = (),
     ) -> None:
         super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
 
@@ -228,7 +240,7 @@ class AbstractIndexSitemap(AbstractSitemap):
         *,
         pages: Iterable[SitemapPage] = (),
         last_modified: datetime | None = None,
-        problems: Iterable[Problem] = (),
+        problems: Problems = (),
     ) -> None:
         super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
 

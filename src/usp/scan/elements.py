@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from usp.scan.tokens import Token, TokenKind
+from usp.scan.values import MAX_FIELD_BYTES
 from usp.scan.vocabulary import Kind
 
-__all__ = ["MAX_FIELD_BYTES", "Element", "Field", "Frame"]
-
-MAX_FIELD_BYTES = 1 << 16
+__all__ = ["Element", "Field", "Frame"]
 
 
 class Element:
@@ -62,13 +61,10 @@ class Field:
         else:
             self.tokens.clear()
 
-    def pieces(self) -> Iterator[tuple[TokenKind, bytes]]:
-        """The text; pieces of plain text are joined, because a reference may be cut anywhere."""
-        if len(self.tokens) == 1:
-            yield self.tokens[0].kind, self.tokens[0].data
-        else:
-            for kind, tokens in groupby(self.tokens, key=lambda token: token.kind):
-                yield kind, b"".join(token.data for token in tokens)
+    def pieces(self) -> Iterator[tuple[bool, bytes]]:
+        """The text, and whether it is CDATA; pieces of plain text are joined, as a reference may be cut anywhere."""
+        for kind, tokens in groupby(self.tokens, key=lambda token: token.kind):
+            yield kind is TokenKind.CDATA, b"".join(token.data for token in tokens)
 
 
 class Frame:

@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from usp.objects.problem import ProblemLog
-from usp.scan.elements import MAX_FIELD_BYTES, Element, Field, Frame
-from usp.scan.encodings import decode_field
-from usp.scan.entities import unescape
+from usp.scan.elements import Element, Field, Frame
 from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
-from usp.scan.urls import INVISIBLE
+from usp.scan.values import MAX_FIELD_BYTES, field_text, plain_text_of
 from usp.scan.vocabulary import (
     DIALECTS,
     ROOTS,
@@ -33,9 +31,6 @@ _MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones t
 _URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
-_CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
-
-
 _WITH_ATTRIBUTES = Kind()
 
 
@@ -48,6 +43,7 @@ class XMLScanner:
 
     def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
         self._tokens = Tokenizer(chunks, log)
+        self._token_iterator = iter(self._tokens)
         self._log = log
         self.root: str | None = None
         self.unknown_root: str | None = None
@@ -68,26 +64,40 @@ class XMLScanner:
         """Why the document is refused as a whole, if it is."""
         return self._tokens.refused
 
+    def find_root(self) -> None:
+        """Read no further than needed to know the root."""
+        while self.root is None and self.unknown_root is None and self._step():
+            pass
+
+    def rest(self) -> Iterator[bytes]:
+        """The text that was not read yet."""
+        return self._tokens.rest()
+
     def __iter__(self) -> Iterator[Element]:
-        for token in self._tokens:
-            kind = token.kind
-            if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
-                self._text(token)
-            elif kind is TokenKind.LEAF:
-                self._leaf(token)
-            elif kind is TokenKind.END:
-                self._end(self._resolve(token.name)[1])
-            else:
-                self._start(token)
-                if kind is TokenKind.EMPTY or token.name.lower() in VOID_TAGS:
-                    self._end(self._resolve(token.name)[1])
-            if self.unknown_root is not None:
-                return
+        while self._step():
             if self._finished:
                 yield from self._finished
                 self._finished.clear()
-        self._cut_off()
         yield from self._finished
+
+    def _step(self) -> bool:
+        """Take in the next token; False at the end, or where it is known that there are no entries."""
+        token = next(self._token_iterator, None)
+        if token is None:
+            self._cut_off()
+            return False
+        kind = token.kind
+        if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
+            self._text(token)
+        elif kind is TokenKind.LEAF:
+            self._leaf(token)
+        elif kind is TokenKind.END:
+            self._end(self._resolve(token.name)[1])
+        else:
+            self._start(token)
+            if kind is TokenKind.EMPTY or token.name.lower() in VOID_TAGS:
+                self._end(self._resolve(token.name)[1])
+        return self.unknown_root is None
 
     # Names
 
@@ -151,7 +161,7 @@ class XMLScanner:
         text = Token(TokenKind.TEXT, b"", token.data)
         is_here = isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag)
         if isinstance(holder, Element) and is_here and len(self._stack) < MAX_DEPTH:
-            value = _plain_value(token.data)
+            value = plain_text_of(token.data)
             if value is None:
                 field = Field(tag)
                 field.add(text)
@@ -317,26 +327,13 @@ class XMLScanner:
             holder.fields[field.name] = value
 
     def _value(self, field: Field) -> str:
-        """The text of a field as it was meant: decoded, references replaced, controls and outer white space dropped."""
         where = f"<{field.name}>"
         if field.size > MAX_FIELD_BYTES:
             self._log.add("X115", self._tokens.line, text=str(MAX_FIELD_BYTES), where=where)
             return ""
-        texts = []
-        for kind, raw in field.pieces():
-            text, good = decode_field(raw)
-            if not good:
-                self._log.add("E203", self._tokens.line, text="UTF-8", where=where)
-            if kind is TokenKind.TEXT and "&" in text:
-                text = unescape(text, lambda code, what: self._log.add(code, self._tokens.line, text=what, where=where))
-            texts.append(text)
-        value = "".join(texts)
-        if value.isprintable():
-            return value.strip()
-        clean = value.translate(_CONTROLS)
-        if clean != value:
-            self._log.add("X108", self._tokens.line, where=where)
-        return clean.strip().strip(INVISIBLE).strip()
+        return field_text(
+            field.pieces(), lambda code, text: self._log.add(code, self._tokens.line, text=text, where=where)
+        )
 
     def _cut_off(self) -> None:
         """The document ends with tags open. A field that is cut off is dropped; an entry is kept with what it has."""
@@ -349,12 +346,3 @@ class XMLScanner:
             while isinstance(self._stack[-1].meaning, Field) or self._stack[-1].meaning is None:
                 self._stack.pop()
             self._close_entry()
-
-
-def _plain_value(raw: bytes) -> str | None:
-    """The text of a field in which there is nothing to put right: nearly all of them. None for any other."""
-    if len(raw) <= MAX_FIELD_BYTES and raw.isascii() and b"&" not in raw:
-        text = raw.decode("ascii")
-        if text.isprintable():
-            return text.strip()
-    return None

@@ -97,6 +97,11 @@ class Tokenizer:
             self._line_position = self._position
         return self._line
 
+    def rest(self) -> Iterator[bytes]:
+        """The text that was not read yet."""
+        yield self._buffer[self._position :]
+        yield from self._chunks
+
     def __iter__(self) -> Iterator[Token]:
         while self.refused is None:
             position = self._position

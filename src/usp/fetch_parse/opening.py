@@ -1,0 +1,99 @@
+"""Opens a document and chooses its parser by what it is, whatever its name and its content type say.
+
+A document is opened anew each time it is read: for its node, for its pages, for its problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from usp.documents import Document
+from usp.fetch_parse.parsers import (
+    AbstractSitemapParser,
+    IndexRobotsTxtSitemapParser,
+    PlainTextSitemapParser,
+    XMLSitemapParser,
+)
+from usp.fetch_parse.reading import Reading
+from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
+from usp.scan.encodings import to_utf8
+from usp.scan.lines import after_comments, is_robots_txt
+
+__all__ = ["parser_of", "read"]
+
+_DOCUMENT_START = re.compile(
+    rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
+    re.IGNORECASE,
+)
+_HEAD_BYTES = 1 << 16
+_MAX_BLANK_LINES = 1 << 20
+_HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
+
+
+def read(document: Document, is_robots_url: bool = False) -> Reading:
+    """What the document holds."""
+    reading = parser_of(document, is_robots_url).reading()
+    if is_robots_url and reading.sitemap_class is InvalidSitemap:
+        not_found_page = ProblemLog(document.url)
+        not_found_page.add("R701", 1)
+        return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
+    return reading
+
+
+def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitemapParser:
+    """The parser for the document."""
+    _, head, _ = _split(document, UNLOGGED)
+    start = head[:_HEAD_BYTES]
+    if is_robots_url and is_robots_txt(start):
+        return IndexRobotsTxtSitemapParser(document.url, lambda log: _whole(document, log))
+    is_xml = start.startswith(b"<", len(_preamble(start)))
+    parser = XMLSitemapParser if is_xml else PlainTextSitemapParser
+    return parser(document.url, lambda log: _without_preamble(document, log))
+
+
+def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[bytes]]:
+    """White space before the document, of which only line breaks are kept; enough of its start; and the rest."""
+    pieces = to_utf8(document.pieces(log.add), document.charset, log)
+    blank = 0
+    is_blank = False
+    head = b""
+    for piece in pieces:
+        if head:
+            head += piece
+        else:
+            head = piece.lstrip()
+            before = piece[: len(piece) - len(head)]
+            blank += before.count(b"\n")
+            is_blank |= bool(before)
+        if len(head) >= _HEAD_BYTES:
+            break
+    return b"\n" * min(blank, _MAX_BLANK_LINES) or b" " * is_blank, head, pieces
+
+
+def _whole(document: Document, log: ProblemLog) -> Iterator[bytes]:
+    blank, head, pieces = _split(document, log)
+    return chain([blank, head], pieces)
+
+
+def _without_preamble(document: Document, log: ProblemLog) -> Iterator[bytes]:
+    """The text of the document from where it starts. Line breaks before stay, so that lines are counted right."""
+    blank, head, pieces = _split(document, log)
+    start = head[:_HEAD_BYTES]
+    preamble = _preamble(start)
+    if preamble or (blank and start.startswith(b"<?")):
+        log.add("X101", 1)
+    return chain([blank, b"\n" * preamble.count(b"\n"), head[len(preamble) :]], pieces)
+
+
+def _preamble(head: bytes) -> bytes:
+    """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
+    start = after_comments(head)
+    document = _DOCUMENT_START.search(head, start)
+    if document is None or _HTML.match(head):
+        return b""
+    if document.start() == start and not document[0].startswith(b"<?"):
+        return b""  # comments may stand there, if no declaration follows
+    return head[: document.start()]

@@ -1,0 +1,60 @@
+# cython: language_level=3
+"""`LazySlot`, compiled: the same as `usp.objects.lazy.PureLazySlot`. See there for what it does.
+
+It reads and writes the slots of `__slots__` at their offsets, which CPython keeps in the member descriptors.
+"""
+
+from cpython.ref cimport Py_INCREF, PyObject
+
+cdef extern from "structmember.h":
+    ctypedef struct PyMemberDef:
+        Py_ssize_t offset
+
+cdef extern from "Python.h":
+    ctypedef struct PyMemberDescrObject:
+        PyMemberDef *d_member
+    int PyObject_TypeCheck(object, object)
+
+
+def slot_offset(slot):
+    """Where in its objects the slot of a member descriptor lies."""
+    if type(slot).__name__ != "member_descriptor":
+        raise TypeError(f"{slot!r} is no slot")
+    return (<PyMemberDescrObject *>slot).d_member.offset
+
+
+cdef class LazySlot:
+    """A slot of a class whose value comes from the slot `source` when it is first read."""
+
+    cdef Py_ssize_t _offset
+    cdef Py_ssize_t _source_offset
+    cdef object _owner
+    cdef readonly object slot
+    cdef str _name
+
+    def __init__(self, slot, source):
+        self._offset = slot_offset(slot)
+        self._source_offset = slot_offset(source)
+        self._owner = slot.__objclass__
+        self._name = slot.__name__
+        self.slot = slot
+
+    def __get__(self, instance, owner):
+        if instance is None:
+            return self
+        if not isinstance(instance, self._owner):
+            raise TypeError(f"{self._name!r} is a field of {self._owner.__name__}, not of {type(instance).__name__}")
+        cdef PyObject **place = <PyObject **>(<char *>instance + self._offset)
+        cdef PyObject *source
+        if place[0] == NULL:
+            source = (<PyObject **>(<char *>instance + self._source_offset))[0]
+            if source == NULL:
+                raise AttributeError(self._name)
+            value = (<object>source).value(self._name)
+            if place[0] == NULL:  # a source of the caller's may have filled it
+                Py_INCREF(value)
+                place[0] = <PyObject *>value
+        return <object>place[0]
+
+    def __set__(self, instance, value):
+        self.slot.__set__(instance, value)

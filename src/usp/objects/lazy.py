@@ -1,0 +1,52 @@
+"""Fields that are converted when they are read, once.
+
+An object made by the scanner has a `_source` and no values in its lazy slots. Reading such a slot asks the source for
+the value and keeps it. An object made by its constructor has its values and no source.
+"""
+
+from __future__ import annotations
+
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from usp.compiled import IS_COMPILED
+
+__all__ = ["LazySlot", "Source"]
+
+
+class Source(Protocol):
+    """What an object's values are converted from."""
+
+    def value(self, name: str, /) -> Any:
+        """The value of the field of this name."""
+
+
+class PureLazySlot:
+    """A slot of a class whose value comes from the slot `source` when it is first read."""
+
+    __slots__ = ("_get_source", "_get_value", "_name", "_set_value")
+
+    def __init__(self, slot: MemberDescriptorType, source: MemberDescriptorType) -> None:
+        self._name = slot.__name__
+        self._get_value = slot.__get__
+        self._set_value = slot.__set__
+        self._get_source = source.__get__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        try:
+            return self._get_value(instance)
+        except AttributeError:
+            value = self._get_source(instance).value(self._name)
+            self._set_value(instance, value)
+            return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self._set_value(instance, value)
+
+
+if TYPE_CHECKING or not IS_COMPILED:
+    LazySlot = PureLazySlot
+else:
+    from usp.objects._lazy import LazySlot
