@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types format docs compat clean
+.PHONY: help demo run test lint types format docs compat bench clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -34,8 +34,11 @@ docs: $(VENV)/developing ## write command help and problem codes into the docume
 compat: $(VENV)/developing ## compare with ultimate-sitemap-parser 1.8.1, installed beside
 	@$(PY) tools/compat.py
 
+bench: $(VENV)/developing ## compare speed and memory with other readers; WRITE=1 writes docs/benchmarks.md
+	@$(PY) tools/bench $(if $(WRITE),--write)
+
 clean: ## remove everything that these targets made
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/created:

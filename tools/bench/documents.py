@@ -1,0 +1,188 @@
+"""Writes what is read: ordinary sitemaps, a site of many, and hostile ones. The same bytes on every run and machine.
+
+Values are mixed from an entry's number rather than drawn at random, so that no version of Python changes them.
+Files are written in pieces: whoever starts other processes should stay small.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+URLSET_PAGES, NEWS_PAGES = 50_000, 20_000
+MB = 1_000_000
+
+_NAMESPACES = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"\n'
+    '        xmlns:news="http://www.google.com/schemas/sitemap-news/0.9"\n'
+    '        xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"\n'
+    '        xmlns:xhtml="http://www.w3.org/1999/xhtml"'
+)
+_HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset {_NAMESPACES}>\n'
+_TAIL = "</urlset>\n"
+_SECTIONS = ("articles", "products", "guides", "archive", "people", "events", "reviews")
+_WORDS = (
+    "river",
+    "mountain",
+    "market",
+    "garden",
+    "station",
+    "library",
+    "harbour",
+    "museum",
+    "bridge",
+    "valley",
+    "castle",
+)
+_FREQUENCIES = ("daily", "weekly", "monthly", "yearly", "hourly")
+_ZONE = timezone(timedelta(hours=2))
+_FIRST = datetime(2018, 1, 1, tzinfo=_ZONE)
+_SPAN_SECONDS = 6 * 365 * 86_400
+#: Twelve bytes, which each sitemap of a site replaces by its own, so that no page is in two.
+_SITEMAP_MARK = b"part-0000000"
+
+
+def _mixed(i: int, salt: int = 0) -> int:
+    """32 bits that look random: the end of MurmurHash3."""
+    i = (i + salt * 0x9E3779B9) & 0xFFFFFFFF
+    i = (i ^ i >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    i = (i ^ i >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return i ^ i >> 16
+
+
+def _words(bits: int) -> tuple[str, str, str]:
+    count = len(_WORDS)
+    return _WORDS[bits % count], _WORDS[bits // count % count], _WORDS[bits // count**2 % count]
+
+
+def _location(i: int, bits: int) -> str:
+    query = f"?page={bits % 9}&amp;sort=date" if i % 5 == 0 else ""
+    section = _SECTIONS[(bits >> 20) % len(_SECTIONS)]
+    return f"https://www.example.org/{section}/part-0000000/{'-'.join(_words(bits))}-{i:06d}{query}"
+
+
+def _moment(bits: int) -> str:
+    return (_FIRST + timedelta(seconds=bits % _SPAN_SECONDS)).isoformat()
+
+
+def _entry(i: int, more: str = "") -> str:
+    bits = _mixed(i)
+    return (
+        "  <url>\n"
+        f"    <loc>{_location(i, bits)}</loc>\n"
+        f"    <lastmod>{_moment(_mixed(i, 1))}</lastmod>\n"
+        f"    <changefreq>{_FREQUENCIES[(bits >> 16) % 5]}</changefreq>\n"
+        f"    <priority>{(bits >> 24) % 11 / 10:.1f}</priority>\n"
+        f"{more}"
+        "  </url>\n"
+    )
+
+
+def _extensions(i: int) -> str:
+    """A news story, an image and two languages."""
+    words = _words(_mixed(i, 2))
+    return (
+        "    <news:news>\n"
+        "      <news:publication>\n"
+        "        <news:name>The Example Times</news:name>\n"
+        "        <news:language>en</news:language>\n"
+        "      </news:publication>\n"
+        f"      <news:publication_date>{_moment(_mixed(i, 3))}</news:publication_date>\n"
+        f"      <news:title>The {words[0]} and the {words[1]}, number {i}</news:title>\n"
+        f"      <news:keywords>{', '.join(words)}</news:keywords>\n"
+        "    </news:news>\n"
+        "    <image:image>\n"
+        f"      <image:loc>https://images.example.org/{words[0]}/{i:06d}.jpg</image:loc>\n"
+        f"      <image:title>A {words[1]}</image:title>\n"
+        f"      <image:caption>The {words[1]} by the {words[2]}, seen in the morning of day {i}</image:caption>\n"
+        "    </image:image>\n"
+        f'    <xhtml:link rel="alternate" hreflang="de" href="https://www.example.org/de/{words[0]}-{i:06d}"/>\n'
+        f'    <xhtml:link rel="alternate" hreflang="fr" href="https://www.example.org/fr/{words[0]}-{i:06d}"/>\n'
+    )
+
+
+def urlset(pages: int = URLSET_PAGES) -> bytes:
+    """A sitemap of pages with their dates, frequencies and priorities; 11 MB of 50,000."""
+    return (_HEAD + "".join(map(_entry, range(pages))) + _TAIL).encode()
+
+
+def news(pages: int = NEWS_PAGES) -> bytes:
+    """A sitemap of pages that each have a news story, an image and two languages as well."""
+    return (_HEAD + "".join(_entry(i, _extensions(i)) for i in range(pages)) + _TAIL).encode()
+
+
+def compressed(data: bytes) -> bytes:
+    """The data as gzip has it at its usual level, without a date."""
+    return gzip.compress(data, 6, mtime=0)
+
+
+def write_site(folder: Path, sitemaps: int, pages: int) -> None:
+    """Write the gzipped sitemaps of a site, all different, as `0.xml.gz` and so on."""
+    folder.mkdir()
+    data = urlset(pages)
+    for number in range(sitemaps):
+        (folder / f"{number}.xml.gz").write_bytes(
+            compressed(data.replace(_SITEMAP_MARK, f"part-{number:07d}".encode()))
+        )
+
+
+# Hostile sitemaps: one page, then what is hostile, then pages as usual. A reader must find every page.
+
+
+def _text(size: int) -> Iterator[bytes]:
+    """One text node of nine tenths of the size, and ordinary entries for the rest."""
+    yield b"<url><loc>https://www.example.org/first</loc><news:news><news:title>"
+    yield from _repeated(b"all work and no play ", size * 9 // 10)
+    yield b"</news:title></news:news></url>\n"
+    entry = b"<url><loc>https://www.example.org/%08d</loc></url>\n"
+    for i in range(size // 10 // len(entry % 0)):
+        yield entry % i
+
+
+def _attributes(size: int) -> Iterator[bytes]:
+    """As many attributes on one tag as fit, ten bytes each, no two of one name."""
+    yield b"<url><loc>https://www.example.org/first</loc><xhtml:link"
+    names = (size - 500) // 10
+    digits = b"abcdefghijklmnopqrstuvwxyz"
+    for start in range(0, names, 26):
+        i, name = start // 26, b""
+        for _ in range(5):
+            i, digit = divmod(i, 26)
+            name += digits[digit : digit + 1]
+        yield b"".join(b' %s%c=""' % (name, digit) for digit in digits[: names - start])
+    yield b' rel="alternate" hreflang="de" href="https://www.example.org/de"/></url>\n'
+    yield b"<url><loc>https://www.example.org/last</loc></url>\n"
+
+
+def _depth(size: int) -> Iterator[bytes]:
+    """Elements in elements, as deep as fits, all of them closed."""
+    levels = (size - 500) // len("<a></a>")
+    yield b"<url><loc>https://www.example.org/first</loc>"
+    yield from _repeated(b"<a>", levels * 3)
+    yield from _repeated(b"</a>", levels * 4)
+    yield b"</url>\n<url><loc>https://www.example.org/last</loc></url>\n"
+
+
+def _repeated(piece: bytes, size: int) -> Iterator[bytes]:
+    """The piece again and again, never cut, up to a size."""
+    times, many = size // len(piece), 50_000
+    for _ in range(times // many):
+        yield piece * many
+    yield piece * (times % many)
+
+
+HOSTILE: dict[str, Callable[[int], Iterator[bytes]]] = {"text": _text, "attributes": _attributes, "depth": _depth}
+
+
+def write_hostile(path: Path, kind: str, size: int) -> int:
+    """Write a hostile sitemap of about this many bytes; gives the number of its pages."""
+    pages = 0
+    with path.open("wb") as file:
+        file.write(_HEAD.encode())
+        for piece in HOSTILE[kind](size):
+            file.write(piece)
+            pages += piece.count(b"<loc>")
+        file.write(_TAIL.encode())
+    return pages

@@ -1,0 +1,216 @@
+"""Asks workers in turn, and does the arithmetic of ratios. What a worker does is its own business."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+from bench import documents
+from bench.environments import ROOT, python_of
+
+HERE = Path(__file__).resolve().parent
+REQUEST_SECONDS = 300
+#: After this long, a comparison has as many rounds as it has.
+ROUNDS_SECONDS = 150
+
+
+class NotMeasured(Exception):
+    """Something that gave no number; its text says why. `is_skipped` if that is nobody's fault yet."""
+
+    def __init__(self, reason: str, is_skipped: bool = False) -> None:
+        super().__init__(reason.replace(f"{ROOT}/", ""))
+        self.is_skipped = is_skipped
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One side of a comparison: a worker's task on a file, in an environment."""
+
+    environment: str
+    task: str
+    file: str
+    is_pure: bool = False
+
+
+class Worker:
+    """A process of an environment's Python that answers requests."""
+
+    def __init__(self, python: str, log: Path, is_pure: bool = False) -> None:
+        environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "USP_PURE")}
+        environment |= {"TZ": "UTC"} | ({"USP_PURE": "1"} if is_pure else {})
+        self._log = log
+        with log.open("wb") as errors:
+            self._process = subprocess.Popen(  # noqa: S603 -- all of it stands here
+                [python, "-P", str(HERE / "worker.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+            )
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """The answer to a request."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([command, arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+        start, limit = time.monotonic(), Timer(REQUEST_SECONDS, self._process.kill)
+        limit.start()
+        try:
+            line = self._process.stdout.readline()
+        finally:
+            limit.cancel()
+        if not line:
+            self.close()
+            late = time.monotonic() - start >= REQUEST_SECONDS
+            raise NotMeasured(f"not done after {REQUEST_SECONDS} s" if late else f"its process ended: {self._last()}")
+        answer: dict[str, Any] = json.loads(line)
+        if reason := answer.get("missing") or answer.get("error"):
+            raise NotMeasured(reason, is_skipped="missing" in answer)
+        return answer
+
+    def is_alive(self) -> bool:
+        """Whether it can still be asked."""
+        return self._process.poll() is None
+
+    def _last(self) -> str:
+        """The last that it complained of."""
+        lines = self._log.read_text("utf-8", "replace").split("\n")
+        return next((line[:150] for line in reversed(lines) if line.strip()), "without a word")
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@dataclass
+class Workshop:
+    """Where measuring happens: a temporary folder, the files in it, and the processes, all gone when it is closed."""
+
+    folder: Path
+    rounds: int
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _workers: dict[tuple[str, bool], Worker] = field(default_factory=dict)
+    _logs: int = 0
+
+    def __enter__(self) -> Workshop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @contextmanager
+    def fresh_worker(self, environment: str, is_pure: bool = False) -> Iterator[Worker]:
+        """A worker for one use."""
+        self._logs += 1
+        worker = Worker(python_of(environment), self.folder / f"{self._logs}.log", is_pure)
+        try:
+            yield worker
+        finally:
+            worker.close()
+
+    def worker(self, environment: str, is_pure: bool = False) -> Worker:
+        """The worker of an environment, for as long as the workshop is open."""
+        key = (environment, is_pure)
+        if key not in self._workers or not self._workers[key].is_alive():
+            self._workers[key] = self._stack.enter_context(self.fresh_worker(*key))
+        return self._workers[key]
+
+    def file(self, name: str) -> str:
+        """The path of `urlset.xml`, `news.xml`, or one of them with `.gz`, written when it is first asked for."""
+        path = self.folder / name
+        if not path.exists():
+            data = {"urlset": documents.urlset, "news": documents.news}[name.partition(".")[0]]()
+            path.write_bytes(documents.compressed(data) if name.endswith(".gz") else data)
+        return str(path)
+
+    def site(self, sitemaps: int, pages: int) -> str:
+        """The homepage of a site that a process of its own serves from now on."""
+        folder = self.folder / f"site-{sitemaps}-{pages}"
+        documents.write_site(folder, sitemaps, pages)
+        server = subprocess.Popen(  # noqa: S603 -- all of it stands here
+            [sys.executable, "-P", str(HERE / "server.py"), str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._stack.callback(server.communicate)
+        self._stack.callback(server.kill)
+        assert server.stdout is not None
+        return server.stdout.readline().decode().strip()
+
+    def rounds_in_time(self) -> Iterator[int]:
+        """Numbers of rounds, until there are enough or the time is up; at least one."""
+        end = time.monotonic() + ROUNDS_SECONDS
+        for number in range(self.rounds):
+            if number and time.monotonic() > end:
+                return
+            yield number
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of a subject: what it found when it was checked, and the seconds of each round."""
+
+    found: dict[str, Any]
+    seconds: list[float]
+
+
+def interleaved(
+    subjects: list[Subject], workshop: Workshop, progress: Callable[[str], None]
+) -> dict[Subject, Measured | NotMeasured]:
+    """Measure subjects in turn, round by round, after each was warmed up and checked; one that fails is left out."""
+    results: dict[Subject, Measured | NotMeasured] = {}
+
+    def ask(subject: Subject, check: bool) -> dict[str, Any]:
+        worker = workshop.worker(subject.environment, subject.is_pure)
+        return worker.ask("timed", task=subject.task, file=workshop.file(subject.file), check=check)
+
+    for subject in dict.fromkeys(subjects):
+        progress(f"{subject.environment}: {subject.task}, checked")
+        try:
+            results[subject] = Measured(ask(subject, check=True), [])
+            _check_compiled(workshop, subject)
+        except NotMeasured as reason:
+            results[subject] = reason
+    for number in workshop.rounds_in_time():
+        for subject, result in results.items():
+            progress(f"{subject.environment}: {subject.task}, round {number + 1} of {workshop.rounds}")
+            if isinstance(result, Measured):
+                try:
+                    result.seconds.append(ask(subject, check=False)["seconds"])
+                except NotMeasured as reason:
+                    results[subject] = reason
+    return results
+
+
+def _check_compiled(workshop: Workshop, subject: Subject) -> None:
+    """Plain Python must be that, or it is not what was measured."""
+    if subject.is_pure:
+        compiled = workshop.worker(subject.environment, subject.is_pure).ask("compiled")["compiled"]
+        if compiled:
+            raise NotMeasured(f"compiled parts are used despite USP_PURE=1: {', '.join(compiled)}")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times one list of numbers is the other: the best of each, and the least and most of any round."""
+
+    best: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, numbers: list[float], others: list[float]) -> Ratio:
+        """From the same rounds of both."""
+        of_rounds = [number / other for number, other in zip(numbers, others, strict=True)]
+        return cls(min(numbers) / min(others), min(of_rounds), max(of_rounds))

@@ -1,0 +1,291 @@
+"""Does what is measured, in the Python of one environment: JSON requests in, a line each; JSON answers out.
+
+It knows no other module of the tool, and imports each library only when its task is asked for. A task has three parts:
+`prepare` what it is given and `check` what it found are not counted, `run` is. Repeated until `REPEAT_SECONDS` have
+passed, the mean of a run is the answer, so that short runs are as steady as long ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.metadata import version
+from io import BytesIO
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+REPEAT_SECONDS = 0.3
+MAX_ADDRESS_SPACE = 12_000_000_000  # a reader that takes more fails, rather than other programs
+_SITEMAP_TAG = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+_PAGE_FIELDS = (
+    "url",
+    "priority",
+    "last_modified",
+    "change_frequency",
+    "news_story",
+    "images",
+    "alternates",
+    "videos",
+)
+_STORY_FIELDS = (
+    "title",
+    "publish_date",
+    "publication_name",
+    "publication_language",
+    "access",
+    "genres",
+    "keywords",
+    "stock_tickers",
+)
+_IMAGE_FIELDS = ("loc", "caption", "geo_location", "title", "license")
+
+Answer = dict[str, Any]
+
+
+class Task(NamedTuple):
+    """Something that is measured."""
+
+    prepare: Callable[[str], Any]  # from the path of a file
+    run: Callable[[Any], Any]
+    check: Callable[[Any], Answer]  # what a run gave, so that nobody wins by reading less
+
+
+def _bytes(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text("utf-8")
+
+
+def _summary(values: Iterable[str]) -> Answer:
+    """How many pages there are, and a checksum of what was read of them."""
+    digest, pages = hashlib.sha256(), 0
+    for pages, value in enumerate(values, 1):  # noqa: B007 -- the last number is used
+        digest.update(value.encode() + b"\n")
+    return {"pages": pages, "checksum": digest.hexdigest()[:16]}
+
+
+# Both packages called usp
+
+
+def _read_urls(sitemap: Any) -> Any:
+    for page in sitemap.all_pages():
+        page.url  # noqa: B018 -- reading it is what is measured
+    return sitemap
+
+
+def _read_fields(sitemap: Any) -> Any:
+    objects = import_module("usp.objects.page")
+    page_fields = attrgetter(*(name for name in _PAGE_FIELDS if hasattr(objects.SitemapPage, name)))
+    story_fields, image_fields = attrgetter(*_STORY_FIELDS), attrgetter(*_IMAGE_FIELDS)
+    for page in sitemap.all_pages():
+        _, _, _, _, story, images, *_ = page_fields(page)
+        if story is not None:
+            story_fields(story)
+        for image in images or ():
+            image_fields(image)
+    return sitemap
+
+
+def _check_urls(sitemap: Any) -> Answer:
+    return _summary(page.url for page in sitemap.all_pages())
+
+
+def _check_fields(sitemap: Any) -> Answer:
+    return _summary(repr(_plain(page)) for page in sitemap.all_pages())
+
+
+def _plain(page: Any) -> list[Any]:
+    """The fields that both packages have, in types that both have."""
+    story, images, frequency = page.news_story, page.images, page.change_frequency
+    return [
+        page.url,
+        str(page.priority),
+        page.last_modified and page.last_modified.isoformat(),
+        frequency and frequency.value,
+        story and [str(getattr(story, name)) for name in _STORY_FIELDS],
+        [[getattr(image, name) for name in _IMAGE_FIELDS] for image in images or ()],
+        [list(pair) for pair in page.alternates or ()],
+    ]
+
+
+def _from_bytes(data: bytes) -> Any:
+    return import_module("usp.tree").sitemap_from_bytes(data)
+
+
+def _from_str(text: str) -> Any:
+    return import_module("usp.tree").sitemap_from_str(text)
+
+
+def _from_gzip(data: bytes) -> Any:
+    """By hand, for a package that takes texts only."""
+    return _from_str(import_module("gzip").decompress(data).decode())
+
+
+# Tables of pages, and inflating, which is the least that any reader of a compressed sitemap must do
+
+
+def _columns(data: bytes) -> Any:
+    document = import_module("usp.documents").Document("http://bench.example/s.xml", data)
+    return import_module("usp.fetch_parse.columns").columns_of(document)
+
+
+def _check_columns(columns: Any) -> Answer:
+    """Whatever the table is: a mapping or an object with a column of URLs."""
+    if hasattr(columns, "keys"):
+        return _summary(columns["url"])
+    return _summary(columns.url)
+
+
+def _inflate(data: bytes) -> Any:
+    return import_module("isal.isal_zlib").decompress(data, 31)
+
+
+def _check_inflated(data: bytes) -> Answer:
+    return {"pages": data.count(b"<loc>")}
+
+
+# Other libraries
+
+
+def _lxml_entries(data: bytes) -> Iterator[dict[str, str]]:
+    start = len(_SITEMAP_TAG)
+    for _, element in import_module("lxml.etree").iterparse(BytesIO(data), events=("end",), tag=f"{_SITEMAP_TAG}url"):
+        yield {child.tag[start:]: child.text for child in element}
+        element.clear()
+        while element.getprevious() is not None:
+            del element.getparent()[0]
+
+
+def _scrapy_entries(data: bytes) -> Iterable[dict[str, str]]:
+    entries: Iterable[dict[str, str]] = import_module("scrapy.utils.sitemap").Sitemap(data)
+    return entries
+
+
+def _read_entries(entries: Callable[[bytes], Iterable[dict[str, str]]]) -> Task:
+    def run(data: bytes) -> bytes:
+        for entry in entries(data):
+            entry["loc"]
+        return data
+
+    return Task(_bytes, run, lambda data: _summary(entry["loc"] for entry in entries(data)))
+
+
+def _advertools_table(url: str) -> Any:
+    return import_module("advertools").sitemap_to_df(url)
+
+
+TASKS = {
+    "urls": Task(_bytes, lambda data: _read_urls(_from_bytes(data)), _check_urls),
+    "urls of text": Task(_text, lambda text: _read_urls(_from_str(text)), _check_urls),
+    "urls of gzip": Task(_bytes, lambda data: _read_urls(_from_gzip(data)), _check_urls),
+    "fields": Task(_bytes, lambda data: _read_fields(_from_bytes(data)), _check_fields),
+    "fields of text": Task(_text, lambda text: _read_fields(_from_str(text)), _check_fields),
+    "columns": Task(_bytes, _columns, _check_columns),
+    "inflate": Task(_bytes, _inflate, _check_inflated),
+    "lxml": _read_entries(_lxml_entries),
+    "scrapy": _read_entries(_scrapy_entries),
+    "advertools": Task(lambda path: Path(path).as_uri(), _advertools_table, lambda table: _summary(table["loc"])),
+}
+
+
+def timed(task: str, file: str, check: bool = False) -> Answer:
+    """Run a task: once with a check of what it found and no time, or for its time."""
+    prepare, run, check_it = TASKS[task]
+    given = prepare(file)
+    if check:
+        return check_it(run(given))
+    runs, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < REPEAT_SECONDS or not runs:
+        run(given)
+        runs += 1
+    return {"seconds": passed / runs, "runs": runs}
+
+
+def hostile(file: str) -> Answer:
+    """Read a hostile document, all fields of its pages, once in this process."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
+    _read_fields(_from_bytes(b"<urlset><url><loc>http://bench.example/</loc></url></urlset>"))  # imports all it needs
+    before, data = peak_memory(), _bytes(file)
+    start = time.perf_counter()
+    sitemap = _read_fields(_from_bytes(data))
+    seconds = time.perf_counter() - start
+    peak = peak_memory()
+    return {"seconds": seconds, "grown": peak - before, "memory": peak, "pages": _check_urls(sitemap)["pages"]}
+
+
+def site(url: str, times: int = 1, warm_up: str = "") -> Answer:
+    """Fetch a site's tree and read all its pages, this many times; what guesses cost is left out."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
+    tree_of = import_module("usp.tree").sitemap_tree_for_homepage
+    if warm_up:
+        _read_urls(tree_of(warm_up, use_known_paths=False))
+    pages, start = 0, time.process_time()
+    for _ in range(times):
+        for page in tree_of(url, use_known_paths=False).all_pages():
+            page.url  # noqa: B018 -- reading it is what is measured
+            pages += 1
+    return {"cpu": time.process_time() - start, "memory": peak_memory(), "pages": pages / times}
+
+
+def peak_memory() -> int:
+    """The most memory that this process had, in bytes.
+
+    Where there is /proc, not `ru_maxrss`: Linux starts that at the size of the process that started this one.
+    """
+    try:
+        status = Path("/proc/self/status").read_text("ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def about(package: str) -> Answer:
+    """The Python, and the version of a package."""
+    return {"python": platform.python_version(), "version": version(package)}
+
+
+def compiled_modules() -> Answer:
+    """The parts of usp in this process that are compiled."""
+    modules = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
+    return {"compiled": [n for n, file in modules.items() if n.startswith("usp.") and file.endswith((".so", ".pyd"))]}
+
+
+COMMANDS: dict[str, Callable[..., Answer]] = {
+    "timed": timed,
+    "hostile": hostile,
+    "site": site,
+    "about": about,
+    "compiled": compiled_modules,
+}
+
+
+def main() -> None:
+    """Answer until there are no more requests."""
+    logging.disable(logging.CRITICAL)
+    answers = os.fdopen(os.dup(1), "w", encoding="ascii")
+    os.dup2(2, 1)  # whatever a library prints is no answer
+    for line in sys.stdin:
+        command, arguments = json.loads(line)
+        try:
+            answer = COMMANDS[command](**arguments)
+        except ImportError as error:
+            answer = {"missing": str(error)}
+        except Exception as error:  # a library that fails loses its row, not the run
+            answer = {"error": f"{type(error).__name__}: {error}"[:200]}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
