@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from bench.environments import OURS, PEERS, ROOT, CannotInstall, peer_package, python_of
-from bench.measure import Workshop
-from bench.report import Result, Verdict, details, machine, page, summary, table
+from bench.measure import NotMeasured, Workshop
+from bench.report import Result, Verdict, details, kind, machine, page, summary, table
 from bench.rows import ROWS, Row, compared
 from bench.wholes import WHOLES, Whole
 
@@ -67,7 +67,7 @@ def versions(environments: list[str], workshop: Workshop) -> dict[str, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run, and give the exit code."""
+    """Do what the options say; gives the exit code."""
     options = parser().parse_args(arguments)
     if options.list:
         print(listing())
@@ -75,17 +75,24 @@ def main(arguments: list[str] | None = None) -> int:
     if options.write and options.only:
         parser().error("--write is for all rows; leave out --only")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that files and processes are cleared away
+    try:
+        return run(options)
+    except (CannotInstall, NotMeasured) as error:  # what fails later than the start is in its row
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, print and write; gives the exit code."""
     names = options.only or NAMES
     needed = {row.theirs.environment for row in ROWS if row.name in names} | {OURS}
     with tempfile.TemporaryDirectory(prefix="usp-bench-") as folder, Workshop(Path(folder), options.rounds) as workshop:
-        try:
-            libraries = versions([name for name in (OURS, *PEERS) if name in needed], workshop)
-        except CannotInstall as error:
-            print(f"bench: {error}", file=sys.stderr)
-            return 1
-        results = measured(names, workshop)
+        libraries = versions([name for name in (OURS, *PEERS) if name in needed], workshop)
         is_compiled = bool(workshop.worker(OURS).ask("compiled")["compiled"])
-    print(f"{machine()}; {', '.join(f'{name} {version}' for name, version in libraries.items())}")
+        results = measured(names, workshop)
+    print(f"{machine()}; {', '.join(f'{name} {version}' for name, version in libraries.items())}; {kind(is_compiled)}")
     print("", table(results), "", *details(results), "", summary(results), sep="\n")
     if options.write:
         PAGE.write_text(page(results, libraries, is_compiled), "utf-8")

@@ -18,7 +18,7 @@ from bench import documents
 from bench.environments import ROOT, python_of
 
 HERE = Path(__file__).resolve().parent
-REQUEST_SECONDS = 300
+REQUEST_SECONDS = 600
 #: After this long, a comparison has as many rounds as it has.
 ROUNDS_SECONDS = 150
 
@@ -55,6 +55,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env=environment,
+                start_new_session=True,  # Ctrl-C is for whoever started this, who ends it
             )
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
@@ -142,6 +143,7 @@ class Workshop:
             [sys.executable, "-P", str(HERE / "server.py"), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            start_new_session=True,
         )
         self._stack.callback(server.communicate)
         self._stack.callback(server.kill)

@@ -112,6 +112,11 @@ def machine() -> str:
     return f"{python} on {platform.system()} {platform.machine()}, {model}, {os.cpu_count()} cores"
 
 
+def kind(is_compiled: bool) -> str:
+    """Which usp was measured."""
+    return f"usp {'with its compiled parts' if is_compiled else 'in plain Python, as nothing of it is compiled'}"
+
+
 METHOD = """\
 ## How it is measured
 
@@ -139,11 +144,10 @@ METHOD = """\
 def page(results: list[Result], versions: dict[str, str], is_compiled: bool) -> str:
     """The page of the documentation."""
     libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
-    compiled = "with its compiled parts" if is_compiled else "in plain Python, as nothing of it was compiled"
     lines = [
         "# Benchmarks\n",
         "Written by `make bench WRITE=1`.\n",
-        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {libraries}. usp ran {compiled}.\n",
+        f"{datetime.now(UTC):%Y-%m-%d}, {machine()}. {libraries}; {kind(is_compiled)}.\n",
         f"{summary(results)}.\n",
         "| " + " | ".join(HEADINGS) + " |",
         "|" + "---|" * len(HEADINGS),
