@@ -33,7 +33,7 @@ ROOMS = {
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
 EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
-PURE = ("scan", "fetch_parse", "walk", "documents", "inflate", "objects")
+PURE = ("scan", "fetch_parse", "walk", "inflate", "objects")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 
 

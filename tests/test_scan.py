@@ -1,13 +1,11 @@
-"""The parts of the scanner: dates, entities, encodings, URLs, inflating; and hostile documents."""
+"""The parts of the scanner: dates, entities, encodings, URLs; and hostile documents."""
 
 from __future__ import annotations
 
 import encodings
-import gzip
 import pkgutil
 import time
 import tracemalloc
-import zlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
@@ -15,14 +13,13 @@ import pytest
 
 from support import urlset
 from usp.exceptions import StripURLToHomepageException
-from usp.inflate import PIECE_BYTES, inflated, limited, transport_decoded
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
-from usp.scan.values import MAX_FIELD_BYTES
 from usp.scan.entities import unescape
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
 from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
+from usp.scan.values import MAX_FIELD_BYTES
 from usp.tree import sitemap_from_bytes
 
 
@@ -167,96 +164,6 @@ def test_homepages() -> None:
     for bad in ("", "h.example", "ftp://h/", "//h/", "http://[bad/"):
         with pytest.raises(StripURLToHomepageException, match=r"https://example\.org/"):
             strip_url_to_homepage(bad)
-
-
-def noted(data: bytes) -> tuple[bytes, list[str]]:
-    codes: list[str] = []
-    return b"".join(inflated(data, codes.append)), codes
-
-
-def test_inflating_salvages_all_it_can() -> None:
-    """Of damaged gzip all that precedes the damage comes out, wherever it is."""
-    text = bytes(range(256)) * 40
-    packed = gzip.compress(text)
-    for cut in range(20, len(packed) - 8, 7):
-        found, codes = noted(packed[:cut])
-        assert text.startswith(found)
-        assert codes == ["T801"]
-        assert len(found) >= len(zlib.decompressobj(31).decompress(packed[:cut]))
-    damaged = packed[:60] + b"\xff\xff\xff" + packed[63:]
-    found, codes = noted(damaged)
-    assert codes == ["T801"]
-    assert found[:20] == text[:20]
-
-
-def test_inflating_is_bounded() -> None:
-    """A bomb is inflated in pieces and cut at the limit: memory does not follow its size."""
-    bomb = gzip.compress(gzip.compress(b"\0" * 50_000_000, 9), 9)
-    codes: list[str] = []
-    tracemalloc.start()
-    try:
-        size = sum(len(piece) for piece in limited(inflated(bomb, codes.append), 20_000_000, codes.append))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert size == 20_000_000
-    assert codes == ["T804"]
-    assert peak < 20 * PIECE_BYTES
-
-
-def test_deflate_is_bounded() -> None:
-    """A bomb of deflate, with or without its header, is cut at the limit while it is inflated."""
-    for window in (15, -15):
-        bomb = zlib.compress(b"a" * 100_000_000, wbits=window)
-        tracemalloc.start()
-        try:
-            assert transport_decoded(bomb, "deflate", 1_000_000, list[str]().append) == b"a" * 1_000_000
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        assert peak < 5_000_000
-
-
-def test_tiny_gzip_members_cost_linear_time() -> None:
-    """Very many members of one byte each take no longer than as many bytes in one."""
-    packed = gzip.compress(gzip.compress(b"http://", 1) + gzip.compress(b"a", 1) * 30_000)
-    start = time.process_time()
-    assert len(sitemap_from_bytes(packed).pages) == 1
-    assert time.process_time() - start < 2
-
-
-def test_many_gzip_members() -> None:
-    """Any number of members one after the other is one stream."""
-    assert noted(gzip.compress(b"ab") * 5_000) == (b"ab" * 5_000, [])
-
-
-@pytest.mark.parametrize(
-    ("data", "encoding"),
-    [
-        (gzip.compress(b"text"), "gzip"),
-        (gzip.compress(b"text"), "X-GZIP "),
-        (zlib.compress(b"text"), "deflate"),
-        (zlib.compress(b"text", wbits=-15), "deflate"),
-        (gzip.compress(b"text"), "deflate"),
-        (b"text", "gzip"),
-        (b"text", "deflate"),
-        (b"text", ""),
-        (b"text", "br"),
-    ],
-)
-def test_transport_encodings(data: bytes, encoding: str) -> None:
-    """A transport encoding is taken off if it is there, whatever the header says of its kind."""
-    codes: list[str] = []
-    assert transport_decoded(data, encoding, None, codes.append) == b"text"
-    assert codes == []
-    assert transport_decoded(data, encoding, 2, codes.append) == b"te"
-    assert codes == ["T804"]
-
-
-def test_transport_encoding_is_one_layer() -> None:
-    """A gzipped file that is sent gzipped stays a gzipped file."""
-    packed = gzip.compress(b"text")
-    assert transport_decoded(gzip.compress(packed), "gzip", None, list[str]().append) == packed
 
 
 @pytest.mark.parametrize("name", sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)}))

@@ -6,13 +6,15 @@
     ├── InvalidArgumentError          an argument that makes no sense; a ValueError too
     ├── GunzipException               data that is not gzip was to be gunzipped
     ├── StripURLToHomepageException   a homepage cannot be made of this URL
-    └── NoWebClientException          a client that fetches nothing was asked to fetch
+    ├── NoWebClientException          a client that fetches nothing was asked to fetch
+    └── DocumentReadError             the temporary file of a large tree cannot be read back
 
-These are raised for wrong use by the caller only. What a website does wrong becomes an `InvalidSitemap` or a `Problem`
-in the tree and is never raised out of it.
+These are raised for wrong use by the caller only, but for the last, which is the machine's fault. What a website does
+wrong becomes an `InvalidSitemap` or a `Problem` in the tree and is never raised out of it.
 """
 
 __all__ = [
+    "DocumentReadError",
     "GunzipException",
     "InvalidArgumentError",
     "NoWebClientException",
@@ -49,3 +51,7 @@ class StripURLToHomepageException(UspError):
 
 class NoWebClientException(UspError):
     """A local client was asked to fetch a URL."""
+
+
+class DocumentReadError(UspError):
+    """A sitemap that was put into a temporary file cannot be read back."""

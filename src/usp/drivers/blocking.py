@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from usp.documents import MAX_DOCUMENT_BYTES
+from usp.documents import MAX_DOCUMENT_BYTES, DocumentStore
 from usp.drivers.fetch import fetch
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.fetcher import SitemapFetcher
@@ -22,8 +22,9 @@ def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = 
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
     limit(MAX_DOCUMENT_BYTES)
+    store = DocumentStore()
     while (fetcher := walk.next()) is not None:
-        walk.receive(fetcher, fetch(fetcher, client, sleep))
+        walk.receive(fetcher, fetch(fetcher, client, sleep, store))
 
 
 @contextmanager

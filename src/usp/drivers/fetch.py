@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from usp.documents import Document, Failure
+from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import UNFETCHED
@@ -26,19 +26,18 @@ TRIES = 5
 SECONDS_BETWEEN_TRIES = 1.0
 
 
-def fetch(fetcher: SitemapFetcher, client: AbstractWebClient, sleep: Callable[[float], None]) -> Document | Failure:
-    """Fetch what a fetcher is for. Whatever the client does, there is an answer."""
+def fetch(
+    fetcher: SitemapFetcher,
+    client: AbstractWebClient,
+    sleep: Callable[[float], None],
+    store: DocumentStore | None = None,
+) -> Document | Failure:
+    """Fetch what a fetcher is for, into the store. Whatever the client does, there is an answer."""
     log.info("Fetching level %d sitemap from %s...", fetcher.recursion_level, fetcher.url)
     try:
         response = get_with_retries(fetcher.url, client, quiet_404=fetcher.quiet_404, sleep=sleep)
         if isinstance(response, AbstractWebClientSuccessResponse):
-            return Document(
-                response.url() or fetcher.url,
-                response.raw_data(),
-                response.header("Content-Type"),
-                response.header("Content-Encoding"),
-                response.transport_problems(),
-            )
+            return _document(response, fetcher.url, store)
     except NoWebClientException:
         return Failure(UNFETCHED)
     except Exception as error:  # a client of the caller's may raise anything, which must not cost the rest of the tree
@@ -47,6 +46,22 @@ def fetch(fetcher: SitemapFetcher, client: AbstractWebClient, sleep: Callable[[f
     if isinstance(response, WebClientErrorResponse):
         return Failure(response.message(), response.status_code())
     return Failure(f"the web client gave a {type(response).__name__}, which is neither a success nor an error")
+
+
+def _document(response: AbstractWebClientSuccessResponse, url: str, store: DocumentStore | None) -> Document:
+    data = response.encoded_data()
+    encoding = response.header("Content-Encoding")
+    if data is None:
+        data = response.raw_data()
+        encoding = encoding and "identity"  # what there was, the client has taken off
+    return Document(
+        response.url() or url,
+        bytes(memoryview(data)),
+        response.header("Content-Type"),
+        encoding,
+        response.transport_problems(),
+        store=store,
+    )
 
 
 def get_with_retries(

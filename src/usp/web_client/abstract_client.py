@@ -68,6 +68,13 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
     def url(self) -> str:
         """The URL that answered, after redirects."""
 
+    def encoded_data(self) -> bytes | None:
+        """The body as it was transferred, still in its Content-Encoding, where the client can give that; else None.
+
+        Where it is given, `raw_data()` is not asked for.
+        """
+        return None
+
     def transport_problems(self) -> tuple[str, ...]:
         """Codes, of `usp.objects.problem`, of what was wrong with the transfer of a body that is used all the same."""
         return ()

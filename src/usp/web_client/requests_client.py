@@ -1,7 +1,8 @@
 """The default client: requests.
 
-Bodies are read in pieces and only up to the limit, and inflated here by what they are, not by what their headers say: a
-server that announces gzip and sends plain text is read all the same.
+Bodies are read in pieces and only up to the limit, and kept as they were transferred. They are inflated only if
+`raw_data()` is asked for, by what they are, not by what their headers say: a server that announces gzip and sends plain
+text is read all the same.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
     def __init__(self, requests_response: requests.Response, max_response_data_length: int | None = None) -> None:
         self._response = requests_response
         self._max_bytes = max_response_data_length
+        self._encoded: bytes | None = None
         self._data: bytes | None = None
         self._problems: list[str] = []
 
@@ -58,27 +60,40 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
     def raw_data(self) -> bytes:
         """The body without its transport encoding, at most as long as the limit."""
         if self._data is None:
-            self._data = self._read()
+            encoding = self.header("Content-Encoding") or ""
+            self._data = transport_decoded(self._body(), encoding, self._max_bytes, self._problems.append)
         return self._data
+
+    def encoded_data(self) -> bytes | None:
+        """The body as it was transferred, at most as long as the limit."""
+        if type(self).raw_data is not RequestsWebClientSuccessResponse.raw_data:
+            return None  # a subclass has its own idea of the body
+        body = self._body()
+        if self._max_bytes is not None and len(body) > self._max_bytes:
+            self._problems.append("T804")
+            return body[: self._max_bytes]
+        return body
 
     def url(self) -> str:
         """The URL after redirects."""
         return str(self._response.url)
 
-    def _read(self) -> bytes:
-        data = bytearray()
-        # decode_content=False: urllib3 trusts the header and fails where it lies.
-        for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
-            data += piece
-            if self._max_bytes is not None and len(data) > self._max_bytes:
-                break
-        self._response.close()
-        encoding = self.header("Content-Encoding") or ""
-        return transport_decoded(bytes(data), encoding, self._max_bytes, self._problems.append)
-
     def transport_problems(self) -> tuple[str, ...]:
-        """What was wrong with the transport encoding or the length of the body."""
-        return tuple(self._problems)
+        """What was wrong with the length of the body and, once it was taken off, with its transport encoding."""
+        return tuple(dict.fromkeys(self._problems))
+
+    def _body(self) -> bytes:
+        """The body as it was transferred, read once, and not far beyond the limit."""
+        if self._encoded is None:
+            data = bytearray()
+            # decode_content=False: urllib3 trusts the header and fails where it lies.
+            for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
+                data += piece
+                if self._max_bytes is not None and len(data) > self._max_bytes:
+                    break
+            self._response.close()
+            self._encoded = bytes(data)
+        return self._encoded
 
 
 class RequestsWebClientErrorResponse(WebClientErrorResponse):
@@ -164,7 +179,7 @@ class RequestsWebClient(AbstractWebClient):
                     retryable=response.status_code in RETRYABLE_HTTP_STATUS_CODES,
                 )
             success = RequestsWebClientSuccessResponse(response, self._max_bytes)
-            success.raw_data()  # read now, so that what goes wrong with it is this request's failure
+            success._body()  # read now, so that what goes wrong with it is this request's failure
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
             return RequestsWebClientErrorResponse(f"timed out: {_cause(error)}", retryable=True)
         except urllib3.exceptions.LocationValueError as error:

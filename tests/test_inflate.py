@@ -1,0 +1,306 @@
+"""Inflating: layers, damage, budgets; and the same result with isal and without."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import sys
+import time
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+
+import pytest
+
+from usp import inflate
+from usp.inflate import PIECE_BYTES, ZLIB, Engine, engines, inflated, split, transport_decoded, with_fastest
+from usp.tree import sitemap_from_bytes
+
+Result = tuple[bytes, list[str]]
+each_engine = pytest.mark.parametrize("engine", engines(), ids=lambda engine: engine.decompressobj.__module__)
+
+
+def read(
+    data: bytes,
+    engine: Engine | None = None,
+    *,
+    encoding: str | None = None,
+    limit: int | None = None,
+    size: int = PIECE_BYTES,
+) -> Result:
+    """The data inflated, and what was noted; with the fastest engine that can do it, if none is given."""
+
+    def attempt(engine: Engine) -> Result:
+        codes: list[str] = []
+        pieces = inflated(split(data, size), codes.append, encoding=encoding, limit=limit, engine=engine)
+        return b"".join(pieces), codes
+
+    return with_fastest(attempt) if engine is None else attempt(engine)
+
+
+def packed(text: bytes, window: int = 31, level: int = 6, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
+    packer = zlib.compressobj(level, zlib.DEFLATED, window, 8, strategy)
+    return packer.compress(text) + packer.flush()
+
+
+def urls(chance: random.Random, count: int) -> bytes:
+    return b"".join(b"<url><loc>http://h/%x/%d</loc></url>\n" % (chance.getrandbits(40), i) for i in range(count))
+
+
+def mutated(data: bytes, chance: random.Random) -> bytes:
+    """The data, damaged in a few places, most often near its start, where the headers and tables are."""
+    found = bytearray(data)
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        at = chance.randrange(min(len(found), chance.choice((4, 100, 10**9)))) if found else 0
+        match chance.randrange(5):
+            case 0 if found:
+                found[at] ^= 1 << chance.randrange(8)
+            case 1 if found:
+                found[at] = chance.randrange(256)
+            case 2:
+                del found[at:]
+            case 3:
+                del found[at : at + 1]
+            case _:
+                found[at:at] = chance.randbytes(chance.choice((1, 3, 20)))
+    return bytes(found)
+
+
+def test_isal_is_used() -> None:
+    """The work is done by isal, where it is there."""
+    isal_zlib = pytest.importorskip("isal.isal_zlib")
+    assert engines() == (Engine(isal_zlib.decompressobj, isal_zlib.error), ZLIB)
+
+
+def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where isal is missing, zlib does the same."""
+    monkeypatch.setitem(sys.modules, "isal", None)
+    engines.cache_clear()
+    try:
+        assert engines() == (ZLIB,)
+        assert read(packed(b"text")) == (b"text", [])
+        assert transport_decoded(packed(b"text"), "gzip", None, print) == b"text"
+    finally:
+        engines.cache_clear()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_same_with_and_without_isal(seed: int) -> None:
+    """Whole, cut, damaged, of several members, in several layers, followed by anything, in pieces of any size."""
+    chance = random.Random(seed)
+    for _ in range(40):
+        text = urls(chance, chance.choice((0, 1, 10, 300)))
+        members = [text[: len(text) // 3], text[len(text) // 3 :]] if chance.random() < 0.4 else [text]
+        data = b"".join(packed(m, level=chance.choice((0, 1, 6, 9)), strategy=chance.choice((0, 4))) for m in members)
+        if chance.random() < 0.7:
+            data = mutated(data, chance)
+        data += chance.choice((b"", b"", b"\0" * 600, b"junk", b"\n", b"\0\0" + packed(b"more")))
+        if chance.random() < 0.3:
+            data = packed(data, chance.choice((31, 15, -15)))
+            data = mutated(data, chance) if chance.random() < 0.5 else data
+        encoding = chance.choice((None, "gzip", "deflate"))
+        expected = read(data, ZLIB, encoding=encoding)
+        for size in (PIECE_BYTES, 1, 2, 3, 17, 1_000):
+            assert read(data, ZLIB, encoding=encoding, size=size) == expected
+            found = read(data, encoding=encoding, size=size)
+            # There is damage that zlib gives up at and isal reads through, and the checksum says that it was right.
+            assert found == expected or found == (text, []), (seed, size)
+
+
+def test_salvaging_all_there_is() -> None:
+    """Of damaged gzip all that precedes the damage comes out, wherever it is."""
+    text = bytes(range(256)) * 40
+    whole = gzip.compress(text)
+    for cut in range(20, len(whole) - 8, 7):
+        found, codes = read(whole[:cut])
+        assert text.startswith(found)
+        assert codes == ["T801"]
+        assert len(found) >= len(zlib.decompressobj(31).decompress(whole[:cut]))
+    found, codes = read(whole[:60] + b"\xff\xff\xff" + whole[63:])
+    assert codes == ["T801"]
+    assert found[:20] == text[:20]
+
+
+def test_a_wrong_checksum_costs_nothing() -> None:
+    """Data whose checksum or length is wrong is whole, and noted."""
+    whole = bytearray(packed(b"text" * 100_000))
+    for at in (-1, -8):
+        damaged = whole.copy()
+        damaged[at] ^= 1
+        assert read(bytes(damaged)) == (b"text" * 100_000, ["T801"])
+
+
+@pytest.mark.parametrize(
+    ("after", "codes"),
+    [
+        (b"", []),
+        (b"\0", []),
+        (b"\0" * 300_000, []),
+        (packed(b""), []),
+        (b"\0" * 300_000 + packed(b""), []),
+        (b"\n", ["T802"]),
+        (b"<urlset>", ["T802"]),
+        (b"\0\0x", ["T802"]),
+        (b"\x1f", ["T802"]),
+        (b"\x1f\x8b", ["T801"]),
+        (b"\x1f\x8bnonsense", ["T801"]),
+    ],
+)
+def test_what_follows_gzip(after: bytes, codes: list[str]) -> None:
+    """Zeros are padding, gzip is one more member, all else is left out and noted."""
+    assert read(packed(b"text") + after) == (b"text", codes)
+    assert read(packed(packed(b"text") + after)) == (b"text", codes)
+
+
+@pytest.mark.parametrize("flag", [1 << bit for bit in range(8)])
+def test_flags_of_gzip_headers(flag: int) -> None:
+    """Every field of a header is passed over as zlib does it, and reserved flags are damage."""
+    whole = packed(b"text")
+    fields = {2: b"\0\0", 4: b"\2\0ab", 8: b"name\0", 16: b"comment\0"}
+    data = whole[:3] + bytes([flag]) + whole[4:10] + fields.get(flag, b"") + whole[10:]
+    assert read(data) == read(data, ZLIB)
+    assert (read(data) == (b"text", [])) is (flag in (1, 4, 8, 16))
+
+
+def test_layers() -> None:
+    """Layers of the transport and of the file come off together, but not without end."""
+    data = b"text"
+    for _ in range(3):
+        data = packed(data)
+        assert read(data) == (b"text", [])
+    assert read(packed(data)) == (packed(b"text"), [])
+    assert read(packed(data), encoding="gzip") == (b"text", [])
+    assert read(packed(data, 15), encoding="deflate") == (b"text", [])
+    assert read(packed(packed(data, -15)), encoding="deflate, gzip") == (b"text", [])
+    assert read(packed(data), encoding="br") == (packed(b"text"), [])
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding"),
+    [
+        (packed(b"text"), "gzip"),
+        (packed(b"text"), "X-GZIP "),
+        (packed(b"text", 15), "deflate"),
+        (packed(b"text", -15), "deflate"),
+        (packed(b"text"), "deflate"),
+        (b"text", "gzip"),
+        (b"text", "deflate"),
+        (b"text", ""),
+        (b"text", "br"),
+        (b"text", "gzip, deflate, nonsense"),
+    ],
+)
+def test_transport_encodings(data: bytes, encoding: str) -> None:
+    """A transport encoding is taken off if it is there, whatever the header says of its kind."""
+    codes: list[str] = []
+    assert transport_decoded(data, encoding, None, codes.append) == b"text"
+    assert codes == []
+    assert transport_decoded(data, encoding, 2, codes.append) == b"te"
+    assert codes == ["T804"]
+
+
+def test_transport_encoding_is_one_layer() -> None:
+    """A gzipped file that is sent gzipped stays a gzipped file."""
+    assert transport_decoded(packed(packed(b"text")), "gzip", None, print) == packed(b"text")
+
+
+@pytest.mark.parametrize(
+    "text", [b"\n<urlset>" + b" " * 99, b"KL" * 50, b"x^" * 50, b"http://h/\n" * 20, b"<?xml", b""]
+)
+def test_texts_that_are_said_to_be_deflate(text: bytes) -> None:
+    """A text is not deflate, though some texts could be inflated for a while."""
+    assert transport_decoded(text, "deflate", None, print) == text
+
+
+@pytest.mark.parametrize("window", [15, -15])
+def test_damaged_deflate(window: int) -> None:
+    """Deflate that is cut short or followed by something is used as far as it goes, and noted."""
+    text = urls(random.Random(1), 3_000)
+    data = packed(text, window)
+    found, codes = read(data[: len(data) // 2], encoding="deflate")
+    assert codes == ["T801"]
+    assert text.startswith(found)
+    assert len(found) > len(text) // 3
+    assert read(data + b"more", encoding="deflate") == (text, ["T802"])
+    assert read(packed(b"", window), encoding="deflate") == (b"", [])
+
+
+@each_engine
+def test_one_budget_for_all_layers(engine: Engine) -> None:
+    """What every layer gives counts, to the byte; a plain body counts as it is read."""
+    text = urls(random.Random(2), 10_000)
+    once = packed(text, level=1)
+    twice = packed(once)
+    for data, size in ((text, len(text)), (once, len(text)), (twice, len(text) + len(once))):
+        assert read(data, engine, limit=size) == (text, [])
+        found, codes = read(data, engine, limit=size - 1)
+        assert codes == ["T804"]
+        assert found == text[: len(found)]
+        assert len(found) == len(text) - 1
+    found, codes = read(twice, engine, limit=len(once) // 2)
+    assert codes == ["T804"]
+    assert text.startswith(found)
+    assert len(found) < len(once) // 2
+
+
+@each_engine
+@pytest.mark.parametrize("encoding", [None, "gzip", "deflate", "raw deflate"])
+def test_bombs(engine: Engine, encoding: str | None) -> None:
+    """A bomb inside a bomb is inflated in pieces and cut at the budget: memory and time do not follow its size."""
+    window = {"deflate": 15, "raw deflate": -15}.get(encoding or "", 31)
+    bomb = packed(packed(b"\0" * 150_000_000, level=9), window, 9)
+    codes: list[str] = []
+    started = time.process_time()
+    tracemalloc.start()
+    try:
+        pieces = inflated(
+            split(bomb), codes.append, encoding=(encoding or "").removeprefix("raw "), limit=20_000_000, engine=engine
+        )
+        size = sum(map(len, pieces))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 19_000_000 < size < 20_000_000
+    assert codes == ["T804"]
+    assert peak < 10 * PIECE_BYTES
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("window", [31, 15, -15])
+def test_decoded_bodies_are_bounded(window: int) -> None:
+    """What is decoded for a caller at once is cut at the limit while it is inflated."""
+    bomb = packed(b"a" * 100_000_000, window)
+    tracemalloc.start()
+    try:
+        assert transport_decoded(bomb, "deflate", 1_000_000, print) == b"a" * 1_000_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_tiny_members_cost_linear_time() -> None:
+    """Very many members of one byte each take no longer than as many bytes in one."""
+    data = packed(packed(b"http://") + packed(b"a") * 30_000)
+    started = time.process_time()
+    assert len(sitemap_from_bytes(data).pages) == 1
+    assert time.process_time() - started < 2
+
+
+def test_many_members() -> None:
+    """Any number of members one after the other is one stream, in pieces that are not small."""
+    data = packed(b"ab" * 10) * 20_000
+    assert read(data) == (b"ab" * 200_000, [])
+    assert len(list(inflated(split(data), print))) < 10
+
+
+def test_pieces_of_no_length() -> None:
+    """Nothing is nothing."""
+
+    def nothing() -> Iterator[bytes]:
+        yield b""
+
+    assert list(inflated(nothing(), print)) == []
+    assert list(inflated(split(b""), print)) == []
+    assert read(b"\x1f\x8b") == (b"", ["T801"])
+    assert inflate.may_be_packed(b"", None) is False
