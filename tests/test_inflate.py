@@ -33,7 +33,7 @@ def read(
     def attempt(engine: Engine) -> Result:
         codes: list[str] = []
         pieces = inflated(split(data, size), codes.append, encoding=encoding, limit=limit, engine=engine)
-        return b"".join(pieces), codes
+        return b"".join(pieces), sorted(codes)
 
     return with_fastest(attempt) if engine is None else attempt(engine)
 

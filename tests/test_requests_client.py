@@ -14,10 +14,15 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from support import Server, serve
+from support import FakeResponse, Server, serve
+from usp.documents import Document
+from usp.drivers.fetch import fetch
 from usp.exceptions import InvalidArgumentError
+from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.version import __version__
 from usp.web_client.abstract_client import (
+    AbstractWebClient,
+    AbstractWebClientResponse,
     LocalWebClient,
     LocalWebClientSuccessResponse,
     NoWebClientException,
@@ -97,6 +102,69 @@ def test_transport_encodings(site: Server, client: RequestsWebClient, path: str)
 def test_gzipped_file_sent_gzipped(site: Server, client: RequestsWebClient) -> None:
     """Only the transport's own layer is taken off."""
     assert gzip.decompress(success(client, f"{site.url}/gzip-file").raw_data()) == TEXT
+
+
+@pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate", "/raw-deflate", "/not-gzip", "/gzip-file"])
+def test_encoded_bodies(site: Server, client: RequestsWebClient, path: str) -> None:
+    """A body can be had as it was transferred, and is not inflated then; asked for both ways, it is the same one."""
+    response = success(client, site.url + path)
+    assert response.encoded_data() == PAGES[path][2]
+    assert response._data is None
+    assert (response.raw_data() == TEXT) is (path != "/gzip-file")
+    assert response.encoded_data() == PAGES[path][2]
+    assert response.transport_problems() == ()
+
+
+def test_limit_of_encoded_bodies(site: Server, client: RequestsWebClient) -> None:
+    """A body as it was transferred is at most as long as the limit too, and says that it was cut."""
+    size = len(PAGES["/gzip"][2])
+    for limit, problems in ((size, ()), (size - 1, ("T804",))):
+        client.set_max_response_data_length(limit)
+        response = success(client, f"{site.url}/gzip")
+        assert response.encoded_data() == PAGES["/gzip"][2][:limit]
+        assert response.transport_problems() == problems
+
+
+def test_bodies_of_a_subclass(site: Server) -> None:
+    """Where a subclass gives another body, that one counts."""
+
+    class Shouting(RequestsWebClientSuccessResponse):
+        def raw_data(self) -> bytes:
+            return super().raw_data().upper()
+
+    response = Shouting(requests.get(f"{site.url}/gzip", stream=True, timeout=2))
+    assert response.encoded_data() is None
+    assert response.raw_data() == TEXT.upper()
+
+
+def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
+    """A body as a tree gets it, and what was noted."""
+    document = fetch(SitemapFetcher(url, 0), client, sleep=lambda seconds: None)
+    assert isinstance(document, Document), document
+    codes: list[str] = []
+    return b"".join(document.pieces(codes.append)), codes
+
+
+@pytest.mark.parametrize("path", [path for path, (status, _, body) in PAGES.items() if status == 200 and body])
+@pytest.mark.parametrize("can_give_encoded", [True, False])
+def test_documents(site: Server, client: RequestsWebClient, path: str, can_give_encoded: bool) -> None:
+    """A document has all encodings off, those of the transport and those of the file, lies or not."""
+
+    class Decoding(RequestsWebClient):
+        """A client that gives bodies decoded only, as any client could before there was more."""
+
+        def get(self, url: str) -> AbstractWebClientResponse:
+            response = super().get(url)
+            assert isinstance(response, RequestsWebClientSuccessResponse)
+            return FakeResponse(response.raw_data(), url, headers=dict(response._response.headers))
+
+    with client if can_give_encoded else Decoding() as asked:
+        assert received(asked, site.url + path) == (TEXT, [])
+        for name in (f"{path}.gz", f"{path}.gz?a=b"):
+            site.pages[name] = PAGES[path]
+            expected = [] if "Content-Encoding" in PAGES[path][1] else ["T803"]
+            assert received(asked, site.url + name) == (TEXT, expected)
+            del site.pages[name]
 
 
 @pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate", "/raw-deflate", "/not-gzip"])

@@ -140,7 +140,7 @@ class Document:
                 text = None
             if text is not None:
                 text.append(piece)
-        return _Inflation(engine, tuple(codes)), text
+        return _Inflation(engine, tuple(sorted(codes))), text
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()

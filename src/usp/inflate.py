@@ -263,19 +263,20 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _inflate(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
     """One layer. gzip members one after another are one stream; padding with zeros is nothing."""
-    while True:
+    is_going_on = True
+    while is_going_on:
         flags = feed.head(4)[3:4]
         is_odd = window != _GZIP or not flags or flags[0] & _FLAGS_FOR_ZLIB
         is_whole = yield from _member(feed, window, ZLIB if is_odd else engine, budget, note)
-        if not is_whole:
-            return
-        feed.skip_zeros()
-        head = feed.head()
-        if not head:
-            return
-        if window != _GZIP or not head.startswith(GZIP_MAGIC):
+        if is_whole:
+            feed.skip_zeros()
+        head = feed.head() if is_whole else b""
+        is_going_on = window == _GZIP and head.startswith(GZIP_MAGIC)
+        if head and not is_going_on:
             note("T802")
-            return
+    # To the end, so that damage in the layer outside is found wherever the pieces are cut.
+    while not budget.is_spent and next(feed, b""):
+        pass
 
 
 def _member(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note) -> Generator[bytes, None, bool]:
