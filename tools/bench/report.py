@@ -120,6 +120,8 @@ def kind(is_compiled: bool) -> str:
 METHOD = """\
 ## How it is measured
 
+- 1.8.1 is that version of ultimate-sitemap-parser. lxml, scrapy and advertools are the newest there were when `.bench/`
+  was made; `make clean` removes it.
 - Ratios of times of one run on one machine, never seconds alone: the best of several rounds of each side. The spread
   is the least and the most ratio of any single round, and the number of rounds.
 - Each side is a process of its own that stays, in an environment of its own, and times itself. Both are asked in turn,
