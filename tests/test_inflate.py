@@ -13,7 +13,17 @@ from collections.abc import Iterator
 import pytest
 
 from usp import inflate
-from usp.inflate import PIECE_BYTES, ZLIB, Engine, engines, inflated, split, transport_decoded, with_fastest
+from usp.inflate import (
+    MAX_INFLATED_BYTES,
+    PIECE_BYTES,
+    ZLIB,
+    Engine,
+    engines,
+    inflated,
+    split,
+    transport_decoded,
+    with_fastest,
+)
 from usp.tree import sitemap_from_bytes
 
 Result = tuple[bytes, list[str]]
@@ -292,6 +302,14 @@ def test_many_members() -> None:
     data = packed(b"ab" * 10) * 20_000
     assert read(data) == (b"ab" * 200_000, [])
     assert len(list(inflated(split(data), print))) < 10
+
+
+def test_a_bomb_of_empty_members() -> None:
+    """Members cost budget even if there is nothing in them, so there cannot be millions."""
+    bomb = packed(packed(b"") * 1_000_000, level=9)
+    started = time.process_time()
+    assert read(bomb, limit=MAX_INFLATED_BYTES) == (b"", ["T804"])
+    assert time.process_time() - started < 5
 
 
 def test_pieces_of_no_length() -> None:

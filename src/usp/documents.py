@@ -119,7 +119,7 @@ class Document:
             return
         yield from text
         self._readings += 1
-        if self._readings == _READINGS_OF_KEPT_TEXT:
+        if self._readings >= _READINGS_OF_KEPT_TEXT:
             self._text = None
 
     def _inflate(self) -> tuple[_Inflation, list[bytes] | None]:

@@ -42,6 +42,8 @@ PIECE_BYTES = 1 << 17
 _INPUT_BYTES = 1 << 14
 #: A file gzipped, sent gzipped, and gzipped once more by mistake.
 MAX_LAYERS = 3
+#: What each further gzip member costs of the budget, beside its bytes: there may be millions of empty ones in a bomb.
+MEMBER_COST = 256
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 # A checksum of the header, and reserved flags, which isal passes over.
 # https://www.rfc-editor.org/rfc/rfc1952#section-2.3.1
@@ -100,6 +102,11 @@ class Budget:
             piece = piece[:left]
         self._left = left - len(piece)
         return piece
+
+    def charge(self, size: int) -> None:
+        """Spend budget on work that gives no bytes."""
+        if self._left is not None:
+            self.take(bytes(size))
 
     def limited(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The pieces, as far as the budget goes."""
@@ -264,7 +271,7 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _inflate(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
     """One layer. gzip members one after another are one stream; padding with zeros is nothing."""
     is_going_on = True
-    while is_going_on:
+    while is_going_on and not budget.is_spent:
         flags = feed.head(4)[3:4]
         is_odd = window != _GZIP or not flags or flags[0] & _FLAGS_FOR_ZLIB
         is_whole = yield from _member(feed, window, ZLIB if is_odd else engine, budget, note)
@@ -272,7 +279,9 @@ def _inflate(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Not
             feed.skip_zeros()
         head = feed.head() if is_whole else b""
         is_going_on = window == _GZIP and head.startswith(GZIP_MAGIC)
-        if head and not is_going_on:
+        if is_going_on:
+            budget.charge(MEMBER_COST)
+        elif head:
             note("T802")
     # To the end, so that damage in the layer outside is found wherever the pieces are cut.
     while not budget.is_spent and next(feed, b""):

@@ -56,7 +56,7 @@ def _document(response: AbstractWebClientSuccessResponse, url: str, store: Docum
         encoding = encoding and "identity"  # what there was, the client has taken off
     return Document(
         response.url() or url,
-        bytes(memoryview(data)),
+        data if isinstance(data, bytes) else bytes(memoryview(data)),
         response.header("Content-Type"),
         encoding,
         response.transport_problems(),

@@ -85,14 +85,16 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
     def _body(self) -> bytes:
         """The body as it was transferred, read once, and not far beyond the limit."""
         if self._encoded is None:
-            data = bytearray()
+            pieces = []
+            size = 0
             # decode_content=False: urllib3 trusts the header and fails where it lies.
             for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
-                data += piece
-                if self._max_bytes is not None and len(data) > self._max_bytes:
+                pieces.append(piece)
+                size += len(piece)
+                if self._max_bytes is not None and size > self._max_bytes:
                     break
             self._response.close()
-            self._encoded = bytes(data)
+            self._encoded = b"".join(pieces)
         return self._encoded
 
 
