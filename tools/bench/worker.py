@@ -8,14 +8,17 @@ passed, the mean of a run is the answer, so that short runs are as steady as lon
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import logging
 import os
 import platform
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from importlib import import_module
 from importlib.metadata import version
 from io import BytesIO
@@ -141,10 +144,14 @@ def _columns(data: bytes) -> Any:
 
 
 def _check_columns(columns: Any) -> Answer:
-    """Whatever the table is: a mapping or an object with a column of URLs."""
-    if hasattr(columns, "keys"):
-        return _summary(columns["url"])
-    return _summary(columns.url)
+    """Everything that the columns hold of each page, as `_check_inflated` finds it in the text."""
+    names = [frequency.value for frequency in import_module("usp.scan.columns").CHANGE_FREQUENCIES]
+    offsets, dates = columns.url_offsets.cast("B").cast("q"), columns.last_modified.cast("B").cast("q")
+    priorities, urls = columns.priority.cast("B").cast("d"), bytes(columns.urls)
+    return _summary(
+        f"{urls[offsets[i] : offsets[i + 1]].decode()} {dates[i]} {names[columns.change_frequency[i]]} {priorities[i]}"
+        for i in range(columns.length)
+    )
 
 
 def _inflate(data: bytes) -> Any:
@@ -152,7 +159,13 @@ def _inflate(data: bytes) -> Any:
 
 
 def _check_inflated(data: bytes) -> Answer:
-    return {"pages": data.count(b"<loc>")}
+    tags = ("loc", "lastmod", "changefreq", "priority")
+    entries = re.findall(r"\s+".join(f"<{tag}>(.*)</{tag}>" for tag in tags), data.decode())
+    seconds = (round(datetime.fromisoformat(date).timestamp()) for _, date, _, _ in entries)
+    return _summary(
+        f"{html.unescape(url)} {second * 1_000_000} {frequency} {float(priority)}"
+        for (url, _, frequency, priority), second in zip(entries, seconds, strict=True)
+    )
 
 
 # Other libraries
