@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -80,6 +81,12 @@ def test_isal_is_used() -> None:
     """The work is done by isal, where it is there."""
     isal_zlib = pytest.importorskip("isal.isal_zlib")
     assert engines() == (Engine(isal_zlib.decompressobj, isal_zlib.error), ZLIB)
+
+
+def test_imports_are_light() -> None:
+    """What only some trees need is not imported with the package."""
+    check = "import sys, usp.documents, usp.drivers.blocking; sys.exit(bool({'isal', 'tempfile'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
