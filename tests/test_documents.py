@@ -1,34 +1,25 @@
-"""Documents: read again and again; and the store that holds their bodies, in memory and in a temporary file."""
+"""Documents: inflated by what they are, read again and again, and as they come through a client."""
 
 from __future__ import annotations
 
-import errno
 import gc
 import gzip
-import io
-import logging
-import os
 import random
 import subprocess
 import sys
-import tempfile
-import threading
 import zlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import IO, Any
+from collections.abc import Iterator
 
 import pytest
 
-from support import FakeClient, index, urlset
+from support import FakeResponse, Server, serve, urlset
 from usp import documents
-from usp.documents import MAX_DOCUMENT_BYTES, MAX_KEPT_TEXT_BYTES, Document, DocumentStore, InFile, InMemory
-from usp.drivers.blocking import run
-from usp.exceptions import DocumentReadError, UspError
+from usp.documents import MAX_DOCUMENT_BYTES, MAX_KEPT_TEXT_BYTES, Document, DocumentStore
+from usp.drivers.fetch import fetch
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.inflate import engines
-from usp.walk import Walk
+from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientResponse
+from usp.web_client.requests_client import RequestsWebClient, RequestsWebClientSuccessResponse
 
 URL = "http://h/s.xml"
 
@@ -36,15 +27,6 @@ URL = "http://h/s.xml"
 def read(document: Document) -> tuple[bytes, list[str]]:
     codes: list[str] = []
     return b"".join(document.pieces(codes.append)), codes
-
-
-def stored(store: DocumentStore, data: bytes, **options: Any) -> Document:
-    return Document(URL, data, store=store, **options)
-
-
-def is_in_file(document: Document) -> bool:
-    assert isinstance(document._body, (InFile, InMemory))
-    return isinstance(document._body, InFile)
 
 
 def noise(size: int, seed: int = 1) -> bytes:
@@ -213,205 +195,58 @@ def test_what_is_not_kept() -> None:
     assert kept() is longest
 
 
-# The store
+# Through a client
+
+TEXT = b"some text, repeated. " * 1_000
+BODIES = {
+    "/plain": (None, TEXT),
+    "/file": (None, gzip.compress(TEXT)),
+    "/gzip": ("gzip", gzip.compress(TEXT)),
+    "/x-gzip": ("x-gzip", gzip.compress(TEXT)),
+    "/deflate": ("deflate", zlib.compress(TEXT)),
+    "/raw-deflate": ("deflate", zlib.compress(TEXT, wbits=-15)),
+    "/gzip-file": ("gzip", gzip.compress(gzip.compress(TEXT))),
+    "/deflate-file": ("deflate", zlib.compress(gzip.compress(TEXT))),
+    "/not-gzip": ("gzip", TEXT),
+    "/not-deflate": ("deflate", TEXT),
+    "/gzip-not-deflate": ("deflate", gzip.compress(TEXT)),
+    "/unknown": ("nonsense", TEXT),
+}
 
 
-def test_in_memory_up_to_the_limit() -> None:
-    """Bodies stay in memory up to the limit, to the byte; what is over it goes into the file, and all can be read."""
-    store = DocumentStore(memory_bytes=300)
-    bodies = [noise(size, size) for size in (100, 200, 1, 400_000, 0)]
-    kept_documents = [stored(store, body) for body in bodies]
-    assert [is_in_file(document) for document in kept_documents] == [False, False, True, True, False]
-    assert [read(document)[0] for document in kept_documents] == bodies
+@pytest.fixture(scope="module")
+def site() -> Iterator[Server]:
+    names = [(path + end, path) for path in BODIES for end in ("", ".gz", ".gz?a=b")]
+    headers = {path: {"Content-Encoding": encoding} if encoding else {} for path, (encoding, _) in BODIES.items()}
+    with serve({name: (200, headers[path], BODIES[path][1]) for name, path in names}) as server:
+        yield server
 
 
-def test_memory_is_given_back() -> None:
-    """A body that nothing refers to any more gives its share of the memory back."""
-    store = DocumentStore(memory_bytes=100)
-    first = stored(store, noise(80))
-    assert is_in_file(stored(store, noise(80)))
-    del first
-    gc.collect()
-    assert not is_in_file(stored(store, noise(80)))
+def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
+    """A body as a tree gets it, and what was noted."""
+    document = fetch(SitemapFetcher(url, 0), client, sleep=lambda seconds: None)
+    assert isinstance(document, Document), document
+    codes: list[str] = []
+    return b"".join(document.pieces(codes.append)), codes
 
 
-def test_no_file_without_need() -> None:
-    """There is no file before memory is full, and one for all bodies then."""
-    opened = []
+class Decoding(RequestsWebClient):
+    """A client that gives bodies decoded only, as any client could before there was more."""
 
-    def open_file() -> IO[bytes]:
-        opened.append(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 -- the store closes it
-        return opened[-1]
-
-    store = DocumentStore(10, open_file)
-    alive = [stored(store, b"in memory")]
-    assert opened == []
-    alive += [stored(store, noise(50)) for _ in range(3)]
-    assert len(opened) == 1
-    del alive, store
-    gc.collect()
-    assert opened[0].closed
+    def get(self, url: str) -> AbstractWebClientResponse:
+        response = super().get(url)
+        assert isinstance(response, RequestsWebClientSuccessResponse)
+        return FakeResponse(response.raw_data(), url, headers=dict(response._response.headers))
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file has no name from the start, and is closed when the last body and the store are gone."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    gc.collect()
-    store = DocumentStore(memory_bytes=0)
-    document = stored(store, noise(50))
-
-    def open_files() -> int:
-        found = 0
-        for fd in os.listdir("/proc/self/fd"):
-            try:
-                found += os.readlink(f"/proc/self/fd/{fd}").startswith(str(tmp_path))
-            except FileNotFoundError:  # the listing's own
-                continue
-        return found
-
-    assert (list(tmp_path.iterdir()), open_files()) == ([], 1)
-    del store
-    gc.collect()
-    assert (read(document), open_files()) == ((noise(50), []), 1)
-    del document
-    gc.collect()
-    assert open_files() == 0
-
-
-class FullDisk(io.BytesIO):
-    """A file that has room for so many bytes, and takes a few at a time."""
-
-    def __init__(self, room: int) -> None:
-        super().__init__()
-        self.room = room
-        self._real = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 -- closed below
-
-    def write(self, data: Any) -> int:
-        taken = min(len(data), 1_000, self.room - self._real.seek(0, os.SEEK_CUR))
-        if not taken:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return self._real.write(data[:taken])
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._real.seek(offset, whence)
-
-    def truncate(self, size: int | None = None) -> int:
-        return self._real.truncate(size)
-
-    def fileno(self) -> int:
-        return self._real.fileno()
-
-    def close(self) -> None:
-        self._real.close()
-        super().close()
-
-
-def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
-    """When the disk is full, what does not fit stays in memory, with one warning that says what to do."""
-    disk = FullDisk(room=12_000)
-    store = DocumentStore(100, lambda: disk)
-    bodies = [noise(size, size) for size in (5_000, 6_000, 7_000, 10, 8_000)]
-    kept_documents = [stored(store, body) for body in bodies]
-    assert [is_in_file(document) for document in kept_documents] == [True, True, False, False, False]
-    assert [read(document)[0] for document in kept_documents] == bodies
-    assert disk.seek(0, os.SEEK_END) == 11_000, "of what did not fit nothing is left"
-    (record,) = caplog.records
-    assert (record.name, record.levelno) == ("usp.documents", logging.WARNING)
-    assert "No space left on device" in record.getMessage()
-    assert "TMPDIR" in record.getMessage()
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_disk_that_is_full_from_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    """The same with the system's own full device."""
-    with open("/dev/full", "r+b", buffering=0) as full:
-        assert read(stored(DocumentStore(0, lambda: full), b"text")) == (b"text", [])
-    assert "No space left on device" in caplog.text
-
-
-def test_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a folder for temporary files, all stays in memory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    store = DocumentStore(memory_bytes=0)
-    assert [read(stored(store, body)) for body in (b"a", b"b")] == [(b"a", []), (b"b", [])]
-    assert len(caplog.records) == 1
-    assert "No such file or directory" in caplog.text
-
-
-def shorten(file: IO[bytes]) -> None:
-    file.truncate(10)
-
-
-@pytest.mark.parametrize("harm", [shorten, lambda file: file.close()], ids=["shortened", "closed"])
-def test_a_file_that_cannot_be_read_back(harm: Callable[[IO[bytes]], None]) -> None:
-    """A body that cannot be read back raises, and the message says what to do."""
-    with tempfile.TemporaryFile(buffering=0) as file:
-        document = stored(DocumentStore(0, lambda: file), noise(50))
-        harm(file)
-        with pytest.raises(
-            DocumentReadError, match="temporary file cannot be read back; fetch the tree again"
-        ) as raised:
-            read(document)
-    assert isinstance(raised.value, UspError)
-
-
-# Threads
-
-
-@pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
-def test_threads(memory_bytes: int) -> None:
-    """Threads that store and read at once get what they would get alone."""
-    store = DocumentStore(memory_bytes)
-    texts = [noise(300_000, seed) for seed in range(8)]
-
-    def work(seed: int) -> bool:
-        chance = random.Random(seed)
-        for _ in range(10):
-            text = chance.choice(texts)
-            own = stored(store, gzip.compress(text, 1) if chance.random() < 0.5 else text)
-            shared = chance.randrange(len(texts))
-            if read(own) != (text, []) or read(shared_documents[shared]) != (texts[shared], []):
-                return False
-        return True
-
-    shared_documents = [stored(store, gzip.compress(text, 1)) for text in texts]
-    with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(work, range(16)))
-
-
-def test_threads_reading_one_document_for_the_first_time() -> None:
-    """All threads that inflate one document at the same moment get the whole of it, and its notes."""
-    expected = (noise(2_000_000), ["T801"])
-    for _ in range(5):
-        document = Document(URL, gzip.compress(expected[0], 1)[:-4])
-        ready = threading.Barrier(6)
-
-        def work(_: int, document: Document = document, ready: threading.Barrier = ready) -> tuple[bytes, list[str]]:
-            ready.wait()
-            return read(document)
-
-        with ThreadPoolExecutor(6) as threads:
-            assert all(result == expected for result in threads.map(work, range(6)))
-
-
-# The tree
-
-
-def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree whose documents went into the file equals that of those in memory, and outlives the walk."""
-    site = {"http://h/index.xml": index(*(f"http://h/{i}.xml.gz" for i in range(20)))}
-    pages = {f"http://h/{i}.xml.gz": gzip.compress(urlset(f"http://h/{i}").encode()) for i in range(20)}
-
-    def tree() -> list[str]:
-        walk = Walk([SitemapFetcher("http://h/index.xml", 0)])
-        run(walk, FakeClient({**site, **pages}))
-        (sitemap,) = walk.sitemaps()
-        del walk
-        gc.collect()
-        return [page.url for _ in range(2) for page in sitemap.all_pages()]
-
-    in_memory = tree()
-    monkeypatch.setattr("usp.drivers.blocking.DocumentStore", lambda: DocumentStore(memory_bytes=0))
-    assert tree() == in_memory == [f"http://h/{i}" for i in range(20)] * 2
+@pytest.mark.parametrize("path", BODIES)
+@pytest.mark.parametrize("client_class", [RequestsWebClient, Decoding])
+def test_transport(site: Server, path: str, client_class: type[RequestsWebClient]) -> None:
+    """A document has all encodings off, those of the transport and those of the file, lies or not."""
+    encoding, data = BODIES[path]
+    is_misnamed = encoding is None and data == TEXT
+    with client_class() as client:
+        assert received(client, site.url + path) == (TEXT, [])
+        for end in (".gz", ".gz?a=b"):
+            assert received(client, site.url + path + end) == (TEXT, ["T803"] if is_misnamed else [])
+    assert {headers["Accept-Encoding"] for _, headers in site.requests} == {"gzip, deflate"}

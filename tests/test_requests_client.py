@@ -14,15 +14,10 @@ from contextlib import contextmanager
 import pytest
 import requests
 
-from support import FakeResponse, Server, serve
-from usp.documents import Document
-from usp.drivers.fetch import fetch
+from support import Server, serve
 from usp.exceptions import InvalidArgumentError
-from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.version import __version__
 from usp.web_client.abstract_client import (
-    AbstractWebClient,
-    AbstractWebClientResponse,
     LocalWebClient,
     LocalWebClientSuccessResponse,
     NoWebClientException,
@@ -135,36 +130,6 @@ def test_bodies_of_a_subclass(site: Server) -> None:
     response = Shouting(requests.get(f"{site.url}/gzip", stream=True, timeout=2))
     assert response.encoded_data() is None
     assert response.raw_data() == TEXT.upper()
-
-
-def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
-    """A body as a tree gets it, and what was noted."""
-    document = fetch(SitemapFetcher(url, 0), client, sleep=lambda seconds: None)
-    assert isinstance(document, Document), document
-    codes: list[str] = []
-    return b"".join(document.pieces(codes.append)), codes
-
-
-@pytest.mark.parametrize("path", [path for path, (status, _, body) in PAGES.items() if status == 200 and body])
-@pytest.mark.parametrize("can_give_encoded", [True, False])
-def test_documents(site: Server, client: RequestsWebClient, path: str, can_give_encoded: bool) -> None:
-    """A document has all encodings off, those of the transport and those of the file, lies or not."""
-
-    class Decoding(RequestsWebClient):
-        """A client that gives bodies decoded only, as any client could before there was more."""
-
-        def get(self, url: str) -> AbstractWebClientResponse:
-            response = super().get(url)
-            assert isinstance(response, RequestsWebClientSuccessResponse)
-            return FakeResponse(response.raw_data(), url, headers=dict(response._response.headers))
-
-    with client if can_give_encoded else Decoding() as asked:
-        assert received(asked, site.url + path) == (TEXT, [])
-        for name in (f"{path}.gz", f"{path}.gz?a=b"):
-            site.pages[name] = PAGES[path]
-            expected = [] if "Content-Encoding" in PAGES[path][1] else ["T803"]
-            assert received(asked, site.url + name) == (TEXT, expected)
-            del site.pages[name]
 
 
 @pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate", "/raw-deflate", "/not-gzip"])
