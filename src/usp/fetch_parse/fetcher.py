@@ -1,6 +1,6 @@
 """`SitemapFetcher`: one URL, and what came back for it.
 
-It opens no socket: a driver fetches, and hands `receive` what came back (`opening` chooses the parser for that). It also
+It opens no socket: a driver fetches, and hands `receive` what came back; `opening` chooses the parser for that. It also
 knows its place in the tree, and makes the fetchers of its children.
 """
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from decimal import Decimal
 from typing import Any
 
 from usp.fetch_parse.videos import video
@@ -29,29 +28,11 @@ from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, is_http_url, unescaped_url
+from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text
 
-__all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "plain_text", "resolved_url"]
+__all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
 
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
-MIN_VALID_PRIORITY = Decimal("0.0")
-MAX_VALID_PRIORITY = Decimal("1.0")
-
-
-@lru_cache(maxsize=1_024)  # there are few distinct ones
-def parse_priority(text: str) -> Decimal | None:
-    """The priority that the text states; the default one if there is no text, None if it is none."""
-    if not text:
-        return SITEMAP_PAGE_DEFAULT_PRIORITY
-    try:
-        priority = Decimal(text)
-    except InvalidOperation:
-        return None
-    return priority if priority.is_finite() and MIN_VALID_PRIORITY <= priority <= MAX_VALID_PRIORITY else None
-
-
-def plain_text(text: str) -> str | None:
-    """A text without the HTML escaping that sites and feeds put below that of XML; None if it is empty."""
-    return unescape(text).strip() or None
 
 
 def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
@@ -87,17 +68,6 @@ def parsed_date(entry: Element, name: str, log: ProblemLog) -> datetime | None:
     if date is None:
         log.add("L301", entry.line, text=text, where=f"<{name}>")
     return date
-
-
-def parse_change_frequency(text: str) -> SitemapPageChangeFrequency | None:
-    """The frequency that the text states, None if it is none."""
-    frequency = text.lower()
-    return SitemapPageChangeFrequency(frequency) if SitemapPageChangeFrequency.has_value(frequency) else None
-
-
-def comma_separated(text: str) -> list[str]:
-    """The parts of a text, split at commas."""
-    return [part for part in (part.strip() for part in (plain_text(text) or "").split(",")) if part]
 
 
 class URLSetImage:
@@ -141,6 +111,10 @@ class URLSetPage:
     def value(self, name: str, /) -> Any:
         """The field of this name, converted."""
         return _URLSET_FIELDS[name](self)
+
+    def last_modified_text(self) -> str:
+        """The text of the last modification, as it was written."""
+        return self.entry.get("lastmod")
 
     def _priority(self) -> Decimal:
         text = self.entry.get("priority")
@@ -253,6 +227,10 @@ class _FeedPage(abc.ABC):
         if name == "news_story":
             return self._news_story()
         return SITEMAP_PAGE_DEFAULT_PRIORITY if name == "priority" else None
+
+    def last_modified_text(self) -> str:
+        """Nothing: what feeds say of their dates is the story's."""
+        return ""
 
     def _news_story(self) -> SitemapNewsStory | None:
         title = plain_text(self.title) or plain_text(self.description)

@@ -20,9 +20,9 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved_url
+from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved, resolved_url
 from usp.fetch_parse.reading import ChildSitemap, Reading
 from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
 from usp.objects.pages import Pages
@@ -36,9 +36,11 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
+from usp.scan.columns import Columns, PureColumns
 from usp.scan.elements import Element
 from usp.scan.entries import XMLScanner
 from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line
+from usp.scan.plain import READERS, Readers
 from usp.scan.urls import absolute_url
 
 __all__ = [
@@ -53,6 +55,8 @@ __all__ = [
     "XMLSitemapParser",
 ]
 
+
+_MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
 
 #: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
 Open = Callable[[ProblemLog], Iterable[bytes]]
@@ -109,6 +113,10 @@ class AbstractPagesParser(AbstractSitemapParser):
         """The pages; of several with the same URL the first counts."""
 
     @abc.abstractmethod
+    def columns(self) -> Columns:
+        """The same, as columns."""
+
+    @abc.abstractmethod
     def check(self, log: ProblemLog) -> None:
         """Read everything, for what is wrong with it."""
 
@@ -141,6 +149,13 @@ class PlainTextSitemapParser(AbstractPagesParser):
                 seen.add(url)
                 yield SitemapPage(url)
 
+    def columns(self) -> Columns:
+        """The URLs, as columns."""
+        columns = PureColumns()
+        for page in self.pages():
+            columns.append(page, "")
+        return columns.columns()
+
     def check(self, log: ProblemLog) -> None:
         """Note the lines that are no URLs."""
         for _ in self._urls(log):
@@ -170,6 +185,20 @@ class AbstractXMLSitemapParser(abc.ABC):
         self._note_stray(entry)
         base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
         return ENTRIES[entry.name](entry, base, self.log).page()
+
+    def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
+        """The pages of those entries that are pages."""
+        for entry in entries:
+            if entry.name != "sitemap" and (page := self.page(entry)) is not None:
+                yield page
+
+    def resolve(self, text: str) -> str | None:
+        """The URL that the text of a `<loc>` means."""
+        return resolved(text, self.base, "<loc>", 0, self.log)
+
+    def convert(self, entry: Element, name: str) -> Any:
+        """The field of a page, by its name, that an entry means."""
+        return URLSetPage(entry, self.base, self.log).value(name)
 
     def child(self, entry: Element) -> ChildSitemap | None:
         """The sitemap that an entry declares."""
@@ -230,6 +259,8 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 class XMLSitemapParser(AbstractPagesParser):
     """Any XML: looks at the root and hands over to its parser."""
 
+    readers: Readers = READERS
+
     def reading(self) -> Reading:
         """An index is read at once; of any other sitemap, only whether it has children.
 
@@ -247,7 +278,7 @@ class XMLSitemapParser(AbstractPagesParser):
             pages: Pages | list[SitemapPage] = Pages(self.pages) if has_pages else []
             return Reading(self.url, sitemap_class, pages, children, problems=log.problems())
         children = []
-        if may_hold_sitemaps(scanner.rest()):
+        if self._may_hold_sitemaps(scanner.rest()):
             children, _ = self._read(XMLScanner(self.open(UNLOGGED), UNLOGGED), UNLOGGED)
         return Reading(self.url, sitemap_class, Pages(self.pages), children, problems=self.problems)
 
@@ -259,47 +290,57 @@ class XMLSitemapParser(AbstractPagesParser):
         """Convert every field of every entry."""
         self._read(XMLScanner(self.open(log), log), log)
 
+    def columns(self) -> Columns:
+        """The pages as columns."""
+        scanner = XMLScanner(self.open(UNLOGGED), UNLOGGED)
+        scanner.find_root()
+        if scanner.root is None:
+            return PureColumns().columns()
+        parser = self._parser(scanner, UNLOGGED)
+        reader = self.readers.columns(parser.resolve, parser.convert)
+        for _, entries in scanner.batches(reader):
+            for page in parser.pages(entries):
+                reader.append(page, page._source.last_modified_text())
+        return reader.columns()
+
     def _parser(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
-        assert scanner.root is not None  # there are no entries before a root
+        """The parser for the entries of a document that has a root."""
+        scanner.find_root()
+        assert scanner.root is not None
         return ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
 
     def _read(self, scanner: XMLScanner, log: ProblemLog) -> tuple[list[ChildSitemap], bool]:
-        """All of the document: its children, and whether it has pages."""
+        """All of the document: its children, and whether it has pages. What is in order is passed over."""
         children: dict[str, ChildSitemap] = {}
+        parser = self._parser(scanner, log)
+        reader = self.readers.check()
         has_pages = False
-        parser: AbstractXMLSitemapParser | None = None
-        for entry in scanner:
-            parser = parser or self._parser(scanner, log)
-            if entry.name == "sitemap":
-                if (child := parser.child(entry)) is not None:
-                    children.setdefault(child.url, child)
-            elif (page := parser.page(entry)) is not None:
-                has_pages = True
-                for name in LAZY_PAGE_FIELDS:
-                    getattr(page, name)
+        for _, entries in scanner.batches(reader):
+            for entry in entries:
+                if entry.name == "sitemap":
+                    if (child := parser.child(entry)) is not None:
+                        children.setdefault(child.url, child)
+                elif (page := parser.page(entry)) is not None:
+                    has_pages = True
+                    for name in LAZY_PAGE_FIELDS:
+                        getattr(page, name)
         if scanner.refused is not None:
             log.add("X116")
-        return list(children.values()), has_pages
+        return list(children.values()), has_pages or reader.has_pages
 
-    def _page_lists(self) -> Iterator[list[SitemapPage]]:
-        seen: set[str] = set()
+    def _page_lists(self) -> Iterator[Iterable[SitemapPage]]:
         scanner = XMLScanner(self.open(UNLOGGED), UNLOGGED)
-        parser: AbstractXMLSitemapParser | None = None
-        for entry in scanner:
-            parser = parser or self._parser(scanner, UNLOGGED)
-            if entry.name != "sitemap":
-                page = parser.page(entry)
-                if page is not None and page.url not in seen:
-                    seen.add(page.url)
-                    yield [page]
+        parser = self._parser(scanner, UNLOGGED)
+        reader = self.readers.pages(parser.resolve, parser.convert)
+        for pages, entries in scanner.batches(reader):
+            yield pages or (page for page in parser.pages(entries) if reader.is_new(page.url))
 
-
-def may_hold_sitemaps(pieces: Iterable[bytes]) -> bool:
-    """Whether a text may have a tag that is called sitemap, or begins like that, with any prefix. Rarely wrong."""
-    before = b""
-    for piece in pieces:
-        text = (before + piece).lower()
-        if b"<sitemap" in text or b":sitemap" in text:
-            return True
-        before = text[-8:]
-    return False
+    def _may_hold_sitemaps(self, pieces: Iterable[bytes]) -> bool:
+        """Whether a text may list sitemaps. It is wrong for few that do not."""
+        before = b""
+        for piece in pieces:
+            text = before + piece
+            if self.readers.may_hold_sitemaps(text):
+                return True
+            before = text[max(text.rfind(b"<"), len(text) - _MAX_TAG_START) :]
+        return False

@@ -44,10 +44,10 @@ cdef class LazySlot:
             return self
         if not isinstance(instance, self._owner):
             raise TypeError(f"{self._name!r} is a field of {self._owner.__name__}, not of {type(instance).__name__}")
-        cdef PyObject **place = <PyObject **>(<char *>instance + self._offset)
+        cdef PyObject **place = <PyObject **>(<char *><PyObject *>instance + self._offset)
         cdef PyObject *source
         if place[0] == NULL:
-            source = (<PyObject **>(<char *>instance + self._source_offset))[0]
+            source = (<PyObject **>(<char *><PyObject *>instance + self._source_offset))[0]
             if source == NULL:
                 raise AttributeError(self._name)
             value = (<object>source).value(self._name)

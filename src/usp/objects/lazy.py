@@ -20,6 +20,9 @@ class Source(Protocol):
     def value(self, name: str, /) -> Any:
         """The value of the field of this name."""
 
+    def last_modified_text(self) -> str:
+        """The text of the last modification, as it was written."""
+
 
 class PureLazySlot:
     """A slot of a class whose value comes from the slot `source` when it is first read."""

@@ -21,8 +21,11 @@ Note = Callable[[str, str], None]
 
 def unescape(text: str, note: Note | None = None) -> str:
     """The text with its references replaced; `note(code, text)` is called for what is no reference."""
-    if "&" not in text:
+    ampersands = text.count("&")
+    if not ampersands:
         return text
+    if ampersands == text.count("&amp;"):
+        return text.replace("&amp;", "&")
 
     def replace(match: re.Match[str]) -> str:
         decimal, hexadecimal, name = match.groups()

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from usp.objects.page import SitemapPage
 from usp.objects.problem import ProblemLog
 from usp.scan.elements import Element, Field, Frame
+from usp.scan.grammar import Grammar, grammar_of
+from usp.scan.plain import Reader
 from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
 from usp.scan.values import MAX_FIELD_BYTES, field_text, plain_text_of
 from usp.scan.vocabulary import (
@@ -30,6 +33,7 @@ MAX_DEPTH = 256
 _MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones that were never closed
 _URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
+_MAX_PLAIN_DEPTH = 8  # elements around an entry, for it to be plain
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
 _WITH_ATTRIBUTES = Kind()
 
@@ -58,6 +62,8 @@ class XMLScanner:
         self._field: Field | None = None
         self._loose = Field("")  # text in the open entry, outside its fields
         self._finished: list[Element] = []
+        self._known_grammar: Grammar | None = None
+        self._grammar_namespaces: dict[str, str] | None = None  # those that the grammar is for
 
     @property
     def refused(self) -> str | None:
@@ -79,6 +85,35 @@ class XMLScanner:
                 yield from self._finished
                 self._finished.clear()
         yield from self._finished
+
+    def batches(self, reader: Reader) -> Iterator[tuple[list[SitemapPage], list[Element]]]:
+        """The same in order, as lists: of pages made of entries that the reader takes, or else of entries."""
+        goes_on = True
+        while goes_on:
+            if self._entry is None and (grammar := self._grammar()) is not None:
+                yield from self._plain(reader, grammar)
+            goes_on = self._step()
+            if self._finished:
+                yield [], self._finished
+                self._finished = []
+
+    def _plain(self, reader: Reader, grammar: Grammar) -> Iterator[tuple[list[SitemapPage], list[Element]]]:
+        full = more = True
+        while full or (more and self._tokens.extend()):
+            pages, position, more, full = reader.take(grammar, *self._tokens.unread)
+            self._tokens.skip_to(position)
+            if pages:
+                yield pages, []
+
+    def _grammar(self) -> Grammar | None:
+        """What a plain entry may hold, where one may stand: right below the root of a urlset."""
+        is_here = self._dialect is DIALECTS["urlset"] and 0 < len(self._stack) <= _MAX_PLAIN_DEPTH
+        if not is_here or self._too_deep or self._open_tags["script"]:
+            return None
+        if self._grammar_namespaces is not self._namespaces:
+            self._grammar_namespaces = self._namespaces
+            self._known_grammar = grammar_of(tuple(self._namespaces.items()))
+        return self._known_grammar
 
     def _step(self) -> bool:
         """Take in the next token; False at the end, or where it is known that there are no entries."""

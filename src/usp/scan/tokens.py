@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 
@@ -90,12 +90,32 @@ class Tokenizer:
         self.refused: str | None = None
 
     def line(self) -> int:
-        """The line that the tokenizer is at."""
+        """The line that the tokenizer is at; 0 where no line is ever asked for."""
+        if self._log is UNLOGGED:
+            return 0
         start = self._line_position
         if self._position > start:
             self._line += self._buffer.count(b"\n", start, self._position)
             self._line_position = self._position
         return self._line
+
+    @property
+    def unread(self) -> tuple[bytes, int]:
+        """The buffer, and where in it the text begins that was not read yet. To be used between two tokens."""
+        return self._buffer, self._position
+
+    def skip_to(self, position: int) -> None:
+        """Go on from here in the buffer."""
+        if position != self._position:
+            self._position = position
+            self._started = b""
+
+    def extend(self) -> bool:
+        """Read on until there is twice as much unread text; False if there is no more."""
+        before = len(self._buffer) - self._position
+        while self._refill() and len(self._buffer) <= 2 * before:
+            pass
+        return len(self._buffer) - self._position > before
 
     def rest(self) -> Iterator[bytes]:
         """The text that was not read yet."""
@@ -106,18 +126,16 @@ class Tokenizer:
         while self.refused is None:
             position = self._position
             tag = self._buffer.find(b"<", position)
-            if tag < 0:
-                if position < len(self._buffer):
-                    yield Token(TokenKind.TEXT, b"", self._buffer[position:])
-                    self._position = len(self._buffer)
-                if not self._refill():
+            if tag != position:
+                end = self._position = tag if tag > 0 else len(self._buffer)
+                if end > position:
+                    yield Token(TokenKind.TEXT, b"", self._buffer[position:end])
+                elif not self._refill():
                     return
                 continue
-            if tag > position:
-                yield Token(TokenKind.TEXT, b"", self._buffer[position:tag])
-                self._position = tag
             if leaf := _LEAF.match(self._buffer, tag):
                 self._position = leaf.end()
+                self._started = b""
                 yield Token(TokenKind.LEAF, leaf[1], leaf[2])
                 continue
             plain = _PLAIN_TAG.match(self._buffer, tag)
@@ -130,6 +148,7 @@ class Tokenizer:
         self._position = match.end()
         slash, name, empty = match.groups()
         if slash:
+            self._started = b""
             return Token(TokenKind.END, name, b"")
         self._started = name
         return Token(TokenKind.EMPTY if empty else TokenKind.START, name, b"")

@@ -7,7 +7,15 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
 
-__all__ = ["INVISIBLE", "absolute_url", "is_http_url", "strip_url_to_homepage", "unescaped_url", "unwrapped"]
+__all__ = [
+    "INVISIBLE",
+    "absolute_url",
+    "is_http_url",
+    "is_plain_http_url",
+    "strip_url_to_homepage",
+    "unescaped_url",
+    "unwrapped",
+]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
@@ -32,6 +40,11 @@ def is_http_url(url: str | None) -> bool:
         return _HOST.fullmatch(parts.hostname or "") is not None
     except ValueError:
         return False
+
+
+def is_plain_http_url(text: str) -> bool:
+    """Whether a text is, as it stands, an absolute URL in which there is nothing to put right."""
+    return _PLAIN_HTTP_URL.match(text) is not None and "&amp;" not in text and text.isprintable()
 
 
 def unwrapped(text: str) -> str:

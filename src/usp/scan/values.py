@@ -1,15 +1,30 @@
-"""The text of a field as it was meant: decoded, references replaced, controls and outer white space dropped."""
+"""The text of a field as it was meant, and the values that texts stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
+from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 from usp.scan.urls import INVISIBLE
 
-__all__ = ["MAX_FIELD_BYTES", "Note", "field_text", "plain_text_of", "text_of"]
+__all__ = [
+    "MAX_FIELD_BYTES",
+    "Note",
+    "comma_separated",
+    "field_text",
+    "parse_change_frequency",
+    "parse_priority",
+    "plain_text",
+    "plain_text_of",
+    "text_of",
+]
 
+MIN_VALID_PRIORITY = Decimal("0.0")
+MAX_VALID_PRIORITY = Decimal("1.0")
 MAX_FIELD_BYTES = 1 << 16
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
 
@@ -18,7 +33,10 @@ Note = Callable[[str, str], None]
 
 
 def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -> str:
-    """The text of a field given in pieces, each with whether it is a CDATA section, to be taken as it is."""
+    """The text of a field: decoded, references replaced, controls and outer white space dropped.
+
+    It is given in pieces, each with whether it is a CDATA section, to be taken as it is.
+    """
     texts = []
     for is_cdata, raw in pieces:
         text, good = decode_field(raw)
@@ -49,3 +67,31 @@ def text_of(raw: bytes, is_cdata: bool = False) -> str:
     """The text of a field that is in one piece."""
     text = plain_text_of(raw)
     return field_text([(is_cdata, raw)]) if text is None else text
+
+
+def plain_text(text: str) -> str | None:
+    """A text without the HTML escaping that sites and feeds put below that of XML; None if it is empty."""
+    return unescape(text).strip() or None
+
+
+def comma_separated(text: str) -> list[str]:
+    """The parts of a text, split at commas."""
+    return [part for part in (part.strip() for part in (plain_text(text) or "").split(",")) if part]
+
+
+@lru_cache(maxsize=1_024)  # there are few distinct ones
+def parse_priority(text: str) -> Decimal | None:
+    """The priority that the text states; the default one if there is no text, None if it is none."""
+    if not text:
+        return SITEMAP_PAGE_DEFAULT_PRIORITY
+    try:
+        priority = Decimal(text)
+    except InvalidOperation:
+        return None
+    return priority if priority.is_finite() and MIN_VALID_PRIORITY <= priority <= MAX_VALID_PRIORITY else None
+
+
+def parse_change_frequency(text: str) -> SitemapPageChangeFrequency | None:
+    """The frequency that the text states, None if it is none."""
+    frequency = text.lower()
+    return SitemapPageChangeFrequency(frequency) if SitemapPageChangeFrequency.has_value(frequency) else None

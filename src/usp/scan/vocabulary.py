@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["DIALECTS", "ROOTS", "VOID_TAGS", "Dialect", "Kind", "namespace_of_declaration", "namespace_of_prefix"]
+__all__ = [
+    "DIALECTS",
+    "PREFIXES",
+    "ROOTS",
+    "VOID_TAGS",
+    "Dialect",
+    "Kind",
+    "namespace_of_declaration",
+    "namespace_of_prefix",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +31,10 @@ class Kind:
 
     def __contains__(self, name: str) -> bool:
         return name in self.fields or name in self.elements or name in self.groups
+
+    def names(self) -> set[str]:
+        """Of all that it may hold."""
+        return {*self.fields, *self.elements, *self.groups}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +134,8 @@ _URIS = (
     ("purl.org/dc/elements", "dc"),
     ("22-rdf-syntax-ns", "rdf"),
 )
-_PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
+#: Prefixes that mean their namespace even where they are not declared.
+PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
 
 
 def namespace_of_uri(uri: str) -> str:
@@ -135,11 +149,11 @@ def namespace_of_uri(uri: str) -> str:
 def namespace_of_declaration(prefix: str, uri: str) -> str:
     """The same for a URI that is declared for a prefix: if the one says nothing, the other may."""
     namespace = namespace_of_uri(uri)
-    return prefix if namespace == "other" and prefix in _PREFIXES else namespace
+    return prefix if namespace == "other" and prefix in PREFIXES else namespace
 
 
 def namespace_of_prefix(prefix: str, dialect: Dialect | None) -> str:
     """Our name for the namespace that an undeclared prefix was meant to have."""
-    if prefix in _PREFIXES:
+    if prefix in PREFIXES:
         return prefix
     return "" if dialect is None or dialect.undeclared_is_home else "other"

@@ -1,0 +1,70 @@
+# The grammar as tables of C, and the numbers of the names that the readers know by heart.
+
+cdef enum:
+    NEWS = 1
+    IMAGES = 2
+    VIDEOS = 4
+    LINKS = 8
+
+cdef dict EXTRAS = {"news": NEWS, "image": IMAGES, "video": VIDEOS, "link": LINKS}
+
+cdef enum:
+    OTHER_TAG, LOC, LASTMOD, CHANGEFREQ, PRIORITY, TITLE, PUBLICATION_DATE, NAME, LANGUAGE, ACCESS, GENRES, KEYWORDS
+    STOCK_TICKERS, CAPTION, GEO_LOCATION, LICENSE, NEWS_TAG, IMAGE_TAG, PUBLICATION, LINK, VIDEO_TAG
+
+cdef dict TAGS = {
+    "loc": LOC, "lastmod": LASTMOD, "changefreq": CHANGEFREQ, "priority": PRIORITY, "title": TITLE,
+    "publication_date": PUBLICATION_DATE, "name": NAME, "language": LANGUAGE, "access": ACCESS, "genres": GENRES,
+    "keywords": KEYWORDS, "stock_tickers": STOCK_TICKERS, "caption": CAPTION, "geo_location": GEO_LOCATION,
+    "license": LICENSE, "news": NEWS_TAG, "image": IMAGE_TAG, "publication": PUBLICATION, "link": LINK,
+    "video": VIDEO_TAG,
+}
+
+
+@cython.final
+cdef class Tabled:
+    """A grammar, as tables of C."""
+
+    cdef Tables tables
+    cdef uint8_t tags[MAX_NAMES]
+    cdef readonly object grammar
+
+    def __init__(self, grammar):
+        memset(&self.tables, 0, sizeof(Tables))
+        if len(grammar.names) > MAX_NAMES - 1 or len(grammar.kinds) > MAX_STATES:
+            raise ValueError("the grammar is too large")
+        self.grammar = grammar
+        cdef int number, state
+        for number, name in enumerate(grammar.names):
+            self.add_name(number, name, grammar.tags[number])
+            for state in range(len(grammar.kinds)):
+                rule, opened = grammar.rules[state][number]
+                self.tables.rules[state][number] = rule
+                self.tables.states[state][number] = opened
+
+    cdef int add_name(self, int number, bytes name, str tag) except -1:
+        cdef uint32_t slot
+        if not 0 < len(name) < MAX_NAME_BYTES:
+            return 0  # elements of this name are left to the general scanner
+        memcpy(self.tables.names[number], <const uint8_t *>name, len(name))
+        self.tables.name_sizes[number] = len(name)
+        slot = name_hash(<const uint8_t *>name, len(name))
+        while self.tables.slots[slot]:
+            slot = (slot + 1) & (NAME_SLOTS - 1)
+        self.tables.slots[slot] = number + 1
+        self.tables.extras[number] = EXTRAS.get(tag, 0)
+        self.tables.is_loc[number] = tag == "loc" and self.grammar.rules[1][number][0] == FIELD
+        self.tags[number] = TAGS.get(tag, OTHER_TAG)
+        return 0
+
+
+cdef dict tabled_grammars = {}  # id of a grammar -> its tables, which keep the grammar alive
+
+
+cdef Tabled tabled(grammar):
+    cdef Tabled found = tabled_grammars.get(id(grammar))
+    if found is None:
+        if len(tabled_grammars) >= 64:
+            tabled_grammars.clear()
+        found = tabled_grammars[id(grammar)] = Tabled(grammar)
+    return found

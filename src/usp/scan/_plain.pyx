@@ -1,0 +1,40 @@
+# cython: language_level=3, cdivision=True
+"""Plain entries, compiled: the same as `usp.scan.plain`. See there for what it does.
+
+Finding the entries needs no GIL (`_kernel.pxi`). What is not as it should be is left to Python, or to the general scanner.
+"""
+
+import datetime as datetime_module
+from os import urandom
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.datetime cimport datetime_new, import_datetime
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+from usp.objects._lazy import slot_offset
+from usp.objects.page import (
+    SITEMAP_PAGE_DEFAULT_PRIORITY,
+    SitemapImage,
+    SitemapNewsStory,
+    SitemapPage,
+    SitemapPageChangeFrequency,
+)
+from usp.scan.dates import parse_date
+from usp.scan.elements import Element
+from usp.scan.tokens import attributes
+from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+
+import_datetime()
+
+include "_kernel.pxi"
+include "_seen.pxi"
+include "_texts.pxi"
+include "_grammar.pxi"
+include "_entry.pxi"
+include "_readers.pxi"
+include "_columns.pxi"

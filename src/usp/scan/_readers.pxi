@@ -1,0 +1,202 @@
+# The readers of plain entries: each takes what it can from a buffer, and says where the general scanner is to go on.
+
+cdef class Reader(Resolver):
+    """Takes plain entries from a buffer."""
+
+    cdef Batch *batch
+
+    def __cinit__(self, *args):
+        self.batch = <Batch *>malloc(sizeof(Batch))
+        if self.batch == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.batch)
+
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at):
+        """Fill the batch. Afterwards `at` is behind its last entry."""
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
+        cdef Stop stop
+        if self.tabled is None or self.tabled.grammar is not grammar:
+            self.tabled = tabled(grammar)
+        with nogil:
+            stop = take_entries(&self.tabled.tables, data, size, at, self.batch)
+        return stop
+
+
+cdef class PlainPages(Reader):
+    """Makes pages of plain entries, but for those whose URL was there already."""
+
+    cdef Seen seen
+
+    def __init__(self, resolve, convert):
+        self.resolve = resolve
+        self.convert = convert
+        self.seen = Seen()
+
+    def is_new(self, str url not None):
+        """Whether a URL was not there yet."""
+        return self.seen.is_new(url)
+
+    def take(self, grammar, bytes buffer not None, Py_ssize_t position):
+        """Pages, where they end, and whether more of the document may bring another."""
+        cdef list pages = []
+        cdef Stop stop = self.scan(grammar, buffer, &position)
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef uint32_t i
+        for i in range(self.batch.entry_count):
+            page = self.page(data, &self.batch.entries[i])
+            if page is not None:
+                pages.append(page)
+        return pages, position, stop == MORE, stop == FULL
+
+    cdef object page(self, const uint8_t *data, PlainEntry *entry):
+        cdef Record *loc = &self.batch.records[entry.loc]
+        cdef const uint8_t *text = data + loc.start
+        cdef Py_ssize_t n = self.url_into_scratch(text, loc.size, loc.flags)
+        cdef Entry source
+        cdef object url = None
+        if n >= 0:
+            if loc.flags & HIGH:
+                url = high_text(self.scratch, n)
+                if url is not None and not self.seen.add(self.scratch, n):
+                    return None
+            elif self.seen.add(self.scratch, n):
+                url = ascii_text(self.scratch, n)
+            else:
+                return None
+        if url is None:
+            url = self.resolve(text_of(text[:loc.size], bool(loc.flags & CDATA)))
+            if url is None or not self.seen.is_new(url):
+                return None
+        source = Entry.__new__(Entry)
+        source.resolver = self
+        source.fill(data, &self.batch.records[entry.first], entry.count, entry.loc - entry.first)
+        page = PyType_GenericAlloc(SitemapPage, 0)
+        set_slot(page, URL_SLOT, url)
+        set_slot(page, SOURCE_SLOT, source)
+        if not entry.extras & NEWS:
+            set_slot(page, NEWS_SLOT, None)
+        if not entry.extras & IMAGES:
+            set_slot(page, IMAGES_SLOT, None)
+        if not entry.extras & LINKS:
+            set_slot(page, ALTERNATES_SLOT, None)
+        if not entry.extras & VIDEOS:
+            set_slot(page, VIDEOS_SLOT, None)
+        return page
+
+
+@cython.final
+cdef class PlainCheck(Reader):
+    """Passes over plain entries in which nothing is wrong, not even a value."""
+
+    cdef readonly bint has_pages
+
+    def take(self, grammar, bytes buffer not None, Py_ssize_t position):
+        """Where those entries end that are in order; the rest as for `PlainPages`."""
+        cdef Stop stop = self.scan(grammar, buffer, &position)
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef uint32_t i
+        for i in range(self.batch.entry_count):
+            if not self.is_clean(data, &self.batch.entries[i]):
+                return [], self.batch.entries[i].start, False, False
+            self.has_pages = True
+        return [], position, stop == MORE, stop == FULL
+
+    cdef bint is_clean(self, const uint8_t *data, PlainEntry *entry) except -1:
+        cdef Record *record
+        cdef const uint8_t *text
+        cdef uint32_t i
+        cdef int tag, group = 0
+        cdef uint32_t has = 0
+        if entry.extras & VIDEOS:
+            return False
+        for i in range(entry.first, entry.first + entry.count):
+            record = &self.batch.records[i]
+            text = data + record.start
+            tag = self.tabled.tags[record.name]
+            if record.kind == OPEN:
+                if tag != PUBLICATION:
+                    group, has = tag, 0
+            elif record.kind == CLOSE:
+                if tag == NEWS_TAG and not (has >> TITLE & 1 and has >> PUBLICATION_DATE & 1):
+                    return False
+                if tag == IMAGE_TAG and not has >> LOC & 1:
+                    return False
+                if tag != PUBLICATION:
+                    group = 0
+            elif not self.is_clean_text(text, record):
+                return False
+            elif record.kind == ATTRIBUTES:
+                if not self.is_clean_link(text, record.size):
+                    return False
+            elif record.size:
+                if not self.is_clean_value(text, record, tag, group):
+                    return False
+                has |= <uint32_t>1 << tag
+        return True
+
+    cdef bint is_clean_text(self, const uint8_t *text, Record *record) except -1:
+        """Whether nothing is to be noted of a text, whatever field it stands in."""
+        cdef Py_ssize_t n
+        if record.flags & CONTROL:
+            return False
+        if record.flags & AMPERSAND and not record.flags & CDATA:
+            n = unescape_into(self.scratch, text, record.size)
+            if n < 0 or has_ampersand_reference(self.scratch, n):
+                return False
+        return not record.flags & HIGH or high_text(text, record.size) is not None
+
+    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size) except -1:
+        cdef Link link
+        if not parse_link(text, size, &link):
+            return False
+        return link.href == NULL or self.url_into_scratch(
+            link.href, link.href_size, flags_of(link.href, link.href_size)
+        ) >= 0
+
+    cdef bint is_clean_value(self, const uint8_t *text, Record *record, int tag, int group) except -1:
+        """Whether the text of a field of this tag, in a group or in the entry itself, is a value that it may have."""
+        cdef Moment moment
+        if tag == LOC:
+            return self.url_into_scratch(text, record.size, record.flags) >= 0
+        if tag == PUBLICATION_DATE or (tag == LASTMOD and group == 0):
+            if record.flags:
+                return False
+            return parse_moment(text, record.size, &moment) or parse_date(ascii_text(text, record.size)) is not None
+        if tag == TITLE and record.flags & AMPERSAND:
+            return False  # below its escaping there may be nothing but spaces
+        if tag == PRIORITY:
+            return not record.flags and parse_priority(ascii_text(text, record.size)) is not None
+        if tag == CHANGEFREQ:
+            return not record.flags and parse_change_frequency(ascii_text(text, record.size)) is not None
+        return True
+
+
+def may_hold_sitemaps(bytes text not None):
+    """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
+    cdef const uint8_t *data = <const uint8_t *>text
+    cdef Py_ssize_t size = len(text)
+    cdef bint found
+    with nogil:
+        found = has_sitemap_tag(data, data + size)
+    return found
+
+
+cdef bint has_sitemap_tag(const uint8_t *tag, const uint8_t *end) noexcept nogil:
+    cdef const uint8_t *at
+    cdef const uint8_t *local
+    while tag != NULL:
+        local = at = tag
+        while at < end and at[0] > 32 and at[0] != 60 and at[0] != 62 and at[0] != 47:
+            at += 1
+            if at[-1] == 58:
+                local = at
+        if end - local >= 7 and (local[0] | 32) == 115 and (local[1] | 32) == 105 and (local[2] | 32) == 116:
+            if (local[3] | 32) == 101 and (local[4] | 32) == 109 and (local[5] | 32) == 97 and (local[6] | 32) == 112:
+                return True
+        tag = <const uint8_t *>memchr(at, 60, end - at)
+        if tag != NULL:
+            tag += 1
+    return False

@@ -1,0 +1,132 @@
+# Which URLs a document had already: exact, and with a hash that those who write the documents cannot foresee.
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    static inline uint64_t usp_mix(uint64_t a, uint64_t b) {
+    #ifdef __SIZEOF_INT128__
+        __uint128_t product = (__uint128_t)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    #else
+        uint64_t ah = a >> 32, al = (uint32_t)a, bh = b >> 32, bl = (uint32_t)b;
+        uint64_t high = ah * bh, mid1 = ah * bl, mid2 = al * bh, low = al * bl;
+        uint64_t carry = (low >> 32) + (uint32_t)mid1 + (uint32_t)mid2;
+        return (low + (mid1 << 32) + (mid2 << 32)) ^ (high + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32));
+    #endif
+    }
+    /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. */
+    static inline uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) {
+        uint64_t hash = secret[0] ^ size, a, b;
+        while (size > 16) {
+            memcpy(&a, data, 8);
+            memcpy(&b, data + 8, 8);
+            hash = usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]);
+            data += 16;
+            size -= 16;
+        }
+        a = b = 0;
+        memcpy(&a, data, size > 8 ? 8 : size);
+        if (size > 8) memcpy(&b, data + 8, size - 8);
+        return usp_mix(usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]), secret[3]);
+    }
+    """
+    uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) noexcept nogil
+
+cdef uint64_t secret[4]
+cdef bytes random_bytes = urandom(32)
+memcpy(secret, <const uint8_t *>random_bytes, 32)
+
+
+cdef class Seen:
+    """The texts that were added, each once: their bytes one after another, and where each ends."""
+
+    cdef uint8_t *data
+    cdef int64_t *ends  # of text i at i + 1; 0 at 0
+    cdef uint64_t *hashes
+    cdef uint32_t *slots  # number of a text + 1
+    cdef size_t data_room, text_room, slot_count
+    cdef size_t count
+
+    def __cinit__(self):
+        self.slot_count = 1024
+        self.text_room = 512
+        self.data_room = 1 << 16
+        self.slots = <uint32_t *>calloc(self.slot_count, sizeof(uint32_t))
+        self.ends = <int64_t *>malloc((self.text_room + 1) * sizeof(int64_t))
+        self.hashes = <uint64_t *>malloc(self.text_room * sizeof(uint64_t))
+        self.data = <uint8_t *>malloc(self.data_room)
+        if self.slots == NULL or self.ends == NULL or self.hashes == NULL or self.data == NULL:
+            raise MemoryError
+        self.ends[0] = 0
+
+    def __dealloc__(self):
+        free(self.slots)
+        free(self.ends)
+        free(self.hashes)
+        free(self.data)
+
+    cdef int grow(self, size_t size) except -1 nogil:
+        """Make room for one more text of this size."""
+        cdef size_t needed = <size_t>self.ends[self.count] + size
+        cdef void *larger
+        if needed > self.data_room:
+            larger = realloc(self.data, needed + (needed >> 1))
+            if larger == NULL:
+                with gil:
+                    raise MemoryError
+            self.data = <uint8_t *>larger
+            self.data_room = needed + (needed >> 1)
+        if self.count == self.text_room:
+            larger = realloc(self.ends, (self.text_room * 2 + 1) * sizeof(int64_t))
+            if larger != NULL:
+                self.ends = <int64_t *>larger
+                larger = realloc(self.hashes, self.text_room * 2 * sizeof(uint64_t))
+            if larger == NULL:
+                with gil:
+                    raise MemoryError
+            self.hashes = <uint64_t *>larger
+            self.text_room *= 2
+        if self.count * 2 >= self.slot_count:
+            self.rehash()
+        return 0
+
+    cdef int rehash(self) except -1 nogil:
+        cdef size_t i, slot, larger = self.slot_count * 4
+        cdef uint32_t *slots = <uint32_t *>calloc(larger, sizeof(uint32_t))
+        if slots == NULL:
+            with gil:
+                raise MemoryError
+        for i in range(self.count):
+            slot = <size_t>self.hashes[i] & (larger - 1)
+            while slots[slot]:
+                slot = (slot + 1) & (larger - 1)
+            slots[slot] = <uint32_t>(i + 1)
+        free(self.slots)
+        self.slots = slots
+        self.slot_count = larger
+        return 0
+
+    cdef bint add(self, const uint8_t *text, size_t size) except -1 nogil:
+        """Add a text; false if it was here already."""
+        cdef uint64_t hashed = usp_hash(text, size, secret)
+        cdef size_t slot, i
+        self.grow(size)
+        slot = <size_t>hashed & (self.slot_count - 1)
+        while self.slots[slot]:
+            i = self.slots[slot] - 1
+            if self.hashes[i] == hashed and <size_t>(self.ends[i + 1] - self.ends[i]) == size:
+                if memcmp(self.data + self.ends[i], text, size) == 0:
+                    return False
+            slot = (slot + 1) & (self.slot_count - 1)
+        self.slots[slot] = <uint32_t>(self.count + 1)
+        self.hashes[self.count] = hashed
+        memcpy(self.data + self.ends[self.count], text, size)
+        self.ends[self.count + 1] = self.ends[self.count] + <int64_t>size
+        self.count += 1
+        return True
+
+    def is_new(self, str text) -> bool:
+        """Add a text; false if it was here already."""
+        cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+        return self.add(<const uint8_t *>encoded, <size_t>len(encoded))

@@ -1,0 +1,216 @@
+# From the bytes of a field to its value, for what is as it should be. What is not is left to Python: `None` or -1 here
+# means "not by me", never "no value".
+
+cdef extern from "Python.h":
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
+    void *PyUnicode_DATA(object)
+
+cdef object UTC = datetime_module.UTC
+cdef dict zones = {}  # minutes east of Greenwich -> timezone
+
+
+cdef inline object ascii_text(const uint8_t *text, Py_ssize_t size):
+    cdef object made = PyUnicode_New(size, 127)
+    memcpy(PyUnicode_DATA(made), text, size)
+    return made
+
+
+cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """The text with its references to the five characters of XML replaced; -1 if it has any other."""
+    cdef Py_ssize_t i = 0, n = 0, left
+    while i < size:
+        if text[i] != 38:
+            out[n] = text[i]
+            i += 1
+        else:
+            left = size - i
+            if left >= 5 and memcmp(text + i, b"&amp;", 5) == 0:
+                out[n] = 38
+                i += 5
+            elif left >= 4 and memcmp(text + i, b"&lt;", 4) == 0:
+                out[n] = 60
+                i += 4
+            elif left >= 4 and memcmp(text + i, b"&gt;", 4) == 0:
+                out[n] = 62
+                i += 4
+            elif left >= 6 and memcmp(text + i, b"&quot;", 6) == 0:
+                out[n] = 34
+                i += 6
+            elif left >= 6 and memcmp(text + i, b"&apos;", 6) == 0:
+                out[n] = 39
+                i += 6
+            else:
+                return -1
+        n += 1
+    return n
+
+
+cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Whether "&amp;" stands in the text: escaped twice."""
+    cdef Py_ssize_t i
+    for i in range(size - 4):
+        if text[i] == 38 and memcmp(text + i, b"&amp;", 5) == 0:
+            return True
+    return False
+
+
+cdef inline bint is_word(uint8_t c) noexcept nogil:
+    return 48 <= c <= 57 or 97 <= (c | 32) <= 122 or c == 95
+
+
+cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    """Whether this is an absolute http or https URL with a host of plain letters: nearly all are."""
+    cdef Py_ssize_t i = 4
+    cdef bint has_word = False
+    cdef int digits = 0
+    if size < 8 or (url[0] | 32) != 104 or (url[1] | 32) != 116 or (url[2] | 32) != 116 or (url[3] | 32) != 112:
+        return False
+    if (url[4] | 32) == 115:
+        i = 5
+    if url[i] != 58 or url[i + 1] != 47 or url[i + 2] != 47:
+        return False
+    i += 3
+    while i < size and (is_word(url[i]) or url[i] == 45 or url[i] == 46):
+        has_word |= is_word(url[i])
+        i += 1
+    if not has_word:
+        return False
+    if i < size and url[i] == 58:
+        i += 1
+        while i < size and 48 <= url[i] <= 57:
+            i += 1
+            digits += 1
+        if not 1 <= digits <= 4:
+            return False
+    return i == size or url[i] == 47 or url[i] == 63 or url[i] == 35
+
+
+cdef inline int digits2(const uint8_t *text) noexcept nogil:
+    """The number of two digits; far too large where they are none."""
+    cdef unsigned int a = text[0] - 48u, b = text[1] - 48u
+    return a * 10 + b if a < 10 and b < 10 else 1000
+
+
+ctypedef struct Moment:
+    int year, month, day, hour, minute, second, microsecond
+    int offset  # minutes east of Greenwich
+    bint has_zone, has_time
+
+
+cdef inline int days_in(int year, int month) noexcept nogil:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 28
+    return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
+
+
+cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept nogil:
+    """YYYY-MM-DD, or YYYY-MM-DDThh:mm[:ss[.ffffff]][Z|+hh:mm]; false for any other form, and for impossible dates."""
+    cdef Py_ssize_t i
+    cdef int scale = 100000, sign, hours, minutes
+    memset(m, 0, sizeof(Moment))
+    if size < 10 or t[4] != 45 or t[7] != 45:
+        return False
+    if digits2(t) > 99 or digits2(t + 2) > 99:
+        return False
+    m.year, m.month, m.day = digits2(t) * 100 + digits2(t + 2), digits2(t + 5), digits2(t + 8)
+    if not 1 <= m.year <= 9999 or not 1 <= m.month <= 12 or not 1 <= m.day <= days_in(m.year, m.month):
+        return False
+    if size == 10:
+        return True
+    if size < 16 or t[10] != 84 or t[13] != 58:
+        return False
+    m.has_time = True
+    m.hour, m.minute = digits2(t + 11), digits2(t + 14)
+    i = 16
+    if i < size and t[i] == 58:
+        if size < 19:
+            return False
+        m.second = digits2(t + 17)
+        i = 19
+        if i < size and t[i] == 46:
+            i += 1
+            if i == size or not 48 <= t[i] <= 57:
+                return False
+            while i < size and 48 <= t[i] <= 57:
+                m.microsecond += (t[i] - 48) * scale
+                scale //= 10
+                i += 1
+    if m.hour > 23 or m.minute > 59 or m.second > 59:
+        return False
+    if i == size:
+        return True
+    m.has_zone = True
+    if t[i] == 90:
+        return i + 1 == size
+    if size - i != 6 or t[i + 3] != 58 or (t[i] != 43 and t[i] != 45):
+        return False
+    sign = 1 if t[i] == 43 else -1
+    hours, minutes = digits2(t + i + 1), digits2(t + i + 4)
+    m.offset = sign * (hours * 60 + minutes)
+    return hours < 24 and minutes < 60
+
+
+cdef object zone_of(int minutes):
+    if minutes == 0:
+        return UTC
+    zone = zones.get(minutes)
+    if zone is None:
+        zone = zones[minutes] = datetime_module.timezone(datetime_module.timedelta(minutes=minutes))
+    return zone
+
+
+cdef object date_of(Moment *m):
+    return datetime_new(
+        m.year, m.month, m.day, m.hour, m.minute, m.second, m.microsecond, zone_of(m.offset) if m.has_zone else None, 0
+    )
+
+
+cdef enum:
+    MEMO_SLOTS = 1024
+    MEMO_KEY_BYTES = 39
+
+ctypedef struct MemoSlot:
+    PyObject *value
+    uint8_t size
+    uint8_t key[MEMO_KEY_BYTES]
+
+
+cdef class Memo:
+    """Values of short texts that repeat: each is converted once, or again where two texts want the same slot."""
+
+    cdef MemoSlot slots[MEMO_SLOTS]
+
+    def __cinit__(self):
+        memset(self.slots, 0, sizeof(self.slots))
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(MEMO_SLOTS):
+            Py_XDECREF(self.slots[i].value)
+
+    cdef inline MemoSlot *slot(self, const uint8_t *key, Py_ssize_t size) noexcept:
+        cdef uint32_t h = 2166136261u
+        cdef Py_ssize_t i
+        for i in range(size):
+            h = (h ^ key[i]) * 16777619u
+        return &self.slots[(h ^ (h >> 16)) & (MEMO_SLOTS - 1)]
+
+    cdef inline object get(self, const uint8_t *key, Py_ssize_t size):
+        """The value of a text; None if it is not here."""
+        cdef MemoSlot *slot = self.slot(key, size)
+        if slot.value != NULL and slot.size == size and memcmp(slot.key, key, size) == 0:
+            return <object>slot.value
+        return None
+
+    cdef inline void put(self, const uint8_t *key, Py_ssize_t size, object value):
+        cdef MemoSlot *slot
+        cdef PyObject *old
+        if size > MEMO_KEY_BYTES:
+            return
+        slot = self.slot(key, size)
+        old = slot.value
+        Py_INCREF(value)
+        slot.value = <PyObject *>value
+        slot.size = <uint8_t>size
+        memcpy(slot.key, key, size)
+        Py_XDECREF(old)

@@ -1,0 +1,200 @@
+"""Plain entries: those of a urlset in which nothing is to be put right. Nearly all are, and they are read fast.
+
+A reader takes plain entries from a buffer for as long as there are any; where there is another one, or none that is
+whole, the general scanner of `entries` goes on. It would read plain entries just the same, so a reader decides nothing:
+it takes only what it knows to mean the same to both.
+
+    pages, position, more, full = reader.take(grammar, buffer, position)
+
+`pages` are those made of the entries, and `position` is where the entries end. With `full`, there are more of them;
+with `more`, the rest of the document may make another one whole.
+
+The compiled readers (`_plain`) know every entry of a `grammar`; these here only the four fields of the protocol, in the
+usual order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from usp.compiled import IS_COMPILED
+from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, SitemapPageChangeFrequency, page_of
+from usp.scan.columns import PureColumns
+from usp.scan.dates import parse_date
+from usp.scan.elements import Element
+from usp.scan.entities import unescape
+from usp.scan.grammar import Grammar
+from usp.scan.urls import is_plain_http_url
+from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of
+
+__all__ = ["PURE", "READERS", "Reader", "Readers"]
+
+Taken = tuple[list[SitemapPage], int, bool, bool]
+#: The URL that the text of a `<loc>` means, if any.
+Resolve = Callable[[str], str | None]
+#: The field of a page, by its name, that an element means.
+Convert = Callable[[Element, str], Any]
+
+_ENTRY = re.compile(
+    rb"\s*+<url>\s*+<loc>([^<]++)</loc>\s*+(?:<lastmod>([^<]*+)</lastmod>\s*+)?+"
+    rb"(?:<changefreq>([^<]*+)</changefreq>\s*+)?+(?:<priority>([^<]*+)</priority>\s*+)?+</url>"
+)
+_START_OF_ENTRY = re.compile(
+    rb"\s*+(?:<url>\s*+(?:<(loc|lastmod|changefreq|priority)>[^<]*+</\1>\s*+)*+"
+    rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
+)
+_MAX_TAG_BYTES = 16
+_MAX_PAGES = 512
+
+
+class Reader(Protocol):
+    """Takes plain entries from a buffer."""
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """Pages, where they end, whether more of the document may bring another, and whether there are others."""
+
+
+class _Entry:
+    """The texts of a plain entry, from which its page's fields are converted."""
+
+    __slots__ = ("_change_frequency", "_last_modified", "_priority")
+
+    def __init__(self, last_modified: bytes | None, change_frequency: bytes | None, priority: bytes | None) -> None:
+        self._last_modified = last_modified
+        self._change_frequency = change_frequency
+        self._priority = priority
+
+    def value(self, name: str, /) -> Any:
+        """The page's field of this name, converted."""
+        if name == "last_modified":
+            return parse_date(unescape(self.last_modified_text()))
+        if name == "priority":
+            priority = parse_priority(text_of(self._priority or b""))
+            return SITEMAP_PAGE_DEFAULT_PRIORITY if priority is None else priority
+        if name == "change_frequency":
+            text = text_of(self._change_frequency or b"")
+            return (parse_change_frequency(text) or SitemapPageChangeFrequency.ALWAYS) if text else None
+        return None
+
+    def last_modified_text(self) -> str:
+        """The text of the last modification, as it was written."""
+        return text_of(self._last_modified or b"")
+
+
+def _next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes] | None:
+    match = _ENTRY.match(buffer, position)
+    if match is None or b"url" not in grammar.names or match.end() - position > MAX_FIELD_BYTES:
+        return None
+    return None if match[1].isspace() else match
+
+
+def _may_go_on(buffer: bytes, position: int) -> bool:
+    """Whether what is left of the buffer may be the start of a plain entry."""
+    start = _START_OF_ENTRY.match(buffer, position)
+    end = start.end() if start else position
+    rest = buffer[end : end + _MAX_TAG_BYTES]
+    is_cut = end + len(rest) == len(buffer) and b">" not in rest and rest[:1] in (b"", b"<")
+    return is_cut and len(buffer) - position <= MAX_FIELD_BYTES
+
+
+class PurePages:
+    """Makes pages of plain entries, but for those whose URL was there already."""
+
+    def __init__(self, resolve: Resolve, convert: Convert) -> None:
+        self._resolve = resolve
+        self._seen: set[str] = set()
+
+    def is_new(self, url: str) -> bool:
+        """Whether a URL was not there yet."""
+        if url in self._seen:
+            return False
+        self._seen.add(url)
+        return True
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """See the module."""
+        pages: list[SitemapPage] = []
+        seen = self._seen
+        while match := _next_entry(grammar, buffer, position):
+            if len(pages) == _MAX_PAGES:
+                return pages, position, False, True
+            position = match.end()
+            loc, last_modified, change_frequency, priority = match.groups()
+            text = text_of(loc)
+            url = text if is_plain_http_url(text) else self._resolve(text)
+            if url is not None and url not in seen:
+                seen.add(url)
+                pages.append(page_of(url, _Entry(last_modified, change_frequency, priority)))
+        return pages, position, _may_go_on(buffer, position), False
+
+
+class PureCheck:
+    """Passes over plain entries in which nothing is wrong, not even a value."""
+
+    def __init__(self) -> None:
+        self.has_pages = False
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """Where those entries end that are in order; see the module."""
+        while match := _next_entry(grammar, buffer, position):
+            if not _is_clean(*match.groups(b"")):
+                return [], position, False, False
+            self.has_pages = True
+            position = match.end()
+        return [], position, _may_go_on(buffer, position), False
+
+
+def _is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
+    """Whether each text is a value that its field may have, and none has anything to put right."""
+    plain = [plain_text_of(raw) for raw in (loc.replace(b"&amp;", b"+"), last_modified, change_frequency, priority)]
+    if None in plain:
+        return False
+    url, date, frequency, number = (text or "" for text in plain)
+    return (
+        is_plain_http_url(url)
+        and (not date or parse_date(date) is not None)
+        and (not frequency or parse_change_frequency(frequency) is not None)
+        and parse_priority(number) is not None
+    )
+
+
+def may_hold_sitemaps(text: bytes) -> bool:
+    """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
+    lower = text.lower()
+    return b"<sitemap" in lower or b":sitemap" in lower or lower.startswith(b"sitemap")
+
+
+class PurePlainColumns(PureColumns):
+    """Collects columns: of plain entries, and page by page."""
+
+    def __init__(self, resolve: Resolve, convert: Convert) -> None:
+        super().__init__()
+        self._pages = PurePages(resolve, convert)
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """Take plain entries; gives no pages."""
+        pages, position, more, full = self._pages.take(grammar, buffer, position)
+        for page in pages:
+            self.append(page, page._source.last_modified_text())
+        return [], position, more, full
+
+
+class Readers(NamedTuple):
+    """The readers that go together."""
+
+    pages: type[PurePages]
+    check: type[PureCheck]
+    columns: type[PurePlainColumns]
+    may_hold_sitemaps: Callable[[bytes], bool]
+
+
+PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
+
+if TYPE_CHECKING or not IS_COMPILED:
+    READERS = PURE
+else:
+    from usp.scan import _plain
+
+    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, _plain.PlainColumns, _plain.may_hold_sitemaps)
