@@ -4,7 +4,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types format docs compat bench clean
+.PHONY: help demo run test lint types format docs compat bench wheel wheeltest fuzz clean
+
+# What the compiled parts are built of.
+COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxi)
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -37,8 +40,22 @@ compat: $(VENV)/developing ## compare with ultimate-sitemap-parser 1.8.1, instal
 bench: $(VENV)/developing ## compare speed and memory with other readers; WRITE=1 writes docs/benchmarks.md
 	@$(PY) tools/bench $(if $(WRITE),--write)
 
+wheel: $(VENV)/created ## build a wheel into dist/, with the compiled scanner where there is a compiler
+	@rm -rf dist
+	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
+
+wheeltest: wheel ## run all tests against the built wheel: compiled, then in plain Python
+	@$(PYTHON) -m venv --clear .wheel
+	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
+	@.wheel/bin/usp --version
+	@.wheel/bin/python -m pytest -q
+	@USP_PURE=1 .wheel/bin/usp --version
+	@USP_PURE=1 .wheel/bin/python -m pytest -q
+
 clean: ## remove everything that these targets made
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .fuzz
+	find src -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/created:
@@ -49,10 +66,10 @@ $(VENV)/created:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/installed: $(VENV)/created pyproject.toml
+$(VENV)/installed: $(VENV)/created pyproject.toml $(COMPILED)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/developing: $(VENV)/created pyproject.toml
+$(VENV)/developing: $(VENV)/created pyproject.toml $(COMPILED)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/installed

@@ -14,6 +14,7 @@ import pytest
 
 from support import Server, serve, urlset
 from usp.cli import main
+from usp.compiled import IS_COMPILED
 from usp.version import __version__
 
 PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -193,7 +194,8 @@ def test_help_teaches() -> None:
     assert "usp demo" in usp("--help").stdout
     assert "COMMAND" in usp().stdout
     assert "usp ls https://www.example.org/" in usp("ls", "--help").stdout
-    assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__}\n"
+    scanner = "compiled" if IS_COMPILED else "pure Python"
+    assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__} ({scanner} scanner)\n"
 
 
 def test_demo() -> None:

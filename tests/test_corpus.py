@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,14 @@ from urllib.parse import urljoin
 import pytest
 from lxml import etree
 
+from scanners import FAST, GENERAL, of_document
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.tree import sitemap_from_bytes
 
 # A folder with zip files of sitemaps, feeds and robots.txt as found, and a MANIFEST.tsv: zip, name, kind, ...
 CORPUS = Path(os.environ.get("USP_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+ENOUGH = 200_000
 URL = "http://site.example/sitemap.xml"
 RSS = {None, "http://purl.org/rss/1.0/", "http://my.netscape.com/rdf/simple/0.9/"}
 
@@ -76,6 +79,18 @@ def test_every_sitemap_and_feed_gives_its_entries() -> None:
         seen[kind] += 1
     assert missing == {}
     assert min(seen[kind] for kind in ("urlset", "index", "rss", "atom")) > 20
+
+
+def test_every_scanner_gives_the_same() -> None:
+    """Whoever reads the plain entries of a file, it gives the same. Of large files the start is enough."""
+    seen = 0
+    for name, _, data in files("urlset", "index", "rss", "atom", "other"):
+        text = zlib.decompressobj(31).decompress(data, ENOUGH) if data.startswith(b"\x1f\x8b") else data[:ENOUGH]
+        expected = of_document(text, GENERAL)
+        for readers in FAST.values():
+            assert of_document(text, readers) == expected, name
+        seen += 1
+    assert seen > 1_000
 
 
 def test_every_text_gives_its_urls() -> None:

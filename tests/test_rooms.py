@@ -11,28 +11,30 @@ import usp
 SOURCE = Path(usp.__file__).parent
 
 # Each room may import itself and those named: the table of docs/design.md.
-FOUNDATION = {"version", "compiled", "exceptions", "objects", "inflate"}
+FOUNDATION = {"version", "compiled", "logs", "exceptions", "objects", "inflate"}
 MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
 ROOMS = {
     "version": set(),
     "compiled": set(),
+    "logs": set(),
     "exceptions": set(),
     "objects": {"compiled", "exceptions"},
     "inflate": {"exceptions"},
     "scan": {"compiled", "exceptions", "objects"},
-    "documents": {"exceptions", "inflate"},
+    "documents": {"exceptions", "inflate", "logs"},
     "fetch_parse": FOUNDATION | {"scan", "documents"},
     "walk": FOUNDATION | {"scan", "documents", "fetch_parse"},
     "web_client": {"version", "exceptions", "objects", "inflate"},
     "drivers": MIDDLE | {"web_client"},
     "tree": MIDDLE | {"web_client", "drivers"},
     "helpers": MIDDLE | {"web_client", "drivers"},
-    "cli": {"version", "exceptions", "objects", "tree"},
+    "cli": {"version", "compiled", "exceptions", "objects", "tree"},
     "__init__": {"version", "exceptions", "objects", "tree"},
     "__main__": {"cli"},
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
-EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
+# Whether there are compiled parts shows when one of them, which imports nothing, is imported.
+EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers"), ("compiled.py", "objects")}
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 

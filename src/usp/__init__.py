@@ -9,13 +9,12 @@
 Names are imported from their modules when they are first used, so that `import usp` stays light.
 """
 
-import logging
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from usp.version import __version__ as __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from usp.exceptions import SitemapException as SitemapException
     from usp.exceptions import UspError as UspError
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from usp.tree import sitemap_from_file as sitemap_from_file
     from usp.tree import sitemap_from_str as sitemap_from_str
     from usp.tree import sitemap_tree_for_homepage as sitemap_tree_for_homepage
-
-# The library prints nothing: without this, Python prints warnings for programs that have not set up logging.
-logging.getLogger("usp").addHandler(logging.NullHandler())
 
 _MODULES = {
     "usp.exceptions": ("SitemapException", "UspError"),
@@ -77,7 +73,9 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 __all__ = ["__version__", *_MODULE_OF]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    from importlib import import_module
+
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'usp' has no attribute {name!r}")
     return getattr(import_module(_MODULE_OF[name]), name)

@@ -10,4 +10,15 @@ from importlib.util import find_spec
 
 __all__ = ["IS_COMPILED"]
 
-IS_COMPILED = os.environ.get("USP_PURE", "") in ("", "0") and find_spec("usp.scan._plain") is not None
+
+def _can_be_used() -> bool:
+    if os.environ.get("USP_PURE", "") not in ("", "0") or find_spec("usp.scan._plain") is None:
+        return False
+    try:
+        import usp.objects._lazy  # noqa: F401 -- built together with the other; it may be for another Python
+    except ImportError:
+        return False
+    return True
+
+
+IS_COMPILED = _can_be_used()

@@ -7,7 +7,6 @@ A `Document` keeps its body as it came, compressed if it came so, and is opened 
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import threading
@@ -30,10 +29,11 @@ from usp.inflate import (
     split,
     with_fastest,
 )
+from usp.logs import logger
 
 __all__ = ["MAX_DOCUMENT_BYTES", "Document", "DocumentStore", "Failure"]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 #: How much of one document is read, inflated; twice what the protocol allows, as in ultimate-sitemap-parser.
 MAX_DOCUMENT_BYTES = MAX_INFLATED_BYTES

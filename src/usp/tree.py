@@ -1,30 +1,31 @@
-"""The front doors: from a homepage, or from content that is already here, to a sitemap tree."""
+"""The front doors: from a homepage, or from content that is already here, to a sitemap tree.
+
+What they need is imported when they are first used, so that importing them costs next to nothing.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
-from pathlib import Path
-from urllib.parse import quote
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
 
-from usp.documents import Document
-from usp.drivers.blocking import client_or_default, run
-from usp.exceptions import InvalidArgumentError, SitemapException
-from usp.fetch_parse.fetcher import (
-    LOCAL_URL,
-    RecurseCallbackType,
-    RecurseListCallbackType,
-    SitemapFetcher,
-    SitemapStrParser,
-)
-from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
-from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap  # drop-in callers may find it here
-from usp.objects.sitemap import InvalidSitemap as InvalidSitemap  # and this
-from usp.scan.urls import is_http_url, strip_url_to_homepage
-from usp.walk import KNOWN_PATHS, HomepageWalk
-from usp.web_client.abstract_client import AbstractWebClient
+    from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
+    from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+    from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap
+    from usp.objects.sitemap import InvalidSitemap as InvalidSitemap
+    from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = ["sitemap_from_bytes", "sitemap_from_file", "sitemap_from_str", "sitemap_tree_for_homepage"]
+
+
+def __getattr__(name: str) -> object:
+    """Classes that drop-in callers may find here."""
+    from usp.objects import sitemap
+
+    if name in ("AbstractSitemap", "IndexRobotsTxtSitemap", "IndexWebsiteSitemap", "InvalidSitemap"):
+        return getattr(sitemap, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def sitemap_tree_for_homepage(
@@ -50,6 +51,12 @@ def sitemap_tree_for_homepage(
     :return: an `IndexWebsiteSitemap`. What the site does wrong is in it, as `InvalidSitemap`s and problems.
     :raises SitemapException: if the URL is not http or https.
     """
+    from usp.drivers.blocking import client_or_default, run
+    from usp.exceptions import InvalidArgumentError, SitemapException
+    from usp.fetch_parse.fetcher import SitemapFetcher
+    from usp.scan.urls import is_http_url, strip_url_to_homepage
+    from usp.walk import KNOWN_PATHS, HomepageWalk
+
     if not is_http_url(homepage_url):
         raise SitemapException(f"URL {homepage_url!r} is not an HTTP(S) URL; give one like https://example.org/")
     known_paths = (*KNOWN_PATHS, *_checked_paths(extra_known_paths)) if use_known_paths else ()
@@ -78,18 +85,24 @@ def sitemap_tree_for_homepage(
 
 def _checked_paths(paths: Iterable[str] | None) -> list[str]:
     """The paths, sorted: callers of ultimate-sitemap-parser pass a set, and the order must be the same every time."""
+    from collections.abc import Iterable
+
+    from usp.exceptions import InvalidArgumentError
+
     found = list(paths or ()) if isinstance(paths, Iterable) or paths is None else [paths]
     if isinstance(paths, str) or not all(isinstance(path, str) for path in found):
         raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
     return sorted(found)
 
 
-def sitemap_from_str(content: str, *, url: str = LOCAL_URL) -> AbstractSitemap:
+def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap:
     """Read a sitemap that is given as a text. Nothing is fetched: its children are `InvalidSitemap`s.
 
     `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
     """
-    return SitemapStrParser(static_content=content, url=url).sitemap()
+    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapStrParser
+
+    return SitemapStrParser(static_content=content, url=LOCAL_URL if url is None else url).sitemap()
 
 
 def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitemap:
@@ -97,6 +110,10 @@ def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitema
 
     `url` is where it came from, as for `sitemap_from_str`.
     """
+    from usp.documents import Document
+    from usp.exceptions import SitemapException
+    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapFetcher
+
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise SitemapException(
             f"A sitemap's content must be bytes, not {type(content).__name__}; see sitemap_from_str()"
@@ -113,5 +130,12 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
 
     :raises OSError: if the file cannot be read.
     """
-    path = Path(path)
-    return sitemap_from_bytes(path.read_bytes(), LOCAL_URL + quote(os.fsencode(path.name)) if url is None else url)
+    import os
+    from urllib.parse import quote
+
+    from usp.fetch_parse.fetcher import LOCAL_URL
+
+    with open(path, "rb") as file:
+        content = file.read()
+    name = os.path.basename(os.fsencode(path))
+    return sitemap_from_bytes(content, LOCAL_URL + quote(name) if url is None else url)

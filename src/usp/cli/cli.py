@@ -8,6 +8,7 @@ import os
 import sys
 
 from usp.cli import demo, ls
+from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
 
@@ -24,7 +25,8 @@ def parser() -> argparse.ArgumentParser:
         description="From a website's homepage to every page of its sitemaps.",
         epilog="Try it without a network: usp demo",
     )
-    whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__}")
+    scanner = "compiled" if IS_COMPILED else "pure Python"
+    whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND")
     for module in (ls, demo):
         module.register(commands)

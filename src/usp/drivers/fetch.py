@@ -11,6 +11,7 @@ from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import UNFETCHED
+from usp.logs import logger
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
@@ -20,7 +21,7 @@ from usp.web_client.abstract_client import (
 
 __all__ = ["fetch", "get_with_retries"]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 TRIES = 5
 SECONDS_BETWEEN_TRIES = 1.0

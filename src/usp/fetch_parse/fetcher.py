@@ -17,6 +17,7 @@ from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.opening import read
 from usp.fetch_parse.reading import Reading
+from usp.logs import logger
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.scan.urls import is_http_url
@@ -32,7 +33,7 @@ __all__ = [
     "SitemapStrParser",
 ]
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 #: How deep sitemaps may be nested.
 MAX_RECURSION_LEVEL = 11

@@ -339,8 +339,9 @@ class XMLSitemapParser(AbstractPagesParser):
         """Whether a text may list sitemaps. It is wrong for few that do not."""
         before = b""
         for piece in pieces:
-            text = before + piece
-            if self.readers.may_hold_sitemaps(text):
+            edge = before + piece[:_MAX_TAG_START]  # a tag may be cut in two
+            if self.readers.may_hold_sitemaps(piece) or self.readers.may_hold_sitemaps(edge):
                 return True
-            before = text[max(text.rfind(b"<"), len(text) - _MAX_TAG_START) :]
+            tail = piece[-_MAX_TAG_START:] if len(piece) >= _MAX_TAG_START else edge[-_MAX_TAG_START:]
+            before = tail[max(tail.rfind(b"<"), 0) :]
         return False

@@ -4,6 +4,12 @@
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type, Py_ssize_t)
 
+# C variables: a global name of a module is looked up in a dictionary each time.
+cdef type PAGE = SitemapPage
+cdef type STORY = SitemapNewsStory
+cdef type IMAGE = SitemapImage
+cdef object DEFAULT_PRIORITY = SITEMAP_PAGE_DEFAULT_PRIORITY
+
 cdef Py_ssize_t URL_SLOT = slot_offset(SitemapPage.__dict__["url"])
 cdef Py_ssize_t SOURCE_SLOT = slot_offset(SitemapPage.__mro__[1].__dict__["_source"])
 cdef Py_ssize_t NEWS_SLOT = slot_offset(SitemapPage.__dict__["news_story"].slot)
@@ -97,7 +103,7 @@ cdef class Entry:
     cdef Resolver resolver
 
     def __dealloc__(self):
-        free(self.rows)
+        PyMem_Free(self.rows)
 
     cdef int fill(self, const uint8_t *data, const Record *records, uint32_t count, Py_ssize_t loc) except -1:
         """Copy the texts of these records, but for the URL's."""
@@ -107,7 +113,7 @@ cdef class Entry:
         cdef Row row
         for i in range(count):
             size += sizeof(Row) + records[i].size
-        self.rows = at = <uint8_t *>malloc(size)
+        self.rows = at = <uint8_t *>PyMem_Malloc(size)
         if at == NULL:
             raise MemoryError
         for i in range(count):
@@ -149,7 +155,7 @@ cdef class Entry:
         if name == "last_modified":
             return self.date(&cell) if self.find(LASTMOD, &cell) else None
         if name == "priority":
-            return self.priority(&cell) if self.find(PRIORITY, &cell) else SITEMAP_PAGE_DEFAULT_PRIORITY
+            return self.priority(&cell) if self.find(PRIORITY, &cell) else DEFAULT_PRIORITY
         if name == "change_frequency":
             return self.change_frequency(&cell) if self.find(CHANGEFREQ, &cell) else None
         made = False
@@ -182,7 +188,7 @@ cdef class Entry:
         if found is None:
             found = parse_priority(ascii_text(cell.text, cell.row.size))
             if found is None:
-                found = SITEMAP_PAGE_DEFAULT_PRIORITY
+                found = DEFAULT_PRIORITY
             priorities.put(cell.text, cell.row.size, found)
         return found
 
@@ -263,7 +269,7 @@ cdef class Entry:
         date = self.date(&cells[PUBLICATION_DATE]) if cells[PUBLICATION_DATE].row.size else None
         if title is None or date is None:
             return None
-        made = PyType_GenericAlloc(SitemapNewsStory, 0)
+        made = PyType_GenericAlloc(STORY, 0)
         set_slot(made, STORY_SLOTS[0], title)
         set_slot(made, STORY_SLOTS[1], date)
         set_slot(made, STORY_SLOTS[2], self.text(&cells[NAME]))
@@ -296,7 +302,7 @@ cdef class Entry:
                 url = self.resolver.url(cells[LOC].text, cells[LOC].row.size, cells[LOC].row.flags)
                 if url is None:
                     return False
-                made = PyType_GenericAlloc(SitemapImage, 0)
+                made = PyType_GenericAlloc(IMAGE, 0)
                 set_slot(made, IMAGE_SLOTS[0], url)
                 set_slot(made, IMAGE_SLOTS[1], self.text(&cells[CAPTION]))
                 set_slot(made, IMAGE_SLOTS[2], self.text(&cells[GEO_LOCATION]))

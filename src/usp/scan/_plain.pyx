@@ -10,6 +10,7 @@ from os import urandom
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.datetime cimport datetime_new, import_datetime
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t

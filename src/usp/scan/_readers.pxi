@@ -73,7 +73,7 @@ cdef class PlainPages(Reader):
         source = Entry.__new__(Entry)
         source.resolver = self
         source.fill(data, &self.batch.records[entry.first], entry.count, entry.loc - entry.first)
-        page = PyType_GenericAlloc(SitemapPage, 0)
+        page = PyType_GenericAlloc(PAGE, 0)
         set_slot(page, URL_SLOT, url)
         set_slot(page, SOURCE_SLOT, source)
         if not entry.extras & NEWS:

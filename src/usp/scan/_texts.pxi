@@ -15,43 +15,59 @@ cdef inline object ascii_text(const uint8_t *text, Py_ssize_t size):
     return made
 
 
+cdef struct Reference:
+    Py_ssize_t size
+    uint8_t character
+
+
+cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcept nogil:
+    """The reference to one of the five characters of XML that the text starts with; of size 0 if there is none."""
+    cdef Reference found
+    found.size, found.character = 0, 0
+    if left >= 5 and memcmp(text, b"&amp;", 5) == 0:
+        found.size, found.character = 5, 38
+    elif left >= 4 and memcmp(text, b"&lt;", 4) == 0:
+        found.size, found.character = 4, 60
+    elif left >= 4 and memcmp(text, b"&gt;", 4) == 0:
+        found.size, found.character = 4, 62
+    elif left >= 6 and memcmp(text, b"&quot;", 6) == 0:
+        found.size, found.character = 6, 34
+    elif left >= 6 and memcmp(text, b"&apos;", 6) == 0:
+        found.size, found.character = 6, 39
+    return found
+
+
 cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """The text with its references to the five characters of XML replaced; -1 if it has any other."""
-    cdef Py_ssize_t i = 0, n = 0, left
-    while i < size:
-        if text[i] != 38:
-            out[n] = text[i]
-            i += 1
-        else:
-            left = size - i
-            if left >= 5 and memcmp(text + i, b"&amp;", 5) == 0:
-                out[n] = 38
-                i += 5
-            elif left >= 4 and memcmp(text + i, b"&lt;", 4) == 0:
-                out[n] = 60
-                i += 4
-            elif left >= 4 and memcmp(text + i, b"&gt;", 4) == 0:
-                out[n] = 62
-                i += 4
-            elif left >= 6 and memcmp(text + i, b"&quot;", 6) == 0:
-                out[n] = 34
-                i += 6
-            elif left >= 6 and memcmp(text + i, b"&apos;", 6) == 0:
-                out[n] = 39
-                i += 6
-            else:
-                return -1
-        n += 1
-    return n
+    cdef const uint8_t *end = text + size
+    cdef const uint8_t *ampersand
+    cdef uint8_t *start = out
+    cdef Reference reference
+    while True:
+        ampersand = <const uint8_t *>memchr(text, 38, end - text)
+        if ampersand == NULL:
+            memcpy(out, text, end - text)
+            return out - start + (end - text)
+        memcpy(out, text, ampersand - text)
+        out += ampersand - text
+        reference = reference_at(ampersand, end - ampersand)
+        if reference.size == 0:
+            return -1
+        out[0] = reference.character
+        out += 1
+        text = ampersand + reference.size
 
 
 cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """Whether "&amp;" stands in the text: escaped twice."""
-    cdef Py_ssize_t i
-    for i in range(size - 4):
-        if text[i] == 38 and memcmp(text + i, b"&amp;", 5) == 0:
+    cdef const uint8_t *end = text + size
+    while True:
+        text = <const uint8_t *>memchr(text, 38, end - text)
+        if text == NULL:
+            return False
+        if end - text >= 5 and memcmp(text, b"&amp;", 5) == 0:
             return True
-    return False
+        text += 1
 
 
 cdef inline bint is_word(uint8_t c) noexcept nogil:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import random
 import re
 import time
 from http import HTTPStatus
@@ -177,4 +176,6 @@ class RequestWaiter:
         if self._is_first or not self._seconds:
             self._is_first = False
             return
+        import random  # only where it is needed: it takes longer to import than this module
+
         time.sleep(self._seconds * (random.uniform(0.5, 1.5) if self._random else 1.0))  # noqa: S311 -- not a secret

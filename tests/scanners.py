@@ -1,0 +1,87 @@
+"""The three ways to read entries, and all that each makes of a document, to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from usp.documents import Document
+from usp.fetch_parse.opening import parser_of
+from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.objects.page import SitemapPage
+from usp.scan.columns import Columns
+from usp.scan.grammar import Grammar
+from usp.scan.plain import PURE, READERS, PureCheck, PurePages, PurePlainColumns, Readers, Taken
+
+URL = "http://h/s.xml"
+
+
+class NoPages(PurePages):
+    """A reader that leaves every entry to the general scanner."""
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        return [], position, False, False
+
+
+class NoCheck(PureCheck):
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        return [], position, False, False
+
+
+class NoColumns(PurePlainColumns):
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        return [], position, False, False
+
+
+#: The general scanner alone, of which the others must not be told apart.
+GENERAL = Readers(NoPages, NoCheck, NoColumns, lambda text: True)
+#: Those that read plain entries faster: compiled, if it is here, and in plain Python.
+FAST = {"in use": READERS, "pure": PURE}
+
+
+def as_values(page: SitemapPage) -> dict[str, Any]:
+    """A page's fields; of dates also the zone, which makes no difference to their equality."""
+    return {**page.to_dict(), "zone": page.last_modified and page.last_modified.isoformat()}
+
+
+def as_rows(columns: Columns) -> list[tuple[object, ...]]:
+    """What columns say, row by row."""
+    rows: list[tuple[object, ...]] = []
+    spans = zip(pairwise(columns.url_offsets), pairwise(columns.last_modified_text_offsets), strict=True)
+    for i, ((start, end), (text_start, text_end)) in enumerate(spans):
+        has_date = columns.last_modified_valid[i >> 3] >> (i & 7) & 1
+        has_frequency = columns.change_frequency_valid[i >> 3] >> (i & 7) & 1
+        rows.append(
+            (
+                bytes(columns.urls[start:end]).decode(),
+                columns.last_modified[i] if has_date else None,
+                columns.last_modified_form[i],
+                bytes(columns.last_modified_texts[text_start:text_end]).decode(),
+                columns.change_frequency[i] if has_frequency else None,
+                columns.priority[i],
+            )
+        )
+    assert len(rows) == columns.length
+    return rows
+
+
+def everything(parser: XMLSitemapParser, readers: Readers) -> object:
+    """All that can be had of a document."""
+    parser.readers = readers
+    reading = parser.reading()
+    pages = [as_values(page) for page in reading.pages]
+    problems = [*map(str, reading.found_problems())]
+    return reading.sitemap_class, reading.reason, reading.children, pages, problems, as_rows(parser.columns())
+
+
+def of_document(data: bytes, readers: Readers) -> object:
+    """The same of a document as it came; None if it is not XML."""
+    parser = parser_of(Document(URL, data))
+    return everything(parser, readers) if isinstance(parser, XMLSitemapParser) else None
+
+
+def of_pieces(pieces: Iterable[bytes], readers: Readers) -> object:
+    """The same of text that comes in pieces."""
+    kept = list(pieces)
+    return everything(XMLSitemapParser(URL, lambda log: kept), readers)

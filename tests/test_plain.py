@@ -1,0 +1,241 @@
+"""Compiled, in plain Python, and by the general scanner alone: the same entries, fields, problems and columns."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scanners import FAST, GENERAL, URL, as_rows, of_document, of_pieces
+from support import SITEMAP_XMLNS, Fixture, fixtures
+from usp.compiled import IS_COMPILED
+from usp.documents import Document
+from usp.fetch_parse.columns import columns_of
+from usp.fetch_parse.opening import parser_of
+from usp.objects.page import SitemapPage
+from usp.scan.columns import DATE_ONLY, NO_DATE, NO_ZONE, WITH_ZONE
+from usp.scan.grammar import grammar_of
+from usp.scan.plain import PURE, READERS, Readers
+from usp.tree import sitemap_from_bytes
+
+each_fixture = pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
+each_reader = pytest.mark.parametrize("readers", FAST.values(), ids=FAST)
+NAMESPACES = (("", ""), ("image", "image"), ("news", "news"), ("xhtml", "xhtml"), ("video", "video"))
+
+LEAVES = (
+    *("<loc>http://h/a</loc>", "<loc>http://h/a?b=1&amp;c=2</loc>", "<loc><![CDATA[http://h/c?d&e]]></loc>"),
+    *("<loc> http://h/é </loc>", "<loc>/relative</loc>", "<loc>http://h/&#233;&eacute;&amp;amp;</loc>", "<loc/>"),
+    *(
+        "<lastmod>2024-05-08</lastmod>",
+        "<lastmod>2024-05-08T10:00:00+02:00</lastmod>",
+        "<lastmod>May 8, 2024</lastmod>",
+    ),
+    *("<lastmod>2024-02-30</lastmod>", "<lastmod>2024-05-08T10:00:00.5Z</lastmod>", "<lastmod> </lastmod>"),
+    *("<changefreq>daily</changefreq>", "<changefreq>Weekly</changefreq>", "<changefreq>often</changefreq>"),
+    *("<priority>0.8</priority>", "<priority>1.0</priority>", "<priority>2</priority>", "<priority>.5</priority>"),
+    *("<priority>0.12345678901234567</priority>", "<priority>1e-1</priority>", "<changefreq>&amp;</changefreq>"),
+    "<image:image><image:loc>http://h/i.png</image:loc><image:title>A &amp; B</image:title></image:image>",
+    "<image:image><image:caption>no place</image:caption></image:image>",
+    "<image:image><loc>http://h/plain.png</loc></image:image>",
+    "<news:news><news:publication><news:name>N</news:name><news:language>en</news:language></news:publication>"
+    "<news:publication_date>2024-05-08</news:publication_date><news:title>T é &amp;amp; U</news:title>"
+    "<news:keywords>a, b,, c</news:keywords></news:news>",
+    "<news:news><news:title>&amp;nbsp;</news:title><news:publication_date>2024</news:publication_date></news:news>",
+    "<xhtml:link rel='alternate' hreflang='de' href='http://h/de?a&amp;b'/>",
+    '<xhtml:link rel="stylesheet" hreflang="de" href="http://h/css"/>',
+    '<xhtml:link hreflang="fr" href="/fr" title="x"></xhtml:link>',
+    "<video:video><video:title>V</video:title><video:duration>60</video:duration><video:tag>t</video:tag>"
+    '<video:price currency="EUR">1.99</video:price></video:video>',
+    *("<!-- a comment -->", "\n\t ", "text", "<other>x</other>", "<loc>", "</loc>", "&", "<image:image>", "</url>"),
+)
+entries = st.lists(st.lists(st.sampled_from(LEAVES), max_size=6).map("".join), max_size=6).map(
+    lambda bodies: "".join(f"<url>{body}</url>\n" for body in bodies)
+)
+documents = entries.map(lambda body: f"<urlset>{body}</urlset>".encode())
+many = settings(max_examples=200, deadline=None, derandomize=True)
+
+
+@each_reader
+@each_fixture
+def test_fixtures(fixture: Fixture, readers: Readers) -> None:
+    """Every fixture gives the same, whoever reads its plain entries."""
+    assert of_document(fixture.data, readers) == of_document(fixture.data, GENERAL)
+
+
+@many
+@given(documents, st.lists(st.integers(0, 2_000), max_size=5))
+def test_entries_of_all_sorts(data: bytes, cuts: list[int]) -> None:
+    """Entries in which anything may stand give the same, whole and in pieces."""
+    expected = of_pieces([data], GENERAL)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
+    for readers in FAST.values():
+        assert of_pieces([data], readers) == expected
+        assert of_pieces([data[a:b] for a, b in pairwise(edges)], readers) == expected
+
+
+@many
+@given(documents, st.data())
+def test_mutated_entries(data: bytes, draw: st.DataObject) -> None:
+    """The same where bytes are dropped, doubled, swapped or replaced."""
+    document = bytearray(data)
+    for _ in range(draw.draw(st.integers(1, 4))):
+        i, j = sorted(draw.draw(st.tuples(*[st.integers(0, len(document) - 1)] * 2)))
+        match draw.draw(st.integers(0, 3)):
+            case 0:
+                del document[i : min(j, len(document) - 1)]
+            case 1:
+                document[i:i] = document[i:j]
+            case 2:
+                document[i], document[j] = document[j], document[i]
+            case 3:
+                document[i] = draw.draw(st.sampled_from(b"<>&/\"' \n\0\x01\x7f\xff\xc3a:;=!-[]?"))
+    expected = of_pieces([bytes(document)], GENERAL)
+    for readers in FAST.values():
+        assert of_pieces([bytes(document)], readers) == expected
+
+
+def small_document() -> bytes:
+    chance = random.Random(5)
+    body = "".join(f"<url>{''.join(chance.sample(LEAVES[:-9], 4))}</url>\n" for _ in range(6))
+    return f"<urlset xmlns='{SITEMAP_XMLNS}'>\n{body}</urlset>".encode()
+
+
+@each_reader
+def test_cut_off_at_every_byte(readers: Readers) -> None:
+    """A document that ends anywhere gives the same."""
+    data = small_document()
+    for end in range(len(data)):
+        assert of_pieces([data[:end]], readers) == of_pieces([data[:end]], GENERAL), end
+
+
+@each_reader
+def test_cut_in_two_at_every_byte(readers: Readers) -> None:
+    """A document that comes in two pieces, or byte by byte, gives the same."""
+    data = small_document()
+    expected = of_pieces([data], GENERAL)
+    for cut in range(len(data)):
+        assert of_pieces([data[:cut], data[cut:]], readers) == expected, cut
+    assert of_pieces([data[i : i + 1] for i in range(len(data))], readers) == expected
+
+
+@each_reader
+def test_plain_entries_are_taken(readers: Readers) -> None:
+    """Nothing of a plain document is left to the general scanner."""
+    entry = (
+        b"<url>\n  <loc>http://h/%d?a&amp;b</loc>\n <lastmod>2024-05-08T10:00:00Z</lastmod>"
+        b"<changefreq>daily</changefreq><priority>0.5</priority>\n</url>\n"
+    )
+    buffer = b"".join(entry % i for i in range(100))
+    grammar = grammar_of(NAMESPACES)
+    assert grammar is not None
+    pages, position, more, full = readers.pages(str, lambda *_: None).take(grammar, buffer + b"<url><loc>", 0)
+    assert [page.url for page in pages] == [f"http://h/{i}?a&b" for i in range(100)]
+    assert (buffer[position:].strip(), more, full) == (b"", True, False)
+    assert readers.check().take(grammar, buffer, 0)[1] == position
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+def test_entries_with_extensions_are_taken() -> None:
+    """The compiled reader takes entries with images, news, videos, languages, CDATA, comments and other prefixes."""
+    grammar = grammar_of((("", ""), ("i", "image"), ("s", "")))
+    assert grammar is not None
+    for body in (
+        *(leaf for leaf in LEAVES[12:-9] if "<loc>" not in leaf),
+        "<i:image><i:loc>http://h/i</i:loc></i:image>",
+        "<!-- c -->",
+        "<s:lastmod>2024</s:lastmod>",
+    ):
+        buffer = f"<url><loc>http://h/é</loc>{body}</url>".encode()
+        pages, position, _, _ = READERS.pages(str, lambda *_: None).take(grammar, buffer, 0)
+        assert (len(pages), position) == (1, len(buffer)), body
+
+
+@each_reader
+def test_what_is_wrong_is_left(readers: Readers) -> None:
+    """The checking reader passes over nothing that has a problem."""
+    grammar = grammar_of(NAMESPACES)
+    assert grammar is not None
+    for body in (
+        *("<loc>/a</loc>", "<loc>http://h/a&b</loc>", "<loc>http://h/\x01</loc>", "<loc></loc>", "<loc>mailto:a</loc>"),
+        *("<loc>http://h/</loc><lastmod>soon</lastmod>", "<loc>http://h/</loc><priority>7</priority>"),
+        *("<loc>http://h/</loc><changefreq>often</changefreq>", "<loc>http://h/</loc><loc>http://h/2</loc>"),
+        "<loc>http://h/</loc><image:image></image:image>",
+        "<loc>http://h/</loc><news:news><news:title>T</news:title></news:news>",
+        "<loc>http://h/</loc><xhtml:link hreflang='de' href='/de'/>",
+    ):
+        buffer = f"<url>{body}</url>".encode()
+        assert readers.check().take(grammar, buffer, 0)[1] == 0, body
+
+
+def test_columns() -> None:
+    """Columns hold what the pages hold: dates in UTC, with the text beside them where it had no zone."""
+    data = b"""<urlset>
+        <url><loc>http://h/1</loc><lastmod>1970-01-02</lastmod><changefreq>never</changefreq></url>
+        <url><loc>http://h/\xc3\xa9</loc><lastmod>1970-01-01T01:00:00.000001+01:00</lastmod><priority>0.85</priority></url>
+        <url><loc>http://h/1</loc><lastmod>2024</lastmod></url>
+        <url><loc>http://h/3</loc><lastmod>1969-12-31T23:59:59</lastmod><priority>9</priority></url>
+        <url><loc>http://h/4</loc><lastmod>0001-01-01</lastmod></url>
+        <url><loc>http://h/5</loc><lastmod>9999-12-31T23:59:59Z</lastmod></url>
+        <url><loc>http://h/6</loc><lastmod>1 Jan 1970</lastmod><lastmod>2024-05-08</lastmod></url>
+        <url><loc>http://h/7</loc></url></urlset>"""
+    day = 86_400_000_000
+    assert as_rows(columns_of(Document(URL, data))) == [
+        ("http://h/1", day, DATE_ONLY, "1970-01-02", 6, 0.5),
+        ("http://h/é", 1, WITH_ZONE, "", None, 0.85),
+        ("http://h/3", -1_000_000, NO_ZONE, "1969-12-31T23:59:59", None, 0.5),
+        ("http://h/4", -719_162 * day, DATE_ONLY, "0001-01-01", None, 0.5),
+        ("http://h/5", 2_932_897 * day - 1_000_000, WITH_ZONE, "", None, 0.5),
+        ("http://h/6", 0, DATE_ONLY, "1 Jan 1970", None, 0.5),
+        ("http://h/7", None, NO_DATE, "", None, 0.5),
+    ]
+
+
+def test_columns_of_other_documents() -> None:
+    """Texts and feeds have columns of URLs; what is no sitemap has empty ones."""
+    assert [row[0] for row in as_rows(columns_of(Document(URL, b"http://h/1\nhttp://h/2\nhttp://h/1")))] == [
+        "http://h/1",
+        "http://h/2",
+    ]
+    feed = b"<rss><item><title>T</title><link>http://h/1</link></item></rss>"
+    assert [row[0] for row in as_rows(columns_of(Document(URL, feed)))] == ["http://h/1"]
+    for nothing in (b"", b"<html></html>", b"nothing", b"<urlset/>"):
+        assert columns_of(Document(URL, nothing)).length == 0
+
+
+def test_fields_are_converted_once_when_they_are_read() -> None:
+    """A page asks its source for a field when it is read, and never again."""
+
+    class Source:
+        asked: list[str] = []  # noqa: RUF012 -- of this test only
+
+        def value(self, name: str, /) -> object:
+            self.asked.append(name)
+            return Decimal("0.25")
+
+        def last_modified_text(self) -> str:
+            return ""
+
+    page = SitemapPage.__new__(SitemapPage)
+    type(page).__mro__[1].__dict__["_source"].__set__(page, Source())
+    assert Source.asked == []
+    assert page.priority is page.priority
+    assert Source.asked == ["priority"]
+
+
+def test_pages_outlive_their_document() -> None:
+    """A page that was kept says the same when everything else is gone."""
+    pages = list(sitemap_from_bytes(small_document(), URL).pages)
+    again = [page.to_dict() for page in sitemap_from_bytes(small_document(), URL).pages]
+    assert [page.to_dict() for page in pages] == again
+    assert parser_of(Document(URL, b"<urlset/>")) is not None
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+def test_the_compiled_scanner_is_used() -> None:
+    """Where there is a compiled scanner, it is the one that is used."""
+    assert READERS is not PURE
+    assert type(SitemapPage.__dict__["priority"]).__module__ == "usp.objects._lazy"
