@@ -33,8 +33,7 @@ ROOMS = {
     "__main__": {"cli"},
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
-# Whether there are compiled parts shows when one of them, which imports nothing, is imported.
-EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers"), ("compiled.py", "objects")}
+EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 

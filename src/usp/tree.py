@@ -52,19 +52,15 @@ def sitemap_tree_for_homepage(
     :raises SitemapException: if the URL is not http or https.
     """
     from usp.drivers.blocking import client_or_default, run
-    from usp.exceptions import InvalidArgumentError, SitemapException
+    from usp.exceptions import InvalidArgumentError
     from usp.fetch_parse.fetcher import SitemapFetcher
-    from usp.scan.urls import is_http_url, strip_url_to_homepage
     from usp.walk import KNOWN_PATHS, HomepageWalk
 
-    if not is_http_url(homepage_url):
-        raise SitemapException(f"URL {homepage_url!r} is not an HTTP(S) URL; give one like https://example.org/")
+    homepage_url = _checked_homepage(homepage_url, normalize_homepage_url)
     known_paths = (*KNOWN_PATHS, *_checked_paths(extra_known_paths)) if use_known_paths else ()
     for callback in (recurse_callback, recurse_list_callback):
         if callback is not None and not callable(callback):
             raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
-    homepage_url = strip_url_to_homepage(homepage_url) if normalize_homepage_url else homepage_url
-    homepage_url = homepage_url if homepage_url.endswith("/") else f"{homepage_url}/"
     with client_or_default(web_client) as client:
 
         def fetcher(path: str, is_guess: bool = True) -> SitemapFetcher:
@@ -81,6 +77,16 @@ def sitemap_tree_for_homepage(
         walk = HomepageWalk(homepage_url, robots, [fetcher(path) for path in dict.fromkeys(known_paths)])
         run(walk, client)
     return walk.website()
+
+
+def _checked_homepage(url: str, is_to_be_stripped: bool) -> str:
+    from usp.exceptions import SitemapException
+    from usp.scan.urls import is_http_url, strip_url_to_homepage
+
+    if not is_http_url(url):
+        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
+    url = strip_url_to_homepage(url) if is_to_be_stripped else url
+    return url if url.endswith("/") else f"{url}/"
 
 
 def _checked_paths(paths: Iterable[str] | None) -> list[str]:
