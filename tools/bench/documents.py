@@ -133,7 +133,9 @@ def write_site(folder: Path, sitemaps: int, pages: int) -> None:
 
 def _text(size: int) -> Iterator[bytes]:
     """One text node of nine tenths of the size, and white space for the rest, which costs next to nothing."""
-    yield b"<url><loc>https://www.example.org/first</loc><news:news><news:title>"
+    yield b"<url><loc>https://www.example.org/first</loc><news:news><news:publication><news:name>N</news:name>"
+    yield b"<news:language>en</news:language></news:publication><news:publication_date>2024-05-08"
+    yield b"</news:publication_date><news:title>"
     yield from _repeated(b"all work and no play ", size * 9 // 10)
     yield b"</news:title></news:news></url>\n"
     yield from _repeated(b" " * 99 + b"\n", size // 10 - 500)

@@ -101,7 +101,7 @@ class Workshop:
     folder: Path
     rounds: int
     _stack: ExitStack = field(default_factory=ExitStack)
-    _workers: dict[tuple[str, bool], Worker] = field(default_factory=dict)
+    _workers: dict[str, Worker] = field(default_factory=dict)
     _logs: int = 0
 
     def __enter__(self) -> Workshop:
@@ -120,12 +120,11 @@ class Workshop:
         finally:
             worker.close()
 
-    def worker(self, environment: str, is_pure: bool = False) -> Worker:
-        """The worker of an environment, for as long as the workshop is open."""
-        key = (environment, is_pure)
-        if key not in self._workers or not self._workers[key].is_alive():
-            self._workers[key] = self._stack.enter_context(self.fresh_worker(*key))
-        return self._workers[key]
+    def worker(self, environment: str) -> Worker:
+        """A worker for what is not measured, for as long as the workshop is open."""
+        if environment not in self._workers or not self._workers[environment].is_alive():
+            self._workers[environment] = self._stack.enter_context(self.fresh_worker(environment))
+        return self._workers[environment]
 
     def file(self, name: str) -> str:
         """The path of `urlset.xml`, `news.xml`, or one of them with `.gz`, written when it is first asked for."""
@@ -170,37 +169,40 @@ class Measured:
 def interleaved(
     subjects: list[Subject], workshop: Workshop, progress: Callable[[str], None]
 ) -> dict[Subject, Measured | NotMeasured]:
-    """Measure subjects in turn, round by round, after each was warmed up and checked; one that fails is left out."""
+    """Measure subjects in turn, round by round, after each was warmed up and checked; one that fails is left out.
+
+    Each has a process of its own: what an allocator did before makes a large difference to what comes after.
+    """
     results: dict[Subject, Measured | NotMeasured] = {}
-
-    def ask(subject: Subject, check: bool) -> dict[str, Any]:
-        worker = workshop.worker(subject.environment, subject.is_pure)
-        return worker.ask("timed", task=subject.task, file=workshop.file(subject.file), check=check)
-
-    for subject in dict.fromkeys(subjects):
-        progress(f"{subject.environment}: {subject.task}, checked")
-        try:
-            results[subject] = Measured(ask(subject, check=True), [])
-            _check_compiled(workshop, subject)
-        except NotMeasured as reason:
-            results[subject] = reason
-    for number in workshop.rounds_in_time():
-        for subject, result in results.items():
-            progress(f"{subject.environment}: {subject.task}, round {number + 1} of {workshop.rounds}")
-            if isinstance(result, Measured):
-                try:
-                    result.seconds.append(ask(subject, check=False)["seconds"])
-                except NotMeasured as reason:
-                    results[subject] = reason
+    with ExitStack() as stack:
+        workers = {
+            subject: stack.enter_context(workshop.fresh_worker(subject.environment, subject.is_pure))
+            for subject in dict.fromkeys(subjects)
+        }
+        for subject, worker in workers.items():
+            progress(f"{subject.environment}: {subject.task}, checked")
+            try:
+                found = worker.ask("timed", task=subject.task, file=workshop.file(subject.file), check=True)
+                _check_compiled(worker, subject)
+                results[subject] = Measured(found, [])
+            except NotMeasured as reason:
+                results[subject] = reason
+        for number in workshop.rounds_in_time():
+            for subject, result in results.items():
+                progress(f"{subject.environment}: {subject.task}, round {number + 1} of {workshop.rounds}")
+                if isinstance(result, Measured):
+                    try:
+                        answer = workers[subject].ask("timed", task=subject.task, file=workshop.file(subject.file))
+                        result.seconds.append(answer["seconds"])
+                    except NotMeasured as reason:
+                        results[subject] = reason
     return results
 
 
-def _check_compiled(workshop: Workshop, subject: Subject) -> None:
+def _check_compiled(worker: Worker, subject: Subject) -> None:
     """Plain Python must be that, or it is not what was measured."""
-    if subject.is_pure:
-        compiled = workshop.worker(subject.environment, subject.is_pure).ask("compiled")["compiled"]
-        if compiled:
-            raise NotMeasured(f"compiled parts are used despite USP_PURE=1: {', '.join(compiled)}")
+    if subject.is_pure and (compiled := worker.ask("compiled")["compiled"]):
+        raise NotMeasured(f"compiled parts are used despite USP_PURE=1: {', '.join(compiled)}")
 
 
 @dataclass(frozen=True)
