@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import random
 import subprocess
@@ -13,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from support import FakeResponse, Server, serve, urlset
-from usp import documents
-from usp.documents import MAX_DOCUMENT_BYTES, MAX_KEPT_TEXT_BYTES, Document, DocumentStore
+from usp.documents import MAX_DOCUMENT_BYTES, Document, DocumentStore
 from usp.drivers.fetch import fetch
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.inflate import engines
@@ -112,14 +110,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
 def test_a_bomb_in_a_bomb() -> None:
-    """A gzip bomb in a gzip bomb costs no more memory than a text that is kept, and little time."""
+    """A gzip bomb in a gzip bomb costs little memory and little time."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     inner = b"".join([*(packer.compress(bytes(1 << 20)) for _ in range(300)), packer.flush()])
     bomb = gzip.compress(inner, 9)
     assert len(bomb) < 5_000
     done = subprocess.run([sys.executable, "-c", BOMB], input=bomb.hex(), capture_output=True, text=True, check=True)
     kib, seconds = map(float, done.stdout.split())
-    assert kib < (MAX_KEPT_TEXT_BYTES >> 10) + 8_000
+    assert kib < 8_000
     assert seconds < 5
 
 
@@ -137,62 +135,24 @@ def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
         engines.cache_clear()
 
 
-# The text that is kept
-
-
-def kept() -> Document | None:
-    """The document that keeps its text, if there is one."""
-    document = None if documents._keeper is None else documents._keeper()
-    return document if document is not None and document._text is not None else None
-
-
-def test_the_text_is_kept_for_one_more_reading() -> None:
-    """An inflated text is kept when its document was read, until it was read once more."""
-    document = Document(URL, gzip.compress(b"text"))
-    read(document)
-    assert kept() is document
-    read(document)
-    assert kept() is None
-    read(document)
-    assert kept() is None
-
-
-def test_looking_at_the_start_is_no_reading() -> None:
-    """A reading that is given up leaves the whole text or none, and does not count."""
+def test_reading_while_inflating() -> None:
+    """What reads a document for the first time does so while it is inflated, and again if isal met damage."""
     text = noise(1_000_000)
-    document = Document(URL, gzip.compress(text))
-    for _ in range(3):
-        assert text.startswith(next(document.pieces(print)))
-    assert kept() is document
-    assert b"".join(document._text or ()) == text
-    assert read(document) == read(document) == read(document) == (text, [])
+    whole = gzip.compress(text)
+    seen: list[bytes] = []
 
+    def start(document: Document) -> bytes:
+        seen.append(next(document.pieces(print)))
+        return seen[-1]
 
-def test_only_one_text_is_kept() -> None:
-    """Another document that is inflated takes the place; one that was inflated before does not."""
-    first, second = (Document(URL, gzip.compress(text)) for text in (b"first", b"second"))
-    read(first)
-    read(second)
-    assert kept() is second
-    assert first._text is None
-    assert read(first) == (b"first", [])
-    assert kept() is second
-    del second
-    gc.collect()
-    assert kept() is None
-
-
-def test_what_is_not_kept() -> None:
-    """A text that came uncompressed is not kept, nor one that is long."""
-    plain = Document(URL, b"text")
-    read(plain)
-    assert kept() is None
-    long = Document(URL, gzip.compress(bytes(MAX_KEPT_TEXT_BYTES + 1), 1))
-    assert [len(read(long)[0]), len(read(long)[0])] == [MAX_KEPT_TEXT_BYTES + 1] * 2
-    assert kept() is None
-    longest = Document(URL, gzip.compress(bytes(MAX_KEPT_TEXT_BYTES), 1))
-    read(longest)
-    assert kept() is longest
+    good, damaged = Document(URL, whole), Document(URL, whole[:-100])
+    assert text.startswith(good.settled(lambda: start(good)))
+    assert len(seen) == 1
+    damaged.settled(lambda: start(damaged))
+    assert len(seen) == len(engines()) + 1
+    assert read(good) == read(good) == (text, [])
+    assert read(damaged) == read(damaged)
+    assert read(damaged)[1] == ["T801"]
 
 
 # Through a client

@@ -10,12 +10,12 @@ import errno
 import os
 import re
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, NamedTuple, Protocol
+from threading import get_ident
+from typing import IO, Protocol, TypeVar
 
 from usp.exceptions import DocumentReadError
 from usp.inflate import (
@@ -26,7 +26,6 @@ from usp.inflate import (
     Engine,
     inflated,
     may_be_packed,
-    split,
     with_fastest,
 )
 from usp.logs import logger
@@ -39,13 +38,10 @@ log = logger(__name__)
 MAX_DOCUMENT_BYTES = MAX_INFLATED_BYTES
 #: How many bytes of bodies a tree keeps in memory.
 MEMORY_BYTES = 64 * 1024 * 1024
-#: An inflated text is kept for the next reading if it is no longer than this.
-MAX_KEPT_TEXT_BYTES = 16 * 1024 * 1024
-#: How often a document is read soon: once for its node, once for its pages.
-_READINGS_OF_KEPT_TEXT = 2
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
 Note = Callable[[str], None]
+Result = TypeVar("Result")
 
 
 class Document:
@@ -56,12 +52,10 @@ class Document:
     """
 
     __slots__ = (
-        "__weakref__",
         "_body",
-        "_inflation",
+        "_engine",
         "_may_be_packed",
-        "_readings",
-        "_text",
+        "_trial",
         "content_encoding",
         "content_type",
         "transport_problems",
@@ -86,9 +80,8 @@ class Document:
             self.transport_problems += ("T803",)
         self._may_be_packed = may_be_packed(data, content_encoding)
         self._body: Body = InMemory(data) if store is None else store.keep(data)
-        self._inflation: _Inflation | None = None  # known once the body was inflated
-        self._text: list[bytes] | None = None
-        self._readings = 0  # of that text, to its end
+        self._engine: Engine | None = None  # that was seen to inflate it to the end
+        self._trial: tuple[int, Engine] | None = None  # one that has yet to show it, and the thread that tries
 
     @property
     def charset(self) -> str | None:
@@ -97,7 +90,7 @@ class Document:
         return match[1] if match else None
 
     def pieces(self, note: Note) -> Iterator[bytes]:
-        """The body inflated, in pieces; `note(code)` is called for what is wrong with it.
+        """The body inflated, in pieces; at their end `note(code)` is called for what is wrong with it.
 
         It may be called any number of times, by several threads at once, and always gives the same.
         """
@@ -106,70 +99,52 @@ class Document:
         if not self._may_be_packed:
             yield from Budget(MAX_DOCUMENT_BYTES, note).limited(self._body.pieces())
             return
-        text = self._text
-        inflation = self._inflation
-        if inflation is None:
-            inflation, text = self._inflate()
-        for code in inflation.codes:
+        engine = self._engine_here()
+        codes: list[str] = []
+        yield from self._inflated(engine, codes.append)
+        self._engine = engine
+        for code in sorted(codes):
             # What is cut at a limit is cut short as well, which needs no saying.
             if code not in self.transport_problems and not (code == "T801" and "T804" in self.transport_problems):
                 note(code)
-        if text is None:
-            yield from self._inflated(inflation.engine, lambda code: None)
-            return
-        yield from text
-        self._readings += 1
-        if self._readings >= _READINGS_OF_KEPT_TEXT:
-            self._text = None
 
-    def _inflate(self) -> tuple[_Inflation, list[bytes] | None]:
-        """Inflate it for the first time, to the end: to know what is wrong with it, and which engine it needs."""
-        _keep_text(None, None)
-        self._inflation, text = with_fastest(self._attempt)
-        if text is not None:
-            _keep_text(self, text)
-        return self._inflation, text
+    def settled(self, read: Callable[[], Result]) -> Result:
+        """What `read` makes of the document, which it reads while it is inflated for the first time.
 
-    def _attempt(self, engine: Engine) -> tuple[_Inflation, list[bytes] | None]:
-        codes: list[str] = []
-        text: list[bytes] | None = []
-        size = 0
-        for piece in self._inflated(engine, codes.append):
-            size += len(piece)
-            if size > MAX_KEPT_TEXT_BYTES:
-                text = None
-            if text is not None:
-                text.append(piece)
-        return _Inflation(engine, tuple(sorted(codes))), text
+        It is called again, with zlib, if isal meets damage; then it is known which of them the document needs.
+        """
+        if self._engine is not None or not self._may_be_packed:
+            return read()
+
+        def attempt(engine: Engine) -> Result:
+            self._trial = get_ident(), engine
+            result = read()
+            if self._engine is None:  # not read to its end
+                self._drain(engine)
+            return result
+
+        try:
+            return with_fastest(attempt)
+        finally:
+            self._trial = None
+
+    def _engine_here(self) -> Engine:
+        """What inflates the document: in this thread, perhaps, only on trial."""
+        if self._engine is not None:
+            return self._engine
+        if self._trial is not None and self._trial[0] == get_ident():
+            return self._trial[1]
+        return with_fastest(self._drain)
+
+    def _drain(self, engine: Engine) -> Engine:
+        for _ in self._inflated(engine, lambda code: None):
+            pass
+        self._engine = engine
+        return engine
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()
         return inflated(pieces, note, encoding=self.content_encoding, limit=MAX_DOCUMENT_BYTES, engine=engine)
-
-
-class _Inflation(NamedTuple):
-    """What the first inflating of a document found out: what can inflate it, and what is wrong with it."""
-
-    engine: Engine
-    codes: tuple[str, ...]
-
-
-# The one document in the process that keeps its inflated text: most are read for their pages soon after they are read
-# for their node, and most often before any other.
-_keeper: weakref.ref[Document] | None = None
-_keeper_lock = threading.Lock()
-
-
-def _keep_text(document: Document | None, text: list[bytes] | None) -> None:
-    """Let this document keep its text, and the one before it no longer."""
-    global _keeper
-    with _keeper_lock:
-        before = None if _keeper is None else _keeper()
-        if before is not None:
-            before._text = None
-        if document is not None:
-            document._text = text
-        _keeper = None if document is None else weakref.ref(document)
 
 
 class Body(Protocol):
@@ -194,8 +169,8 @@ class InMemory:
             self._freed.append(len(self._data))
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in pieces."""
-        return split(self._data)
+        """The bytes, in one piece: it is there already."""
+        return iter((self._data,))
 
 
 class InFile:

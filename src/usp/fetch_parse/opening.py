@@ -35,7 +35,7 @@ _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?
 
 def read(document: Document, is_robots_url: bool = False) -> Reading:
     """What the document holds."""
-    reading = parser_of(document, is_robots_url).reading()
+    reading = document.settled(lambda: parser_of(document, is_robots_url).reading())
     if is_robots_url and reading.sitemap_class is InvalidSitemap:
         not_found_page = ProblemLog(document.url)
         not_found_page.add("R701", 1)

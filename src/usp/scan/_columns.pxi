@@ -6,29 +6,31 @@ cdef enum:
     NO_DATE, DATE_ONLY, NO_ZONE, WITH_ZONE
     NO_FREQUENCY = 255
 
-cdef char FREQUENCIES[7][8]
+cdef uint64_t FREQUENCIES[7]  # their bytes
 
 
 cdef void set_frequency(int number, bytes text):
-    memset(FREQUENCIES[number], 0, 8)
-    memcpy(FREQUENCIES[number], <const char *>text, len(text))
+    FREQUENCIES[number] = 0
+    memcpy(&FREQUENCIES[number], <const char *>text, len(text))
 
 
 for _i, _frequency in enumerate(CHANGE_FREQUENCIES):
     set_frequency(_i, _frequency.value.encode())
 
 
-cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+cdef inline int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """The number of a change frequency, -1 if it is none."""
-    cdef char lower[8]
+    cdef uint8_t lower[8]
+    cdef uint64_t word
     cdef Py_ssize_t i
     if not 5 <= size <= 7:
         return -1
     memset(lower, 0, 8)
     for i in range(size):
         lower[i] = text[i] | 32
+    memcpy(&word, lower, 8)
     for i in range(7):
-        if memcmp(FREQUENCIES[i], lower, 8) == 0:
+        if FREQUENCIES[i] == word:
             return <int>i
     return -1
 
@@ -135,39 +137,36 @@ cdef class PlainColumns(PlainPages):
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
         """Take plain entries; gives no pages, and the rest as for `PlainPages`."""
+        cdef Py_ssize_t before = position
         cdef Stop stop = self.scan(grammar, buffer, &position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef uint32_t i = 0, count = self.batch.entry_count
-        self.reserve(count, <size_t>len(buffer))
+        self.stage(data)
+        self.reserve(count, <size_t>(position - before))
         while i < count:
             with nogil:
-                while i < count and self.take_plainly(data, &self.batch.entries[i]):
+                while i < count and self.take_plainly(data, &self.batch.entries[i], &self.staged[i]):
                     i += 1
             if i < count:
-                page = self.page(data, &self.batch.entries[i])
+                page = self.page(data, &self.batch.entries[i], &self.staged[i])
                 if page is not None:
                     self.append_fields(page, (<Entry>page._source).last_modified_text())
-                    self.reserve(count, <size_t>len(buffer))
+                    self.reserve(count, <size_t>(position - before))
                 i += 1
         return [], position, stop == MORE, stop == FULL
 
-    cdef bint take_plainly(self, const uint8_t *data, PlainEntry *entry) except -1 nogil:
+    cdef bint take_plainly(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
         """One row of an entry that needs no Python; false if it does."""
         cdef Fields fields
-        cdef Record *loc = &self.batch.records[entry.loc]
-        cdef Py_ssize_t n
-        if loc.flags & HIGH or not self.read_fields(data, entry, &fields):
+        if staged.size < 0 or staged.flags & HIGH or not self.read_fields(data, entry, &fields):
             return False
-        n = self.url_into_scratch(data + loc.start, loc.size, loc.flags)
-        if n < 0:
-            return False
-        if self.seen.add(self.scratch, <size_t>n):
+        if self.seen.add(staged.url, <size_t>staged.size, staged.hashed):
             self.add_row(&fields, data + fields.text_start)
         return True
 
     cdef bint read_fields(self, const uint8_t *data, PlainEntry *entry, Fields *fields) noexcept nogil:
         cdef uint32_t i
-        cdef int depth = 0, tag
+        cdef int depth = 0, tag, number
         cdef Record *record
         cdef Moment moment
         fields.date, fields.form, fields.frequency, fields.priority = 0, NO_DATE, NO_FREQUENCY, -1
@@ -181,19 +180,19 @@ cdef class PlainColumns(PlainPages):
             elif depth or not record.size:
                 pass
             elif tag == LASTMOD and fields.form == NO_DATE:
-                if record.flags or not parse_moment(data + record.start, record.size, &moment):
+                if not parse_moment(data + record.start, record.size, &moment):
                     return False
                 fields.date = microseconds_of(&moment)
                 fields.form = WITH_ZONE if moment.has_zone else NO_ZONE if moment.has_time else DATE_ONLY
                 if not moment.has_zone:
                     fields.text_start, fields.text_size = record.start, record.size
             elif tag == CHANGEFREQ and fields.frequency == NO_FREQUENCY:
-                if record.flags or frequency_of(data + record.start, record.size) < 0:
+                number = frequency_of(data + record.start, record.size)
+                if number < 0:
                     return False
-                fields.frequency = frequency_of(data + record.start, record.size)
+                fields.frequency = <uint8_t>number
             elif tag == PRIORITY and fields.priority < 0:
-                if not record.flags:
-                    fields.priority = priority_of(data + record.start, record.size)
+                fields.priority = priority_of(data + record.start, record.size)
                 if fields.priority < 0:
                     return False
         if fields.priority < 0:

@@ -48,27 +48,28 @@ cdef class Resolver:
     cdef object convert
     cdef uint8_t scratch[MAX_TEXT_BYTES + 1]
 
-    cdef Py_ssize_t url_into_scratch(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-        """The bytes of a URL, in the scratch; -1 if it is not one for us."""
-        cdef Py_ssize_t n = size
-        if flags & CONTROL or size == 0:
-            return -1
-        if flags & AMPERSAND and not flags & CDATA:
-            n = unescape_into(self.scratch, text, size)
-            if n < 0:
-                return -1
-        else:
-            memcpy(self.scratch, text, size)
-        if flags & AMPERSAND and has_ampersand_reference(self.scratch, n):
-            return -1
-        return n if is_http_url(self.scratch, n) else -1
-
     cdef object url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags):
-        """The URL that a text means; None if that is for Python to say. Its bytes are in the scratch then."""
-        cdef Py_ssize_t n = self.url_into_scratch(text, size, flags)
+        """The URL that a text means; None if that is for Python to say."""
+        cdef Py_ssize_t n = url_into(self.scratch, text, size, flags)
         if n < 0:
             return None
         return ascii_text(self.scratch, n) if not flags & HIGH else high_text(self.scratch, n)
+
+
+cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """The bytes of the URL that a text means, at most as many as it has; -1 if that is for Python to say."""
+    cdef Py_ssize_t n = size
+    if flags & CONTROL or size == 0:
+        return -1
+    if flags & AMPERSAND and not flags & CDATA:
+        n = unescape_into(out, text, size)
+        if n < 0:
+            return -1
+    else:
+        memcpy(out, text, size)
+    if flags & AMPERSAND and has_ampersand_reference(out, n):
+        return -1
+    return n if is_http_url(out, n) else -1
 
 
 cdef object high_text(const uint8_t *text, Py_ssize_t size):
@@ -90,6 +91,10 @@ ctypedef struct Row:
 cdef struct Cell:
     Row row
     const uint8_t *text
+
+
+cdef inline uint8_t cell_flags(Cell *cell) noexcept:
+    return cell.row.flags | flags_of(cell.text, cell.row.size)
 
 
 @cython.final
@@ -169,23 +174,21 @@ cdef class Entry:
 
     cdef object date(self, Cell *cell):
         cdef Moment moment
-        if cell.row.flags:
-            return parse_date(plain_text(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA))) or "")
         found = dates.get(cell.text, cell.row.size)
         if found is None:
             if parse_moment(cell.text, cell.row.size, &moment):
                 found = date_of(&moment)
             else:
-                found = parse_date(ascii_text(cell.text, cell.row.size))
-            if found is not None:
+                found = parse_date(plain_text(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA))) or "")
+            if found is not None and cell_flags(cell) & ~CDATA == 0:
                 dates.put(cell.text, cell.row.size, found)
         return found
 
     cdef object priority(self, Cell *cell):
-        if cell.row.flags:
-            return self.resolver.convert(self.element(), "priority")
         found = priorities.get(cell.text, cell.row.size)
         if found is None:
+            if cell_flags(cell):
+                return self.resolver.convert(self.element(), "priority")
             found = parse_priority(ascii_text(cell.text, cell.row.size))
             if found is None:
                 found = DEFAULT_PRIORITY
@@ -193,10 +196,10 @@ cdef class Entry:
         return found
 
     cdef object change_frequency(self, Cell *cell):
-        if cell.row.flags:
-            return self.resolver.convert(self.element(), "change_frequency")
         found = frequencies.get(cell.text, cell.row.size)
         if found is None:
+            if cell_flags(cell):
+                return self.resolver.convert(self.element(), "change_frequency")
             found = parse_change_frequency(ascii_text(cell.text, cell.row.size))
             if found is None:
                 found = SitemapPageChangeFrequency.ALWAYS
@@ -214,10 +217,11 @@ cdef class Entry:
         """A text without the HTML escaping below that of XML; None if it is empty."""
         if cell.row.size == 0:
             return None
+        cdef uint8_t flags = cell_flags(cell)
         made = None
-        if cell.row.flags == 0:
+        if flags == 0:
             return ascii_text(cell.text, cell.row.size)
-        if cell.row.flags == HIGH:
+        if flags == HIGH:
             made = high_text(cell.text, cell.row.size)
         if made is None:
             made = plain_text(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
@@ -229,7 +233,7 @@ cdef class Entry:
         cdef Py_ssize_t start = 0, end, i
         if cell.row.size == 0:
             return found
-        if cell.row.flags:
+        if cell_flags(cell):
             return comma_separated(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
         for i in range(cell.row.size + 1):
             if i == cell.row.size or cell.text[i] == 44:
@@ -299,7 +303,7 @@ cdef class Entry:
                 cells[tag] = cell
             elif cell.row.kind == CLOSE and depth:
                 depth -= 1
-                url = self.resolver.url(cells[LOC].text, cells[LOC].row.size, cells[LOC].row.flags)
+                url = self.resolver.url(cells[LOC].text, cells[LOC].row.size, cell_flags(&cells[LOC]))
                 if url is None:
                     return False
                 made = PyType_GenericAlloc(IMAGE, 0)

@@ -44,10 +44,14 @@ cdef class Tabled:
 
     cdef int add_name(self, int number, bytes name, str tag) except -1:
         cdef uint32_t slot
+        cdef bytes closing = name + b">"
         if not 0 < len(name) < MAX_NAME_BYTES:
             return 0  # elements of this name are left to the general scanner
         memcpy(self.tables.names[number], <const uint8_t *>name, len(name))
         self.tables.name_sizes[number] = len(name)
+        if len(name) < 16:
+            memcpy(self.tables.closings[number], <const uint8_t *>closing, len(closing))
+            memset(self.tables.masks[number], 255, len(closing))
         slot = name_hash(<const uint8_t *>name, len(name))
         while self.tables.slots[slot]:
             slot = (slot + 1) & (NAME_SLOTS - 1)

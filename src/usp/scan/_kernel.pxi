@@ -35,7 +35,7 @@ ctypedef struct Record:
     uint16_t size
     uint8_t kind
     uint8_t name
-    uint8_t flags
+    uint8_t flags  # CDATA or nothing: the others are found out where they matter
 
 ctypedef struct PlainEntry:
     Py_ssize_t start
@@ -53,6 +53,9 @@ ctypedef struct Batch:
 ctypedef struct Tables:
     char names[MAX_NAMES][MAX_NAME_BYTES]
     uint8_t name_sizes[MAX_NAMES]
+    uint64_t closings[MAX_NAMES][2]  # a name and ">", if they are 16 bytes at most
+    uint64_t masks[MAX_NAMES][2]  # which of those bytes count; none of a longer name
+    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
     uint8_t slots[NAME_SLOTS]  # number of a name + 1, by its hash
     uint8_t rules[MAX_STATES][MAX_NAMES]
     uint8_t states[MAX_STATES][MAX_NAMES]
@@ -80,16 +83,89 @@ cdef inline int number_of(Tables *tables, const uint8_t *name, Py_ssize_t size) 
     return -1
 
 
-cdef inline uint8_t flags_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    cdef uint8_t ampersand = 0, high = 0, control = 0, c
-    cdef Py_ssize_t i
-    for i in range(size):
-        c = text[i]
-        ampersand |= c == 38
-        high |= c & 0x80
-        control |= (c < 32) | (c == 127)
-    return (AMPERSAND if ampersand else 0) | (HIGH if high else 0) | (CONTROL if control else 0)
+cdef inline bint is_closing(Tables *tables, int name, const uint8_t *at, Py_ssize_t left) noexcept nogil:
+    """Whether a name and ">" stand here."""
+    cdef uint64_t words[2]
+    cdef Py_ssize_t size = tables.name_sizes[name]
+    if left >= 16 and tables.masks[name][0]:
+        memcpy(words, at, 16)
+        return not (
+            ((words[0] ^ tables.closings[name][0]) & tables.masks[name][0])
+            | ((words[1] ^ tables.closings[name][1]) & tables.masks[name][1])
+        )
+    return left > size and at[size] == 62 and memcmp(at, tables.names[name], size) == 0
 
+
+# Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html: calls of memchr, and loops over bytes,
+# take longer than most texts do.
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #define USP_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+    /* Whether any byte of the word is 0; the lowest bit that is set is in the first byte that is. */
+    #define USP_ZEROS(word) (((word) - USP_EACH(1)) & ~(word) & USP_EACH(0x80))
+    static inline uint64_t usp_word(const uint8_t *at) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        return word;
+    }
+    static inline int usp_first(uint64_t found, const uint8_t *at, int (*is_it)(uint8_t)) {
+    #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        (void)at;
+        (void)is_it;
+        return __builtin_ctzll(found) >> 3;
+    #else
+        int i = 0;
+        (void)found;
+        while (!is_it(at[i])) i++;
+        return i;
+    #endif
+    }
+    static inline int usp_is_tag(uint8_t c) { return c == '<'; }
+    static inline int usp_is_visible(uint8_t c) { return c > 32; }
+
+    /* The next "<", NULL if there is none. */
+    static inline const uint8_t *usp_next_tag(const uint8_t *at, const uint8_t *end) {
+        int words;
+        for (words = 0; words < 4 && end - at >= 8; words++, at += 8) {
+            uint64_t word = usp_word(at) ^ USP_EACH('<'), found = USP_ZEROS(word);
+            if (found) return at + usp_first(found, at, usp_is_tag);
+        }
+        return at < end ? (const uint8_t *)memchr(at, '<', (size_t)(end - at)) : NULL;
+    }
+    /* The next byte that is neither white space nor a control character; the end if there is none. */
+    static inline const uint8_t *usp_next_visible(const uint8_t *at, const uint8_t *end) {
+        while (end - at >= 8) {
+            uint64_t word = usp_word(at), found = (((word & USP_EACH(0x7f)) + USP_EACH(0x5f)) | word) & USP_EACH(0x80);
+            if (found) return at + usp_first(found, at, usp_is_visible);
+            at += 8;
+        }
+        while (at < end && *at <= 32) at++;
+        return at;
+    }
+    static inline int usp_flags_of_word(uint64_t word) {
+        uint64_t ampersand = USP_ZEROS(word ^ USP_EACH('&'));
+        uint64_t control = ((word - USP_EACH(32)) & ~word & USP_EACH(0x80)) | USP_ZEROS(word ^ USP_EACH(127));
+        return (ampersand != 0) | (((word & USP_EACH(0x80)) != 0) << 1) | ((control != 0) << 2);
+    }
+    /* Which of AMPERSAND, HIGH and CONTROL are in a text. */
+    static inline uint8_t usp_flags_of(const uint8_t *text, size_t size) {
+        int flags = 0;
+        size_t i;
+        uint8_t padded[8];
+        if (size < 8) {
+            memset(padded, 'a', 8);
+            memcpy(padded, text, size);
+            return (uint8_t)usp_flags_of_word(usp_word(padded));
+        }
+        for (i = 0; i + 8 <= size; i += 8) flags |= usp_flags_of_word(usp_word(text + i));
+        return (uint8_t)(flags | usp_flags_of_word(usp_word(text + size - 8)));
+    }
+    """
+    const uint8_t *next_tag "usp_next_tag"(const uint8_t *at, const uint8_t *end) noexcept nogil
+    const uint8_t *next_visible "usp_next_visible"(const uint8_t *at, const uint8_t *end) noexcept nogil
+    uint8_t flags_of "usp_flags_of"(const uint8_t *text, size_t size) noexcept nogil
 
 
 cdef struct Cursor:
@@ -98,11 +174,12 @@ cdef struct Cursor:
     Py_ssize_t at
     Batch *batch
     Tables *tables
+    int last  # the name of the last start tag
 
 
 cdef inline Stop skip_space(Cursor *c) noexcept nogil:
-    while c.at < c.size and is_space(c.data[c.at]):
-        c.at += 1
+    """To the next tag or text. Control characters between elements mean nothing, as white space does."""
+    c.at = next_visible(c.data + c.at, c.data + c.size) - c.data
     return ENTRY if c.at < c.size else MORE
 
 
@@ -121,7 +198,7 @@ cdef inline bint add_record(Cursor *c, Py_ssize_t start, Py_ssize_t end, int kin
     record.size = <uint16_t>(end - start)
     record.kind = kind
     record.name = name
-    record.flags = flags | flags_of(c.data + start, end - start)
+    record.flags = flags
     return True
 
 
@@ -130,7 +207,7 @@ cdef inline Stop take_end_tag(Cursor *c, int name) noexcept nogil:
     cdef Py_ssize_t size = c.tables.name_sizes[name], at = c.at
     if c.size - at < size + 3:
         return MORE
-    if c.data[at + 1] != 47 or c.data[at + size + 2] != 62 or memcmp(c.data + at + 2, c.tables.names[name], size):
+    if c.data[at + 1] != 47 or not is_closing(c.tables, name, c.data + at + 2, c.size - at - 2):
         return ODD
     c.at = at + size + 3
     return ENTRY
@@ -166,7 +243,7 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
     cdef Py_ssize_t first = c.at, start = c.at, end, i
     cdef int flags = 0
     cdef Stop stop
-    cdef const uint8_t *tag = <const uint8_t *>memchr(c.data + start, 60, c.size - start)
+    cdef const uint8_t *tag = next_tag(c.data + start, c.data + c.size)
     if tag == NULL:
         return MORE if c.size - start <= MAX_TEXT_BYTES else ODD
     end = c.at = tag - c.data
@@ -234,24 +311,29 @@ cdef Stop take_comment(Cursor *c) noexcept nogil:
 cdef Stop take_start_tag(Cursor *c, int *open_names, uint8_t *open_states, int *depth, PlainEntry *entry) noexcept nogil:
     """A start tag and, of a field, its text and end tag."""
     cdef Py_ssize_t at = c.at + 1, start = c.at + 1
-    cdef uint8_t x = 0, state = open_states[depth[0]]
-    cdef int name
+    cdef uint8_t x = 62, state = open_states[depth[0]]
+    cdef int name = c.tables.following[c.last]
     cdef bint is_empty = False
     cdef Stop stop
-    while at < c.size:
-        x = c.data[at]
-        if x <= 32 or x == 62 or x == 47:
-            break
-        at += 1
-        if at - start > MAX_NAME_BYTES:
+    if is_closing(c.tables, name, c.data + at, c.size - at):
+        at += c.tables.name_sizes[name]
+    else:
+        while at < c.size:
+            x = c.data[at]
+            if x <= 32 or x == 62 or x == 47:
+                break
+            at += 1
+            if at - start > MAX_NAME_BYTES:
+                return ODD
+        if at >= c.size:
+            return MORE
+        if at == start:
             return ODD
-    if at >= c.size:
-        return MORE
-    if at == start:
-        return ODD
-    name = number_of(c.tables, c.data + start, at - start)
-    if name < 0:
-        return ODD
+        name = number_of(c.tables, c.data + start, at - start)
+        if name < 0:
+            return ODD
+        c.tables.following[c.last] = name
+    c.last = name
     c.at = at
     if c.tables.rules[state][name] == WITH_ATTRIBUTES:
         entry.extras |= c.tables.extras[name] if depth[0] == 1 else 0
@@ -319,7 +401,7 @@ cdef Stop take_entries(Tables *tables, const uint8_t *data, Py_ssize_t size, Py_
     cdef Stop stop
     cdef PlainEntry *entry
     cdef uint32_t records
-    c.data, c.size, c.at, c.batch, c.tables = data, size, at[0], batch, tables
+    c.data, c.size, c.at, c.batch, c.tables, c.last = data, size, at[0], batch, tables, 0
     batch.entry_count = batch.record_count = 0
     while batch.entry_count < MAX_ENTRIES:
         entry = &batch.entries[batch.entry_count]

@@ -25,15 +25,32 @@ cdef class Reader(Resolver):
         return stop
 
 
+cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept nogil:
+    return record.flags | flags_of(data + record.start, record.size)
+
+
+ctypedef struct Staged:
+    const uint8_t *url
+    Py_ssize_t size  # -1 if what the URL is, is for Python to say
+    uint64_t hashed
+    uint8_t flags
+
+
 cdef class PlainPages(Reader):
     """Makes pages of plain entries, but for those whose URL was there already."""
 
     cdef Seen seen
+    cdef Staged staged[MAX_ENTRIES]
+    cdef uint8_t *urls  # of the entries in the batch
+    cdef size_t urls_room
 
     def __init__(self, resolve, convert):
         self.resolve = resolve
         self.convert = convert
         self.seen = Seen()
+
+    def __dealloc__(self):
+        free(self.urls)
 
     def is_new(self, str url not None):
         """Whether a URL was not there yet."""
@@ -45,29 +62,54 @@ cdef class PlainPages(Reader):
         cdef Stop stop = self.scan(grammar, buffer, &position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef uint32_t i
+        self.stage(data)
         for i in range(self.batch.entry_count):
-            page = self.page(data, &self.batch.entries[i])
+            page = self.page(data, &self.batch.entries[i], &self.staged[i])
             if page is not None:
                 pages.append(page)
         return pages, position, stop == MORE, stop == FULL
 
-    cdef object page(self, const uint8_t *data, PlainEntry *entry):
+    cdef int stage(self, const uint8_t *data) except -1:
+        """Find out the URLs of the batch, and have ready what tells whether they were there already."""
+        cdef uint32_t i
+        cdef size_t room = 0
+        for i in range(self.batch.entry_count):
+            room += self.batch.records[self.batch.entries[i].loc].size
+        if room > self.urls_room:
+            enlarge(<void **>&self.urls, room)
+            self.urls_room = room
+        with nogil:
+            self.stage_urls(data, self.urls)
+        return 0
+
+    cdef void stage_urls(self, const uint8_t *data, uint8_t *out) noexcept nogil:
+        cdef uint32_t i
+        cdef Record *loc
+        cdef Staged *staged
+        for i in range(self.batch.entry_count):
+            loc = &self.batch.records[self.batch.entries[i].loc]
+            staged = &self.staged[i]
+            staged.flags = record_flags(data, loc)
+            staged.url = out
+            staged.size = url_into(out, data + loc.start, loc.size, staged.flags)
+            if staged.size >= 0:
+                staged.hashed = self.seen.expect(out, staged.size)
+                out += staged.size
+
+    cdef object page(self, const uint8_t *data, PlainEntry *entry, Staged *staged):
+        """The page of an entry; None if it is none, or was there already."""
         cdef Record *loc = &self.batch.records[entry.loc]
-        cdef const uint8_t *text = data + loc.start
-        cdef Py_ssize_t n = self.url_into_scratch(text, loc.size, loc.flags)
         cdef Entry source
         cdef object url = None
-        if n >= 0:
-            if loc.flags & HIGH:
-                url = high_text(self.scratch, n)
-                if url is not None and not self.seen.add(self.scratch, n):
-                    return None
-            elif self.seen.add(self.scratch, n):
-                url = ascii_text(self.scratch, n)
-            else:
+        if staged.size >= 0 and staged.flags & HIGH:
+            url = high_text(staged.url, staged.size)
+        if staged.size >= 0 and (url is not None or not staged.flags & HIGH):
+            if not self.seen.add(staged.url, staged.size, staged.hashed):
                 return None
-        if url is None:
-            url = self.resolve(text_of(text[:loc.size], bool(loc.flags & CDATA)))
+            if url is None:
+                url = ascii_text(staged.url, staged.size)
+        else:
+            url = self.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
             if url is None or not self.seen.is_new(url):
                 return None
         source = Entry.__new__(Entry)
@@ -109,6 +151,7 @@ cdef class PlainCheck(Reader):
         cdef const uint8_t *text
         cdef uint32_t i
         cdef int tag, group = 0
+        cdef uint8_t flags
         cdef uint32_t has = 0
         if entry.extras & VIDEOS:
             return False
@@ -126,51 +169,52 @@ cdef class PlainCheck(Reader):
                     return False
                 if tag != PUBLICATION:
                     group = 0
-            elif not self.is_clean_text(text, record):
-                return False
             elif record.kind == ATTRIBUTES:
                 if not self.is_clean_link(text, record.size):
                     return False
             elif record.size:
-                if not self.is_clean_value(text, record, tag, group):
+                flags = record_flags(data, record)
+                if not self.is_clean_text(text, record.size, flags):
+                    return False
+                if not self.is_clean_value(text, record.size, flags, tag, group):
                     return False
                 has |= <uint32_t>1 << tag
         return True
 
-    cdef bint is_clean_text(self, const uint8_t *text, Record *record) except -1:
+    cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1:
         """Whether nothing is to be noted of a text, whatever field it stands in."""
         cdef Py_ssize_t n
-        if record.flags & CONTROL:
+        if flags & CONTROL:
             return False
-        if record.flags & AMPERSAND and not record.flags & CDATA:
-            n = unescape_into(self.scratch, text, record.size)
+        if flags & AMPERSAND and not flags & CDATA:
+            n = unescape_into(self.scratch, text, size)
             if n < 0 or has_ampersand_reference(self.scratch, n):
                 return False
-        return not record.flags & HIGH or high_text(text, record.size) is not None
+        return not flags & HIGH or high_text(text, size) is not None
 
     cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size) except -1:
         cdef Link link
         if not parse_link(text, size, &link):
             return False
-        return link.href == NULL or self.url_into_scratch(
-            link.href, link.href_size, flags_of(link.href, link.href_size)
-        ) >= 0
+        if link.href == NULL:
+            return True
+        return url_into(self.scratch, link.href, link.href_size, flags_of(link.href, link.href_size)) >= 0
 
-    cdef bint is_clean_value(self, const uint8_t *text, Record *record, int tag, int group) except -1:
+    cdef bint is_clean_value(self, const uint8_t *text, Py_ssize_t size, uint8_t flags, int tag, int group) except -1:
         """Whether the text of a field of this tag, in a group or in the entry itself, is a value that it may have."""
         cdef Moment moment
         if tag == LOC:
-            return self.url_into_scratch(text, record.size, record.flags) >= 0
-        if tag == PUBLICATION_DATE or (tag == LASTMOD and group == 0):
-            if record.flags:
-                return False
-            return parse_moment(text, record.size, &moment) or parse_date(ascii_text(text, record.size)) is not None
-        if tag == TITLE and record.flags & AMPERSAND:
+            return url_into(self.scratch, text, size, flags) >= 0
+        if tag == PUBLICATION_DATE or tag == LASTMOD:
+            return not flags and (
+                parse_moment(text, size, &moment) or parse_date(ascii_text(text, size)) is not None
+            )
+        if tag == TITLE and flags & AMPERSAND:
             return False  # below its escaping there may be nothing but spaces
         if tag == PRIORITY:
-            return not record.flags and parse_priority(ascii_text(text, record.size)) is not None
+            return not flags and parse_priority(ascii_text(text, size)) is not None
         if tag == CHANGEFREQ:
-            return not record.flags and parse_change_frequency(ascii_text(text, record.size)) is not None
+            return not flags and parse_change_frequency(ascii_text(text, size)) is not None
         return True
 
 

@@ -15,10 +15,26 @@ cdef extern from *:
         return (low + (mid1 << 32) + (mid2 << 32)) ^ (high + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32));
     #endif
     }
+    #if defined(__GNUC__)
+    #define usp_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define usp_prefetch(address) ((void)(address))
+    #endif
     /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. */
     static inline uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) {
-        uint64_t hash = secret[0] ^ size, a, b;
-        while (size > 16) {
+        uint64_t hash = secret[0] ^ size, other = secret[3], a, b, c, d;
+        while (size > 32) {
+            memcpy(&a, data, 8);
+            memcpy(&b, data + 8, 8);
+            memcpy(&c, data + 16, 8);
+            memcpy(&d, data + 24, 8);
+            hash = usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]);
+            other = usp_mix(c ^ secret[0] ^ other, d ^ secret[3]);
+            data += 32;
+            size -= 32;
+        }
+        hash ^= other;
+        if (size > 16) {
             memcpy(&a, data, 8);
             memcpy(&b, data + 8, 8);
             hash = usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]);
@@ -32,6 +48,7 @@ cdef extern from *:
     }
     """
     uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) noexcept nogil
+    void usp_prefetch(const void *address) noexcept nogil
 
 cdef uint64_t secret[4]
 cdef bytes random_bytes = urandom(32)
@@ -43,7 +60,6 @@ cdef class Seen:
 
     cdef uint8_t *data
     cdef int64_t *ends  # of text i at i + 1; 0 at 0
-    cdef uint64_t *hashes
     cdef uint32_t *slots  # number of a text + 1
     cdef size_t data_room, text_room, slot_count
     cdef size_t count
@@ -54,16 +70,14 @@ cdef class Seen:
         self.data_room = 1 << 16
         self.slots = <uint32_t *>calloc(self.slot_count, sizeof(uint32_t))
         self.ends = <int64_t *>malloc((self.text_room + 1) * sizeof(int64_t))
-        self.hashes = <uint64_t *>malloc(self.text_room * sizeof(uint64_t))
         self.data = <uint8_t *>malloc(self.data_room)
-        if self.slots == NULL or self.ends == NULL or self.hashes == NULL or self.data == NULL:
+        if self.slots == NULL or self.ends == NULL or self.data == NULL:
             raise MemoryError
         self.ends[0] = 0
 
     def __dealloc__(self):
         free(self.slots)
         free(self.ends)
-        free(self.hashes)
         free(self.data)
 
     cdef int grow(self, size_t size) except -1 nogil:
@@ -79,13 +93,10 @@ cdef class Seen:
             self.data_room = needed + (needed >> 1)
         if self.count == self.text_room:
             larger = realloc(self.ends, (self.text_room * 2 + 1) * sizeof(int64_t))
-            if larger != NULL:
-                self.ends = <int64_t *>larger
-                larger = realloc(self.hashes, self.text_room * 2 * sizeof(uint64_t))
             if larger == NULL:
                 with gil:
                     raise MemoryError
-            self.hashes = <uint64_t *>larger
+            self.ends = <int64_t *>larger
             self.text_room *= 2
         if self.count * 2 >= self.slot_count:
             self.rehash()
@@ -93,12 +104,14 @@ cdef class Seen:
 
     cdef int rehash(self) except -1 nogil:
         cdef size_t i, slot, larger = self.slot_count * 4
+        cdef int64_t start
         cdef uint32_t *slots = <uint32_t *>calloc(larger, sizeof(uint32_t))
         if slots == NULL:
             with gil:
                 raise MemoryError
         for i in range(self.count):
-            slot = <size_t>self.hashes[i] & (larger - 1)
+            start = self.ends[i]
+            slot = <size_t>usp_hash(self.data + start, <size_t>(self.ends[i + 1] - start), secret) & (larger - 1)
             while slots[slot]:
                 slot = (slot + 1) & (larger - 1)
             slots[slot] = <uint32_t>(i + 1)
@@ -107,26 +120,32 @@ cdef class Seen:
         self.slot_count = larger
         return 0
 
-    cdef bint add(self, const uint8_t *text, size_t size) except -1 nogil:
-        """Add a text; false if it was here already."""
+    cdef inline uint64_t expect(self, const uint8_t *text, size_t size) noexcept nogil:
+        """The hash of a text, which will be added soon."""
         cdef uint64_t hashed = usp_hash(text, size, secret)
+        usp_prefetch(&self.slots[<size_t>hashed & (self.slot_count - 1)])
+        return hashed
+
+    cdef bint add(self, const uint8_t *text, size_t size, uint64_t hashed) except -1 nogil:
+        """Add a text with its hash; false if it was here already."""
         cdef size_t slot, i
-        self.grow(size)
+        cdef int64_t end = self.ends[self.count]
+        if <size_t>end + size > self.data_room or self.count == self.text_room or self.count * 2 >= self.slot_count:
+            self.grow(size)
         slot = <size_t>hashed & (self.slot_count - 1)
         while self.slots[slot]:
             i = self.slots[slot] - 1
-            if self.hashes[i] == hashed and <size_t>(self.ends[i + 1] - self.ends[i]) == size:
-                if memcmp(self.data + self.ends[i], text, size) == 0:
-                    return False
+            if <size_t>(self.ends[i + 1] - self.ends[i]) == size and memcmp(self.data + self.ends[i], text, size) == 0:
+                return False
             slot = (slot + 1) & (self.slot_count - 1)
+        memcpy(self.data + end, text, size)
         self.slots[slot] = <uint32_t>(self.count + 1)
-        self.hashes[self.count] = hashed
-        memcpy(self.data + self.ends[self.count], text, size)
-        self.ends[self.count + 1] = self.ends[self.count] + <int64_t>size
+        self.ends[self.count + 1] = end + <int64_t>size
         self.count += 1
         return True
 
     def is_new(self, str text) -> bool:
         """Add a text; false if it was here already."""
-        cdef bytes encoded = text.encode("utf-8", "surrogatepass")
-        return self.add(<const uint8_t *>encoded, <size_t>len(encoded))
+        cdef bytes encoded = text.encode("utf-8", "replace")
+        cdef const uint8_t *data = <const uint8_t *>encoded
+        return self.add(data, <size_t>len(encoded), self.expect(data, <size_t>len(encoded)))

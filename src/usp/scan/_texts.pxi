@@ -70,14 +70,16 @@ cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept
         text += 1
 
 
-cdef inline bint is_word(uint8_t c) noexcept nogil:
-    return 48 <= c <= 57 or 97 <= (c | 32) <= 122 or c == 95
+cdef uint8_t HOST[256]  # 1 for what a host is made of, 2 for what may stand beside it
+memset(HOST, 0, 256)
+for _i in range(128):
+    HOST[_i] = 1 if chr(_i).isalnum() or chr(_i) == "_" else 2 if chr(_i) in "-." else 0
 
 
 cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     """Whether this is an absolute http or https URL with a host of plain letters: nearly all are."""
     cdef Py_ssize_t i = 4
-    cdef bint has_word = False
+    cdef uint8_t seen = 0
     cdef int digits = 0
     if size < 8 or (url[0] | 32) != 104 or (url[1] | 32) != 116 or (url[2] | 32) != 116 or (url[3] | 32) != 112:
         return False
@@ -86,10 +88,10 @@ cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     if url[i] != 58 or url[i + 1] != 47 or url[i + 2] != 47:
         return False
     i += 3
-    while i < size and (is_word(url[i]) or url[i] == 45 or url[i] == 46):
-        has_word |= is_word(url[i])
+    while i < size and HOST[url[i]]:
+        seen |= HOST[url[i]]
         i += 1
-    if not has_word:
+    if not seen & 1:
         return False
     if i < size and url[i] == 58:
         i += 1

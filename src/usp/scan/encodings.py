@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from usp.objects.problem import ProblemLog
 
@@ -60,9 +61,9 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
         sample += chunk
         if len(sample) >= _SAMPLE_BYTES:
             break
-    head, rest = sample[:_SAMPLE_BYTES], sample[_SAMPLE_BYTES:]
+    head = sample[:_SAMPLE_BYTES]
     encoding, mark = _encoding_of(head, charset, log)
-    pieces = _joined(head[mark:], rest, chunks)
+    pieces: Iterable[bytes] = chain([sample[mark:]], chunks)
     if _SINGLE_BYTE.match(encoding) and head.isascii():
         pieces = _recoded_by_field(pieces, encoding)
     elif encoding != "utf-8":
@@ -74,12 +75,6 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
             piece = piece.replace(b"\0", b"")
         if piece:
             yield piece
-
-
-def _joined(head: bytes, rest: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    yield head
-    yield rest
-    yield from chunks
 
 
 def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

@@ -76,7 +76,7 @@ class XMLScanner:
             pass
 
     def rest(self) -> Iterator[bytes]:
-        """The text that was not read yet."""
+        """The text that was not read yet, and some of what was read right before."""
         return self._tokens.rest()
 
     def __iter__(self) -> Iterator[Element]:

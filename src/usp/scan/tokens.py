@@ -118,8 +118,8 @@ class Tokenizer:
         return len(self._buffer) - self._position > before
 
     def rest(self) -> Iterator[bytes]:
-        """The text that was not read yet."""
-        yield self._buffer[self._position :]
+        """The text that was not read yet, and some of what was read right before: to cut that off would be a copy."""
+        yield self._buffer
         yield from self._chunks
 
     def __iter__(self) -> Iterator[Token]:
