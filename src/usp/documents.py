@@ -26,6 +26,7 @@ from usp.inflate import (
     Engine,
     inflated,
     may_be_packed,
+    split,
     with_fastest,
 )
 from usp.logs import logger
@@ -38,6 +39,7 @@ log = logger(__name__)
 MAX_DOCUMENT_BYTES = MAX_INFLATED_BYTES
 #: How many bytes of bodies a tree keeps in memory.
 MEMORY_BYTES = 64 * 1024 * 1024
+_WHOLE_BYTES = 16 * 1024 * 1024
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
 Note = Callable[[str], None]
@@ -169,8 +171,8 @@ class InMemory:
             self._freed.append(len(self._data))
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in one piece: it is there already."""
-        return iter((self._data,))
+        """The bytes: in one piece, which is there already, unless that would let copies of it be large."""
+        return split(self._data, _WHOLE_BYTES)
 
 
 class InFile:

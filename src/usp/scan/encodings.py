@@ -17,7 +17,7 @@ from itertools import chain
 
 from usp.objects.problem import ProblemLog
 
-__all__ = ["decode_field", "to_utf8"]
+__all__ = ["decode_field", "in_parts", "to_utf8"]
 
 _SAMPLE_BYTES = 65_536
 
@@ -64,6 +64,8 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
     head = sample[:_SAMPLE_BYTES]
     encoding, mark = _encoding_of(head, charset, log)
     pieces: Iterable[bytes] = chain([sample[mark:]], chunks)
+    if encoding != "utf-8":
+        pieces = in_parts(pieces)  # for a while there is a text beside each, which may be four times as large
     if _SINGLE_BYTE.match(encoding) and head.isascii():
         pieces = _recoded_by_field(pieces, encoding)
     elif encoding != "utf-8":
@@ -75,6 +77,15 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
             piece = piece.replace(b"\0", b"")
         if piece:
             yield piece
+
+
+def in_parts(pieces: Iterable[bytes], size: int = _SAMPLE_BYTES) -> Iterator[bytes]:
+    """The same in pieces that are not large."""
+    for piece in pieces:
+        if len(piece) <= size:
+            yield piece
+        else:
+            yield from (piece[i : i + size] for i in range(0, len(piece), size))
 
 
 def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:

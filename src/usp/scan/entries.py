@@ -15,7 +15,7 @@ from usp.objects.problem import ProblemLog
 from usp.scan.elements import Element, Field, Frame
 from usp.scan.grammar import Grammar, grammar_of
 from usp.scan.plain import Reader
-from usp.scan.tokens import Token, Tokenizer, TokenKind, attributes
+from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
 from usp.scan.values import MAX_FIELD_BYTES, field_text, plain_text_of
 from usp.scan.vocabulary import (
     DIALECTS,
@@ -34,6 +34,7 @@ _MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones t
 _URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
 _MAX_PLAIN_DEPTH = 8  # elements around an entry, for it to be plain
+_MAX_GRAMMARS = 100  # changes of namespaces, before plain entries are no longer looked for
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
 _WITH_ATTRIBUTES = Kind()
 
@@ -62,6 +63,7 @@ class XMLScanner:
         self._field: Field | None = None
         self._loose = Field("")  # text in the open entry, outside its fields
         self._finished: list[Element] = []
+        self._grammars = 0  # how many there were
         self._known_grammar: Grammar | None = None
         self._grammar_namespaces: dict[str, str] | None = None  # those that the grammar is for
 
@@ -112,7 +114,9 @@ class XMLScanner:
             return None
         if self._grammar_namespaces is not self._namespaces:
             self._grammar_namespaces = self._namespaces
-            self._known_grammar = grammar_of(tuple(self._namespaces.items()))
+            self._grammars += 1
+            is_usual = self._grammars <= _MAX_GRAMMARS
+            self._known_grammar = grammar_of(tuple(self._namespaces.items())) if is_usual else None
         return self._known_grammar
 
     def _step(self) -> bool:
@@ -172,8 +176,9 @@ class XMLScanner:
 
     def _start(self, token: Token) -> None:
         if len(self._stack) >= MAX_DEPTH:
-            self._too_deep += 1
-            self._log.add("X114", self._tokens.line, text=str(MAX_DEPTH))
+            if not self._too_deep:
+                self._log.add("X114", self._tokens.line, text=str(MAX_DEPTH))
+            self._too_deep += 1 + self._tokens.pass_over(START_TAG)
             return
         outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
         name, tag = self._resolve(token.name)
@@ -313,7 +318,7 @@ class XMLScanner:
 
     def _end(self, tag: str) -> None:
         if self._too_deep:
-            self._too_deep -= 1
+            self._too_deep -= 1 + self._tokens.pass_over(END_TAG, self._too_deep - 1)
             return
         if not self._open_tags[tag]:
             if tag.encode() not in VOID_TAGS:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from usp.objects.problem import ProblemLog
-from usp.scan.encodings import decode_field
+from usp.scan.encodings import decode_field, in_parts
 from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 
 __all__ = ["after_comments", "is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line"]
@@ -30,7 +30,7 @@ def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, 
     """The lines that are not blank, with their numbers, stripped of outer white space and of control characters."""
     number = 1
     rest = b""
-    for piece in pieces:
+    for piece in in_parts(pieces):
         buffer = rest + piece
         *lines, rest = _BREAK.split(buffer)
         if buffer.endswith(b"\r") and lines:  # its LF may be the first byte of the next piece

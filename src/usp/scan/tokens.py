@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from itertools import islice
 from typing import NamedTuple
 
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 
-__all__ = ["Token", "TokenKind", "Tokenizer", "attributes"]
+__all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
 
 #: How far the end of a tag is looked for, with its beginning still in memory.
 MAX_TAG_BYTES = 1 << 20
@@ -27,10 +28,14 @@ MAX_TAG_BYTES = 1 << 20
 MAX_SECTION_BYTES = 1 << 23
 MAX_ATTRIBUTES = 256
 _NOWHERE, _TOO_FAR = -1, -2
+_TEXT_BYTES = 1 << 16  # of which there is one token at most
 _NEAR_BYTES = 256
 _MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
 
 _PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]++)\s*+(/?)>")
+#: Tags without attributes, and text before them, for where they are only counted.
+START_TAG = re.compile(rb"[^<]*+<(?!(?:br|hr|img|input|meta|wbr)>)[A-Za-z_][^\s<>/!?=\"'&]*+>", re.IGNORECASE)
+END_TAG = re.compile(rb"[^<]*+</[A-Za-z_][^\s<>/!?=\"'&]*+>")
 _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
 _START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]++)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
 _DOCTYPE = re.compile(rb"<!doctype(?:[^<>\[\"']++|\"[^\"]*+\"|'[^']*+')*+>", re.IGNORECASE)
@@ -117,6 +122,15 @@ class Tokenizer:
             pass
         return len(self._buffer) - self._position > before
 
+    def pass_over(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
+        """Pass over tags of one sort that follow directly; how many there were."""
+        passed = 0
+        for passed, tag in enumerate(islice(tags.finditer(self._buffer, self._position), most), 1):
+            if tag.start() != self._position:
+                return passed - 1
+            self._position = tag.end()
+        return passed
+
     def rest(self) -> Iterator[bytes]:
         """The text that was not read yet, and some of what was read right before: to cut that off would be a copy."""
         yield self._buffer
@@ -125,9 +139,10 @@ class Tokenizer:
     def __iter__(self) -> Iterator[Token]:
         while self.refused is None:
             position = self._position
-            tag = self._buffer.find(b"<", position)
+            most = position + _TEXT_BYTES
+            tag = self._buffer.find(b"<", position, most)
             if tag != position:
-                end = self._position = tag if tag > 0 else len(self._buffer)
+                end = self._position = tag if tag > 0 else min(most, len(self._buffer))
                 if end > position:
                     yield Token(TokenKind.TEXT, b"", self._buffer[position:end])
                 elif not self._refill():
