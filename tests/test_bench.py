@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +13,10 @@ from urllib.request import urlopen
 
 import pytest
 
+from bench import cli, documents, environments, measure, report, rows, wholes
 from usp.tree import sitemap_from_bytes
 
 TOOLS = Path(__file__).parents[1] / "tools"
-sys.path.insert(0, str(TOOLS))
-
-from bench import cli, documents, environments, measure, report, rows, wholes  # noqa: E402 -- found in the folder above
 
 
 @pytest.fixture
