@@ -1,0 +1,75 @@
+"""The search for documents that are read wrongly: it starts from sound ones, and says what it found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from fuzz import cli, seeds, target
+from usp.scan.grammar import Grammar
+from usp.scan.plain import PurePages, Taken
+
+LOG = """INFO: Using preloaded libfuzzer
+#128\tpulse  cov: 2079 ft: 4930 corp: 47/7669b exec/s: 32 rss: 659Mb
+#600\tDONE   cov: 3681 ft: 11432 corp: 222/95Kb lim: 4096 exec/s: 6 rss: 1202Mb
+stat::number_of_executed_units: 612
+"""
+FAILED = """#128\tpulse  cov: 2079 ft: 4930 corp: 47/7669b exec/s: 32 rss: 659Mb
+
+ === Uncaught Python exception: ===
+Difference: read as text, cut at 3
+==7== ERROR: libFuzzer: fuzz target exited
+artifact_prefix='found/'; Test unit written to found/crash-a
+"""
+
+
+@pytest.mark.parametrize("name", seeds.seeds())
+def test_seeds_are_read_alike(name: str) -> None:
+    """What must hold for any bytes holds for the documents that the search starts from."""
+    target.check(seeds.seeds()[name])
+
+
+def test_a_difference_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that gives something else is found out."""
+
+    class Loses(PurePages):
+        def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+            pages, position, more, full = super().take(grammar, buffer, position)
+            return pages[1:], position, more, full
+
+    monkeypatch.setitem(target.READ_BY, "pure", target.READ_BY["pure"]._replace(pages=Loses))
+    with pytest.raises(target.Difference, match="pure"):
+        target.check(b"<urlset><url><loc>http://h/1</loc></url><url><loc>http://h/2</loc></url></urlset>")
+
+
+def test_what_was_done_is_said() -> None:
+    """The number of executions and the coverage are those of the last line."""
+    assert cli.summary(LOG, 61.2) == (
+        "fuzz: 612 executions in 61 seconds; coverage: 3,681 edges, 11,432 features; 222 inputs kept"
+    )
+    assert cli.summary("", 1) == "fuzz: 0 executions in 1 seconds"
+
+
+def test_what_was_found_is_said() -> None:
+    """A failure is shown from where it starts, with the path of the input; what did not start, with its log."""
+    assert cli.findings(FAILED, 77).splitlines()[1] == "Difference: read as text, cut at 3"
+    assert "fuzz: found something: found/crash-a" in cli.findings(FAILED, 77).splitlines()
+    assert cli.findings("no module\n", 1).splitlines()[0] == "no module"
+    assert "ended with code 1" in cli.findings("no module\n", 1)
+
+
+def test_words_fit() -> None:
+    """No word has more than the 64 bytes that libFuzzer takes."""
+    assert max(len(word.encode()) for word in seeds.WORDS) <= 64
+
+
+def test_dictionary(tmp_path: Path) -> None:
+    """The dictionary has a line for each word, and the tags of entries."""
+    seeds.write_dictionary(tmp_path / "words")
+    lines = (tmp_path / "words").read_text("ascii").splitlines()
+    assert '"' + "".join(f"\\x{byte:02x}" for byte in b"<news:title>") + '"' in lines
+    assert len(lines) > len(seeds.WORDS)

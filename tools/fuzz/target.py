@@ -1,0 +1,82 @@
+"""What must hold for any bytes: nothing raises, and whoever reads the plain entries, the result is the same.
+
+Knows nothing of atheris, so that tests can use it.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from scanners import GENERAL, URL, as_values, everything, of_pieces
+from usp.documents import Document
+from usp.fetch_parse.opening import parser_of
+from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.objects.problem import UNLOGGED
+from usp.scan.plain import PURE, READERS, Readers
+from usp.tree import sitemap_from_bytes
+
+__all__ = ["READ_BY", "check"]
+
+#: Each has a way of its own to be read; an input is read as one of them.
+URLS = (URL, "http://h/robots.txt", "http://h/s.xml.gz")
+READ_BY = {"general": GENERAL, "pure": PURE, "compiled": READERS}
+#: Compressed documents that unfold to more are left out: they cost too much time, and say no more.
+MAX_UNFOLDED_BYTES = 1 << 14
+
+
+class Difference(Exception):
+    """Two ways to read a document that should give the same do not."""
+
+
+def check(data: bytes) -> None:
+    """Read a document in all ways. Raises if any of them does, or if they differ."""
+    if not _is_small(data):
+        return
+    chance = zlib.crc32(data)
+    cut = chance % (len(data) + 1)
+    _read_all(data, URLS[chance % len(URLS)])
+    parser = parser_of(Document(URL, data))
+    if isinstance(parser, XMLSitemapParser):
+        _compare("as a document", {name: everything(parser, readers) for name, readers in READ_BY.items()})
+    whole = of_pieces([data], GENERAL)
+    pieces = {name: of_pieces([data[:cut], data[cut:]], readers) for name, readers in READ_BY.items()}
+    _compare(f"as text, cut at {cut}", {"whole": whole, **pieces})
+    _compare("with fields read late", {name: _read_late(data, readers) for name, readers in READ_BY.items()})
+
+
+def _is_small(data: bytes) -> bool:
+    size = 0
+    for piece in Document(URL, data).pieces(UNLOGGED.add):
+        size += len(piece)
+        if size > MAX_UNFOLDED_BYTES:
+            return False
+    return True
+
+
+def _read_all(data: bytes, url: str) -> None:
+    """All that a caller could read of it."""
+    sitemap = sitemap_from_bytes(data, url)
+    for page in sitemap.all_pages():
+        page.to_dict()
+    for problem in sitemap.all_problems():
+        str(problem)
+    sitemap.to_dict()
+    repr(sitemap)
+
+
+def _read_late(data: bytes, readers: Readers) -> list[dict[str, Any]]:
+    """The pages, of which nothing is read before all of them are there."""
+    parser = XMLSitemapParser(URL, lambda log: [data])
+    parser.readers = readers
+    if parser.reading().reason:
+        return []
+    return [as_values(page) for page in list(parser.pages())]
+
+
+def _compare(how: str, found: Mapping[str, object]) -> None:
+    first, *others = found
+    for other in others:
+        if found[other] != found[first]:
+            raise Difference(f"read {how}\n{first}: {found[first]!r}\n{other}: {found[other]!r}")
