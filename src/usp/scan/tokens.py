@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from itertools import islice
 from typing import NamedTuple
 
 from usp.objects.problem import UNLOGGED, ProblemLog
@@ -125,10 +124,9 @@ class Tokenizer:
     def pass_over(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
         """Pass over tags of one sort that follow directly; how many there were."""
         passed = 0
-        for passed, tag in enumerate(islice(tags.finditer(self._buffer, self._position), most), 1):
-            if tag.start() != self._position:
-                return passed - 1
+        while passed != most and (tag := tags.match(self._buffer, self._position)):
             self._position = tag.end()
+            passed += 1
         return passed
 
     def rest(self) -> Iterator[bytes]:
