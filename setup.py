@@ -20,11 +20,15 @@ def extensions():
         from Cython.Build import cythonize
     except ImportError:
         return []
-    modules = [
-        Extension(name, [source], extra_compile_args=FLAGS + os.environ.get("USP_CFLAGS", "").split(), optional=True)
-        for name, source in MODULES.items()
-    ]
-    return cythonize(modules, build_dir="build", language_level=3)
+    flags = FLAGS + os.environ.get("USP_CFLAGS", "").split()
+    modules = cythonize(
+        [Extension(name, [source], extra_compile_args=flags) for name, source in MODULES.items()],
+        build_dir="build",
+        language_level=3,
+    )
+    for module in modules:
+        module.optional = True  # only now: cythonize makes extensions of its own, and forgets this
+    return modules
 
 
 setup(ext_modules=extensions())

@@ -70,7 +70,7 @@ def everything(parser: XMLSitemapParser, readers: Readers) -> object:
     """All that can be had of a document."""
     parser.readers = readers
     reading = parser.reading()
-    pages = [as_values(page) for page in reading.pages]
+    pages = [as_values(page) for page in list(reading.pages)]  # all are read before any field is
     problems = [*map(str, reading.found_problems())]
     return reading.sitemap_class, reading.reason, reading.children, pages, problems, as_rows(parser.columns())
 

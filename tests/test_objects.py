@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -18,6 +19,7 @@ from usp.objects.page import (
     SitemapVideo,
     SitemapVideoTvShow,
 )
+from usp.objects.pages import Pages
 from usp.objects.problem import KEPT_PER_CODE, Problem, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractIndexSitemap,
@@ -203,6 +205,39 @@ def test_sitemaps_of_the_callers_own() -> None:
         AbstractSitemap("http://h/")
     nodes = [Own(url="http://h/1"), AbstractPagesSitemap("http://h/2", [PAGE]), AbstractIndexSitemap("http://h/3", [])]
     assert list(IndexWebsiteSitemap("http://h/", nodes).all_pages()) == [PAGE, PAGE]
+
+
+def test_pages_sequence() -> None:
+    """The lazy sequence of pages does what a list of the same pages does, but for changing it."""
+    pages = [SitemapPage(f"http://h/{i}") for i in range(1_500)]
+    readings = []
+
+    def read() -> Iterator[SitemapPage]:
+        readings.append(1)
+        return iter(pages)
+
+    lazy = Pages(read)
+    assert lazy == pages
+    assert pages == lazy
+    assert lazy != [*pages, None]
+    assert lazy != pages[:-1]
+    assert Pages(lambda: iter([])) != [None]
+    assert (lazy[0], lazy[-1], lazy[1_400], lazy[5:3]) == (pages[0], pages[-1], pages[1_400], [])
+    for part in (slice(3), slice(2, 9, 3), slice(-3, None), slice(None, None, -1), slice(5, 2, -1), slice(-5, 4)):
+        assert Pages(read)[part] == pages[part]
+    assert lazy + pages[:1] == [*pages, pages[0]]
+    assert pages[:1] + lazy == [pages[0], *pages]
+    assert (len(lazy), bool(lazy), bool(Pages(lambda: iter([])))) == (1_500, True, False)
+    assert pages[7] in lazy
+    assert lazy.index(pages[7]) == 7
+    assert type(pickle.loads(pickle.dumps(lazy))) is list
+    assert lazy.copy() == list(reversed(list(reversed(lazy))))
+    with pytest.raises(IndexError):
+        Pages(lambda: iter(pages[:2]))[2]
+    fresh = Pages(read)
+    readings.clear()
+    assert [fresh[i] for i in range(1_001, 1_100)] == pages[1_001:1_100]
+    assert len(readings) == 1
 
 
 def test_repr_is_short() -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import random
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise
 
@@ -11,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scanners import FAST, GENERAL, URL, as_rows, of_document, of_pieces
-from support import SITEMAP_XMLNS, Fixture, fixtures
+from support import SITEMAP_XMLNS, Fixture, fixtures, urlset
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
 from usp.fetch_parse.columns import columns_of
@@ -104,6 +111,110 @@ def small_document() -> bytes:
     return f"<urlset xmlns='{SITEMAP_XMLNS}'>\n{body}</urlset>".encode()
 
 
+# Each of these was read differently once.
+ODD = {
+    "first empty once cleaned": "<url><loc>http://h/a</loc><lastmod>&#32;</lastmod><lastmod>2024-01-01</lastmod></url>",
+    "title empty once cleaned": "<url><loc>http://h/a</loc><news:news><news:title>\u200b</news:title><news:title>T</news:title>"
+    "<news:publication_date>2024</news:publication_date></news:news></url>",
+    "vertical tab at the edge": "<url><loc>\x0bhttp://h/a</loc><lastmod>2024-01-01\x0c</lastmod></url>",
+    "very many attributes": "<url><loc>http://h/a</loc><xhtml:link "
+    + "a='' " * 255
+    + "rel='alternate' hreflang='de' href='http://h/de'/></url>",
+    "control character in a prefix": "<a\x01b:sitemap><loc>http://h/s.xml</loc></a\x01b:sitemap>",
+    "year with a bad digit": "<url><loc>http://h/a</loc><lastmod>20>4-05-08</lastmod></url>",
+    "control characters between fields": "<url>\x01<loc>http://h/a</loc>\x02\x0b</url>\x03<url><loc>http://h/b</loc></url>",
+    "void tag as a leaf": "<url><loc>http://h/a</loc></url><br>x</br><url><loc>http://h/b</loc></url>",
+}
+
+
+@each_reader
+@pytest.mark.parametrize("name", ODD)
+def test_odd_entries(name: str, readers: Readers) -> None:
+    """What was read differently once is read the same, and in two pieces too."""
+    data = f"<urlset>{ODD[name]}</urlset>".encode()
+    expected = of_pieces([data], GENERAL)
+    assert of_pieces([data], readers) == expected
+    for cut in range(len(data)):
+        assert of_pieces([data[:cut], data[cut:]], readers) == expected, cut
+
+
+def test_many_prefixes_for_one_namespace() -> None:
+    """A document with more names than the tables hold is read all the same."""
+    prefixes = " ".join(f"xmlns:p{i}='{SITEMAP_XMLNS}'" for i in range(12))
+    for prefix in ("", "p3:"):
+        data = f"<urlset xmlns='{SITEMAP_XMLNS}' {prefixes}><{prefix}url><{prefix}loc>http://h/a</{prefix}loc></{prefix}url></urlset>"
+        assert of_document(data.encode(), READERS) == of_document(data.encode(), GENERAL)
+        assert len(sitemap_from_bytes(data.encode()).pages) == 1
+
+
+def test_pages_keep_their_grammar() -> None:
+    """What a page says does not depend on when it is asked, even if prefixes change behind it."""
+    data = (
+        b"<urlset><url><loc>http://h/1</loc><image:image><image:loc>http://h/i.png</image:loc></image:image></url></urlset>"
+        b"<urlset xmlns:a='sitemap-video'><url><loc>http://h/2</loc></url></urlset>"
+    )
+    at_once = [page.to_dict() for page in sitemap_from_bytes(data).pages]
+    assert at_once[0]["images"] is not None
+    assert [page.to_dict() for page in list(sitemap_from_bytes(data).pages)] == at_once
+
+
+def test_kept_pages_keep_little() -> None:
+    """A page that is kept keeps its own texts, nothing of what read it."""
+    data = urlset(*(f"http://h/{i}" for i in range(2_000))).encode()
+    tracemalloc.start()
+    try:
+        kept = [next(iter(sitemap_from_bytes(data).pages)) for _ in range(100)]
+        gc.collect()
+        size, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(kept) == 100
+    assert size < 500_000
+
+
+def test_one_iterator_in_several_threads() -> None:
+    """Threads that share an iterator get Python's own error, and nothing worse."""
+    sitemap = sitemap_from_bytes(urlset(*(f"http://h/{i}" for i in range(5_000))).encode())
+    for _ in range(5):
+        shared = sitemap.all_pages()
+
+        def go_through(pages: Iterator[SitemapPage] = shared) -> None:
+            with suppress(ValueError):
+                for page in pages:
+                    assert page.url
+
+        threads = [threading.Thread(target=go_through) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+WAITING: dict[str, Callable[[int], bytes]] = {
+    "spaces": lambda n: b"<urlset>" + b" " * n,
+    "spaces in an entry": lambda n: b"<urlset><url>" + b" " * n,
+    "comments in an entry": lambda n: b"<urlset><url>" + (b"<!--" + b"c" * 60_000 + b"-->") * (n // 60_007),
+    "namespaces": lambda n: b"<urlset>" + b"".join(b"<a xmlns:p%d='sitemap'></a>" % i for i in range(n // 400)),
+    "unclean values": lambda n: b"<urlset>" + b"<url><loc>http://h/</loc><lastmod>x</lastmod></url>" * (n // 1_000),
+}
+
+
+@pytest.mark.parametrize("shape", WAITING)
+def test_what_never_becomes_an_entry_costs_linear_time(shape: str) -> None:
+    """Waiting for the rest of an entry, or looking for plain ones in vain, takes time in proportion."""
+
+    def seconds(size: int) -> float:
+        document = gzip.compress(WAITING[shape](size), 1)
+        started = time.process_time()
+        sitemap = sitemap_from_bytes(document)
+        assert len(list(sitemap.pages)) <= 1
+        assert sitemap.problems is not None
+        return time.process_time() - started
+
+    small = min(seconds(2_000_000) for _ in range(2))
+    assert seconds(16_000_000) < 20 * max(small, 0.02)
+
+
 @each_reader
 def test_cut_off_at_every_byte(readers: Readers) -> None:
     """A document that ends anywhere gives the same."""
@@ -135,7 +246,10 @@ def test_plain_entries_are_taken(readers: Readers) -> None:
     pages, position, more, full = readers.pages(str, lambda *_: None).take(grammar, buffer + b"<url><loc>", 0)
     assert [page.url for page in pages] == [f"http://h/{i}?a&b" for i in range(100)]
     assert (buffer[position:].strip(), more, full) == (b"", True, False)
-    assert readers.check().take(grammar, buffer, 0)[1] == position
+    check, checked, full = readers.check(), 0, True
+    while full:
+        _, checked, _, full = check.take(grammar, buffer, checked)
+    assert buffer[checked:].strip() == b""
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any, ClassVar
 
 from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved, resolved_url
@@ -284,7 +283,9 @@ class XMLSitemapParser(AbstractPagesParser):
 
     def pages(self) -> Iterator[SitemapPage]:
         """The pages of the entries."""
-        return chain.from_iterable(self._page_lists())
+        # Not itertools.chain: threads that share one crash Python.
+        for pages in self._page_lists():
+            yield from pages
 
     def check(self, log: ProblemLog) -> None:
         """Convert every field of every entry."""

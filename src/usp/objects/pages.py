@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any, overload
 
 from usp.objects.page import SitemapPage
 
 __all__ = ["Pages"]
 
+_NOTHING = object()
+_FEW = 1_000  # pages that are read again rather than kept
+
 
 class Pages(Sequence[SitemapPage]):
     """A sequence of pages that is not kept in memory.
 
-    Going through it reads the document and makes the pages one at a time. Asking for a page by its number makes a list
-    of all of them, once, and keeps it for as long as this object lives. It equals a list of the same pages.
+    Going through it reads the document and makes the pages one at a time. Asking for a page by its number, but
+    for the first few, makes a list of all of them, once, and keeps it for as long as this object lives. It equals a
+    list of the same pages.
     """
 
     __slots__ = ("_length", "_list", "_read")
@@ -46,13 +50,17 @@ class Pages(Sequence[SitemapPage]):
     def __getitem__(self, index: slice) -> list[SitemapPage]: ...
     def __getitem__(self, index: int | slice) -> SitemapPage | list[SitemapPage]:
         if self._list is None:
+            stop = index.stop if isinstance(index, slice) else index + 1
+            is_near = isinstance(stop, int) and 0 < stop <= _FEW
+            if is_near and not (isinstance(index, slice) and ((index.start or 0) < 0 or (index.step or 1) < 0)):
+                return list(islice(self._read(), stop))[index]
             self._list = list(self._read())
         return self._list[index]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (list, Pages)):
             return NotImplemented
-        return self is other or all(a == b for a, b in zip_longest(self, other))
+        return self is other or all(a == b for a, b in zip_longest(self, other, fillvalue=_NOTHING))
 
     __hash__ = None  # type: ignore[assignment]  # as of a list, which it equals
 

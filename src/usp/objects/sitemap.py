@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from usp.objects.page import SitemapPage
@@ -103,7 +102,9 @@ class AbstractSitemap:
 
     def all_pages(self) -> Iterator[SitemapPage]:
         """Every page of this sitemap and of all below it, in the order they are declared."""
-        return chain.from_iterable(sitemap.pages for sitemap in chain((self,), self.all_sitemaps()))
+        yield from self.pages
+        for sitemap in self.all_sitemaps():
+            yield from sitemap.pages
 
     def all_sitemaps(self) -> Iterator[AbstractSitemap]:
         """Every sitemap below this one, each before those that it lists itself."""

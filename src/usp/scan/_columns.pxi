@@ -173,7 +173,7 @@ cdef class PlainColumns(PlainPages):
         fields.text_start = fields.text_size = 0
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
-            tag = self.tabled.tags[record.name]
+            tag = self.context.tabled.tags[record.name]
             if record.kind != TEXT:
                 depth += record.kind == OPEN
                 depth -= record.kind == CLOSE

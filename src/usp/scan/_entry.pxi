@@ -39,21 +39,27 @@ cdef inline void set_slot(object made, Py_ssize_t offset, object value) noexcept
     (<PyObject **>(<char *><PyObject *>made + offset))[0] = <PyObject *>value
 
 
-cdef class Resolver:
-    """What plain entries of one document cannot be read without Python: `resolve(text)` gives a URL, or None;
-    `convert(element, name)` a field of a page."""
+cdef uint8_t scratch[MAX_TEXT_BYTES + 1]  # for texts that are changed; used with the GIL held, and not for long
+
+
+@cython.final
+cdef class Context:
+    """What the entries of a document share: the grammar, and the help of Python.
+
+    `resolve(text)` gives a URL, or None; `convert(element, name)` a field of a page.
+    """
 
     cdef Tabled tabled
     cdef object resolve
     cdef object convert
-    cdef uint8_t scratch[MAX_TEXT_BYTES + 1]
 
-    cdef object url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags):
-        """The URL that a text means; None if that is for Python to say."""
-        cdef Py_ssize_t n = url_into(self.scratch, text, size, flags)
-        if n < 0:
-            return None
-        return ascii_text(self.scratch, n) if not flags & HIGH else high_text(self.scratch, n)
+
+cdef object url_of(const uint8_t *text, Py_ssize_t size, uint8_t flags):
+    """The URL that a text means; None if that is for Python to say."""
+    cdef Py_ssize_t n = url_into(scratch, text, size, flags)
+    if n < 0:
+        return None
+    return ascii_text(scratch, n) if not flags & HIGH else high_text(scratch, n)
 
 
 cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
@@ -105,7 +111,7 @@ cdef class Entry:
 
     cdef uint8_t *rows
     cdef uint32_t count
-    cdef Resolver resolver
+    cdef Context context
 
     def __dealloc__(self):
         PyMem_Free(self.rows)
@@ -146,7 +152,7 @@ cdef class Entry:
         for i in range(self.count):
             at = self.read(at, cell)
             if cell.row.kind == TEXT:
-                if depth == 0 and cell.row.size and self.resolver.tabled.tags[cell.row.name] == tag:
+                if depth == 0 and cell.row.size and self.context.tabled.tags[cell.row.name] == tag:
                     return True
             elif cell.row.kind == OPEN:
                 depth += 1
@@ -170,7 +176,7 @@ cdef class Entry:
             made = self.images()
         elif name == "alternates":
             made = self.alternates()
-        return self.resolver.convert(self.element(), name) if made is False else made
+        return self.context.convert(self.element(), name) if made is False else made
 
     cdef object date(self, Cell *cell):
         cdef Moment moment
@@ -188,7 +194,7 @@ cdef class Entry:
         found = priorities.get(cell.text, cell.row.size)
         if found is None:
             if cell_flags(cell):
-                return self.resolver.convert(self.element(), "priority")
+                return self.context.convert(self.element(), "priority")
             found = parse_priority(ascii_text(cell.text, cell.row.size))
             if found is None:
                 found = DEFAULT_PRIORITY
@@ -199,7 +205,7 @@ cdef class Entry:
         found = frequencies.get(cell.text, cell.row.size)
         if found is None:
             if cell_flags(cell):
-                return self.resolver.convert(self.element(), "change_frequency")
+                return self.context.convert(self.element(), "change_frequency")
             found = parse_change_frequency(ascii_text(cell.text, cell.row.size))
             if found is None:
                 found = SitemapPageChangeFrequency.ALWAYS
@@ -257,7 +263,7 @@ cdef class Entry:
         memset(cells, 0, sizeof(cells))
         for i in range(self.count):
             at = self.read(at, &cell)
-            tag = self.resolver.tabled.tags[cell.row.name]
+            tag = self.context.tabled.tags[cell.row.name]
             if cell.row.kind == OPEN:
                 if depth or tag == NEWS_TAG:
                     depth += 1
@@ -294,7 +300,7 @@ cdef class Entry:
         cdef list found = []
         for i in range(self.count):
             at = self.read(at, &cell)
-            tag = self.resolver.tabled.tags[cell.row.name]
+            tag = self.context.tabled.tags[cell.row.name]
             if cell.row.kind == OPEN:
                 if depth or tag == IMAGE_TAG:
                     depth += 1
@@ -303,7 +309,7 @@ cdef class Entry:
                 cells[tag] = cell
             elif cell.row.kind == CLOSE and depth:
                 depth -= 1
-                url = self.resolver.url(cells[LOC].text, cells[LOC].row.size, cell_flags(&cells[LOC]))
+                url = url_of(cells[LOC].text, cells[LOC].row.size, cell_flags(&cells[LOC]))
                 if url is None:
                     return False
                 made = PyType_GenericAlloc(IMAGE, 0)
@@ -329,12 +335,12 @@ cdef class Entry:
                 depth += 1
             elif cell.row.kind == CLOSE:
                 depth -= 1
-            elif cell.row.kind == ATTRIBUTES and depth == 0 and self.resolver.tabled.tags[cell.row.name] == LINK:
+            elif cell.row.kind == ATTRIBUTES and depth == 0 and self.context.tabled.tags[cell.row.name] == LINK:
                 if not parse_link(cell.text, cell.row.size, &link):
                     return False
                 if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
                     continue
-                url = self.resolver.url(link.href, link.href_size, flags_of(link.href, link.href_size))
+                url = url_of(link.href, link.href_size, flags_of(link.href, link.href_size))
                 if url is None or flags_of(link.hreflang, link.hreflang_size):
                     return False
                 found.append((ascii_text(link.hreflang, link.hreflang_size), url))
@@ -345,7 +351,7 @@ cdef class Entry:
         cdef Cell cell
         cdef const uint8_t *at = self.rows
         cdef uint32_t i
-        cdef Tabled tabled = self.resolver.tabled
+        cdef Tabled tabled = self.context.tabled
         cdef list states = [1]
         kinds, tags = tabled.grammar.kinds, tabled.grammar.tags
         top = Element("url", kinds[1], 0, {})
@@ -372,6 +378,9 @@ cdef class Entry:
         return top
 
 
+cdef enum:
+    MAX_LINK_ATTRIBUTES = 32
+
 ctypedef struct Link:
     const uint8_t *href
     const uint8_t *hreflang
@@ -383,8 +392,9 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
     """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
     cdef Py_ssize_t i = 0, name, name_size, start, end
     cdef uint8_t quote
+    cdef int count
     memset(link, 0, sizeof(Link))
-    while True:
+    for count in range(MAX_LINK_ATTRIBUTES):
         while i < size and is_space(text[i]):
             i += 1
         if i == size:
@@ -414,3 +424,4 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
         elif name_size == 3 and memcmp(text + name, b"rel", 3) == 0:
             if end - start != 9 or memcmp(text + start, b"alternate", 9):
                 return False
+    return False

@@ -31,12 +31,14 @@ cdef class Tabled:
 
     def __init__(self, grammar):
         memset(&self.tables, 0, sizeof(Tables))
-        if len(grammar.names) > MAX_NAMES - 1 or len(grammar.kinds) > MAX_STATES:
-            raise ValueError("the grammar is too large")
+        bits = {tag: number for number, tag in enumerate(dict.fromkeys(grammar.tags))}
+        if len(grammar.names) >= MAX_NAMES or len(grammar.kinds) > MAX_STATES or len(bits) > 64:
+            raise ValueError("the grammar is too large")  # the vocabulary has grown: so must the tables
         self.grammar = grammar
         cdef int number, state
         for number, name in enumerate(grammar.names):
             self.add_name(number, name, grammar.tags[number])
+            self.tables.bits[number] = <uint64_t>1 << <int>bits[grammar.tags[number]]
             for state in range(len(grammar.kinds)):
                 rule, opened = grammar.rules[state][number]
                 self.tables.rules[state][number] = rule

@@ -14,6 +14,7 @@ cdef enum:
     MAX_TEXT_BYTES = 65535
     MAX_ATTRIBUTES_BYTES = 8192
     MAX_COMMENT_BYTES = 65536
+    MAX_ENTRY_BYTES = 131072  # that are waited for
 
 cdef enum:
     OTHER, FIELD, WITH_ATTRIBUTES, GROUP
@@ -60,11 +61,13 @@ ctypedef struct Tables:
     uint8_t rules[MAX_STATES][MAX_NAMES]
     uint8_t states[MAX_STATES][MAX_NAMES]
     uint8_t extras[MAX_NAMES]
+    uint64_t bits[MAX_NAMES]  # one for each tag, whatever its prefix
     uint8_t is_loc[MAX_NAMES]  # of an entry
 
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
-    return c == 32 or 9 <= c <= 13
+    """White space of XML. What else Python calls so is a control character, to be noted."""
+    return c == 32 or c == 10 or c == 9 or c == 13
 
 
 cdef inline uint32_t name_hash(const uint8_t *name, Py_ssize_t size) noexcept nogil:
@@ -308,10 +311,16 @@ cdef Stop take_comment(Cursor *c) noexcept nogil:
     return MORE
 
 
-cdef Stop take_start_tag(Cursor *c, int *open_names, uint8_t *open_states, int *depth, PlainEntry *entry) noexcept nogil:
+cdef struct Level:
+    int name  # of the element that is open
+    uint8_t state
+    uint64_t fields  # that it had already
+
+
+cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry) noexcept nogil:
     """A start tag and, of a field, its text and end tag."""
     cdef Py_ssize_t at = c.at + 1, start = c.at + 1
-    cdef uint8_t x = 62, state = open_states[depth[0]]
+    cdef uint8_t x = 62, state = levels[depth[0]].state
     cdef int name = c.tables.following[c.last]
     cdef bint is_empty = False
     cdef Stop stop
@@ -343,9 +352,10 @@ cdef Stop take_start_tag(Cursor *c, int *open_names, uint8_t *open_states, int *
         return ODD
     c.at = at + 1
     if c.tables.rules[state][name] == FIELD:
+        if levels[depth[0]].fields & c.tables.bits[name]:
+            return ODD  # which of two counts depends on what they are
+        levels[depth[0]].fields |= c.tables.bits[name]
         if depth[0] == 1 and c.tables.is_loc[name]:
-            if entry.loc:
-                return ODD  # a second one is another entry
             entry.loc = c.batch.record_count + 1
         return take_text(c, name)
     if c.tables.rules[state][name] != GROUP or depth[0] + 1 == MAX_OPEN:
@@ -353,8 +363,9 @@ cdef Stop take_start_tag(Cursor *c, int *open_names, uint8_t *open_states, int *
     if depth[0] == 1:
         entry.extras |= c.tables.extras[name]
     depth[0] += 1
-    open_names[depth[0]] = name
-    open_states[depth[0]] = c.tables.states[state][name]
+    levels[depth[0]].name = name
+    levels[depth[0]].state = c.tables.states[state][name]
+    levels[depth[0]].fields = 0
     if depth[0] == 1:
         return ENTRY
     return ENTRY if add_record(c, c.at, c.at, OPEN, name, 0) else FULL
@@ -362,56 +373,61 @@ cdef Stop take_start_tag(Cursor *c, int *open_names, uint8_t *open_states, int *
 
 cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
     """One entry, from its start tag to its end tag. Only if it is plain and whole is the cursor behind it."""
-    cdef int open_names[MAX_OPEN]
-    cdef uint8_t open_states[MAX_OPEN]
+    cdef Level levels[MAX_OPEN]
     cdef int depth = 0
     cdef Stop stop
-    open_states[0] = 0
+    levels[0].state = 0
+    levels[0].fields = 0
+    entry.start = c.at
     entry.first = c.batch.record_count
     entry.loc = entry.extras = 0
     while True:
-        stop = skip_space(c)
-        if stop != ENTRY:
-            return stop
-        if depth == 0:
-            entry.start = c.at
         if c.data[c.at] != 60:
             return ODD
         if c.size - c.at < 2:
             return MORE
         if c.data[c.at + 1] == 47 and depth:
-            stop = take_end_tag(c, open_names[depth])
+            stop = take_end_tag(c, levels[depth].name)
             depth -= 1
             if stop == ENTRY and depth == 0:
                 entry.count = c.batch.record_count - entry.first
                 return ENTRY
-            if stop == ENTRY and not add_record(c, c.at, c.at, CLOSE, open_names[depth + 1], 0):
+            if stop == ENTRY and not add_record(c, c.at, c.at, CLOSE, levels[depth + 1].name, 0):
                 return FULL
         elif c.data[c.at + 1] == 33 and depth:
             stop = take_comment(c)
         else:
-            stop = take_start_tag(c, open_names, open_states, &depth, entry)
+            stop = take_start_tag(c, levels, &depth, entry)
+        if stop == ENTRY:
+            stop = skip_space(c)
         if stop != ENTRY:
             return stop
 
 
-cdef Stop take_entries(Tables *tables, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at, Batch *batch) noexcept nogil:
-    """The plain entries from `at` on, as many as there are whole and as the batch holds. Why there are no more."""
+cdef Stop take_entries(
+    Tables *tables, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at, Batch *batch, uint32_t most
+) noexcept nogil:
+    """The plain entries from `at` on, at most so many. Why there are no more."""
     cdef Cursor c
     cdef Stop stop
     cdef PlainEntry *entry
     cdef uint32_t records
     c.data, c.size, c.at, c.batch, c.tables, c.last = data, size, at[0], batch, tables, 0
     batch.entry_count = batch.record_count = 0
-    while batch.entry_count < MAX_ENTRIES:
+    while batch.entry_count < most:
         entry = &batch.entries[batch.entry_count]
         records = batch.record_count
-        stop = take_entry(&c, entry)
+        stop = skip_space(&c)
+        at[0] = c.at
+        if stop == ENTRY:
+            stop = take_entry(&c, entry)
         if stop != ENTRY or not entry.loc or not batch.records[entry.loc - 1].size:
             batch.record_count = records
             if stop == FULL:
                 return FULL if batch.entry_count else ODD
-            return ODD if stop == ENTRY else stop
+            if stop == MORE and size - at[0] <= MAX_ENTRY_BYTES:
+                return MORE
+            return ODD
         entry.loc -= 1
         batch.entry_count += 1
         at[0] = c.at

@@ -1,11 +1,13 @@
 # The readers of plain entries: each takes what it can from a buffer, and says where the general scanner is to go on.
 
-cdef class Reader(Resolver):
+cdef class Reader:
     """Takes plain entries from a buffer."""
 
     cdef Batch *batch
+    cdef Context context
 
     def __cinit__(self, *args):
+        self.context = Context.__new__(Context)
         self.batch = <Batch *>malloc(sizeof(Batch))
         if self.batch == NULL:
             raise MemoryError
@@ -13,15 +15,19 @@ cdef class Reader(Resolver):
     def __dealloc__(self):
         free(self.batch)
 
-    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at):
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at, uint32_t most=MAX_ENTRIES) except *:
         """Fill the batch. Afterwards `at` is behind its last entry."""
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Stop stop
-        if self.tabled is None or self.tabled.grammar is not grammar:
-            self.tabled = tabled(grammar)
+        cdef Context context
+        if self.context.tabled is None or self.context.tabled.grammar is not grammar:
+            context = Context.__new__(Context)  # entries that were made keep the one they were made with
+            context.tabled = tabled(grammar)
+            context.resolve, context.convert = self.context.resolve, self.context.convert
+            self.context = context
         with nogil:
-            stop = take_entries(&self.tabled.tables, data, size, at, self.batch)
+            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, most)
         return stop
 
 
@@ -45,8 +51,8 @@ cdef class PlainPages(Reader):
     cdef size_t urls_room
 
     def __init__(self, resolve, convert):
-        self.resolve = resolve
-        self.convert = convert
+        self.context.resolve = resolve
+        self.context.convert = convert
         self.seen = Seen()
 
     def __dealloc__(self):
@@ -109,11 +115,11 @@ cdef class PlainPages(Reader):
             if url is None:
                 url = ascii_text(staged.url, staged.size)
         else:
-            url = self.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
+            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
             if url is None or not self.seen.is_new(url):
                 return None
         source = Entry.__new__(Entry)
-        source.resolver = self
+        source.context = self.context
         source.fill(data, &self.batch.records[entry.first], entry.count, entry.loc - entry.first)
         page = PyType_GenericAlloc(PAGE, 0)
         set_slot(page, URL_SLOT, url)
@@ -134,14 +140,17 @@ cdef class PlainCheck(Reader):
     """Passes over plain entries in which nothing is wrong, not even a value."""
 
     cdef readonly bint has_pages
+    cdef uint32_t most  # entries to be looked at: few, where the last was not in order
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
         """Where those entries end that are in order; the rest as for `PlainPages`."""
-        cdef Stop stop = self.scan(grammar, buffer, &position)
+        self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
+        cdef Stop stop = self.scan(grammar, buffer, &position, self.most)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef uint32_t i
         for i in range(self.batch.entry_count):
             if not self.is_clean(data, &self.batch.entries[i]):
+                self.most = 0
                 return [], self.batch.entries[i].start, False, False
             self.has_pages = True
         return [], position, stop == MORE, stop == FULL
@@ -158,7 +167,7 @@ cdef class PlainCheck(Reader):
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
             text = data + record.start
-            tag = self.tabled.tags[record.name]
+            tag = self.context.tabled.tags[record.name]
             if record.kind == OPEN:
                 if tag != PUBLICATION:
                     group, has = tag, 0
@@ -187,8 +196,8 @@ cdef class PlainCheck(Reader):
         if flags & CONTROL:
             return False
         if flags & AMPERSAND and not flags & CDATA:
-            n = unescape_into(self.scratch, text, size)
-            if n < 0 or has_ampersand_reference(self.scratch, n):
+            n = unescape_into(scratch, text, size)
+            if n < 0 or has_ampersand_reference(scratch, n):
                 return False
         return not flags & HIGH or high_text(text, size) is not None
 
@@ -198,18 +207,18 @@ cdef class PlainCheck(Reader):
             return False
         if link.href == NULL:
             return True
-        return url_into(self.scratch, link.href, link.href_size, flags_of(link.href, link.href_size)) >= 0
+        return url_into(scratch, link.href, link.href_size, flags_of(link.href, link.href_size)) >= 0
 
     cdef bint is_clean_value(self, const uint8_t *text, Py_ssize_t size, uint8_t flags, int tag, int group) except -1:
         """Whether the text of a field of this tag, in a group or in the entry itself, is a value that it may have."""
         cdef Moment moment
         if tag == LOC:
-            return url_into(self.scratch, text, size, flags) >= 0
+            return url_into(scratch, text, size, flags) >= 0
         if tag == PUBLICATION_DATE or tag == LASTMOD:
             return not flags and (
                 parse_moment(text, size, &moment) or parse_date(ascii_text(text, size)) is not None
             )
-        if tag == TITLE and flags & AMPERSAND:
+        if tag == TITLE and group == NEWS_TAG and flags & AMPERSAND:
             return False  # below its escaping there may be nothing but spaces
         if tag == PRIORITY:
             return not flags and parse_priority(ascii_text(text, size)) is not None
@@ -233,7 +242,7 @@ cdef bint has_sitemap_tag(const uint8_t *tag, const uint8_t *end) noexcept nogil
     cdef const uint8_t *local
     while tag != NULL:
         local = at = tag
-        while at < end and at[0] > 32 and at[0] != 60 and at[0] != 62 and at[0] != 47:
+        while at < end and at[0] != 32 and not 9 <= at[0] <= 13 and at[0] != 60 and at[0] != 62 and at[0] != 47:
             at += 1
             if at[-1] == 58:
                 local = at

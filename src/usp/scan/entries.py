@@ -34,7 +34,7 @@ _MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones t
 _URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
 _MAX_NAMESPACES = 64  # in force at once
 _MAX_PLAIN_DEPTH = 8  # elements around an entry, for it to be plain
-_MAX_GRAMMARS = 100  # changes of namespaces, before plain entries are no longer looked for
+_MAX_GRAMMARS = 16  # changes of namespaces, before plain entries are no longer looked for
 _MAX_NAMES = 1_000  # how many distinct tag names are remembered
 _WITH_ATTRIBUTES = Kind()
 
@@ -125,11 +125,13 @@ class XMLScanner:
         if token is None:
             self._cut_off()
             return False
+        if token.kind is TokenKind.LEAF:
+            if self._leaf(token):
+                return True
+            token = self._tokens.start_of_leaf(token)
         kind = token.kind
         if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
             self._text(token)
-        elif kind is TokenKind.LEAF:
-            self._leaf(token)
         elif kind is TokenKind.END:
             self._end(self._resolve(token.name)[1])
         else:
@@ -194,24 +196,20 @@ class XMLScanner:
             outer = self._declare(token.data)  # what was open around the tag is closed, and its namespaces with it
         self._push(tag, meaning, outer)
 
-    def _leaf(self, token: Token) -> None:
-        """A whole element: nearly always a field, which is put where it belongs at once."""
+    def _leaf(self, token: Token) -> bool:
+        """A whole element: nearly always a field, which is put where it belongs at once. False if it is not one."""
         name, tag = self._resolve(token.name)
         holder = self._stack[-1].meaning if self._stack else None
-        text = Token(TokenKind.TEXT, b"", token.data)
         is_here = isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag)
         if isinstance(holder, Element) and is_here and len(self._stack) < MAX_DEPTH:
             value = plain_text_of(token.data)
             if value is None:
                 field = Field(tag)
-                field.add(text)
+                field.add(Token(TokenKind.TEXT, b"", token.data))
                 value = self._value(field)
             holder.fields[tag] = value
-            return
-        self._start(Token(TokenKind.START, token.name, b""))
-        if self.unknown_root is None:
-            self._text(text)
-            self._end(tag)
+            return True
+        return False
 
     def _enter(self, tag: str, token: Token) -> None:
         """A document starts: its root says of what kind it is, even where only what belongs into it is there."""

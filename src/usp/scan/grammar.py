@@ -17,6 +17,7 @@ __all__ = ["FIELD", "GROUP", "OTHER", "Grammar", "grammar_of"]
 #: What an element is where it stands: unknown, a field kept as text, one with its attributes, or a group of such.
 OTHER, FIELD, WITH_ATTRIBUTES, GROUP = range(4)
 _MAX_PREFIXES = 16
+_MAX_NAMES = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ def grammar_of(namespaces: tuple[tuple[str, str], ...]) -> Grammar | None:
     kinds = [outside, *_kinds_in(outside)]
     wanted = {name for kind in kinds for name in kind.names()}
     resolved = _resolved(wanted, dict(namespaces), dialect)
+    if len(resolved) > _MAX_NAMES:
+        return None
     rules = tuple(tuple(_rule(name, kind, kinds) for name in resolved.values()) for kind in kinds)
     tags = tuple(name.rpartition(":")[2] for name in resolved.values())
     return Grammar(tuple(raw.encode() for raw in resolved), tags, tuple(kinds), rules)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
+from itertools import chain
 from typing import NamedTuple
 
 from usp.objects.problem import UNLOGGED, ProblemLog
@@ -89,6 +90,7 @@ class Tokenizer:
         self._searched: dict[bytes, _Searched] = {}
         self._ended = False
         self._started = b""  # the name of the last start tag
+        self._leaf_text = 0  # where the text of the last leaf starts in the buffer
         self._line = 1  # of the byte at _line_position
         self._line_position = 0
         self.refused: str | None = None
@@ -116,10 +118,19 @@ class Tokenizer:
 
     def extend(self) -> bool:
         """Read on until there is twice as much unread text; False if there is no more."""
-        before = len(self._buffer) - self._position
-        while self._refill() and len(self._buffer) <= 2 * before:
-            pass
-        return len(self._buffer) - self._position > before
+        needed = len(self._buffer) - self._position
+        chunks = []
+        while needed >= 0 and (chunk := next(self._chunks, None)) is not None:
+            chunks.append(chunk)
+            needed -= len(chunk)
+        self._chunks = chain([b"".join(chunks)], self._chunks)  # all at once, as each addition is a copy
+        return self._refill() and any(chunks)
+
+    def start_of_leaf(self, leaf: Token) -> Token:
+        """The start tag of the leaf that came last. Its text, and its end tag, come next then."""
+        self._position = self._leaf_text
+        self._started = leaf.name
+        return Token(TokenKind.START, leaf.name, b"")
 
     def pass_over(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
         """Pass over tags of one sort that follow directly; how many there were."""
@@ -148,6 +159,7 @@ class Tokenizer:
                 continue
             if leaf := _LEAF.match(self._buffer, tag):
                 self._position = leaf.end()
+                self._leaf_text = leaf.start(2)
                 self._started = b""
                 yield Token(TokenKind.LEAF, leaf[1], leaf[2])
                 continue
