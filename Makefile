@@ -41,20 +41,20 @@ bench: $(VENV)/developing ## compare speed and memory with other readers; WRITE=
 	@$(PY) tools/bench $(if $(WRITE),--write)
 
 wheel: $(VENV)/created ## build a wheel into dist/, with the compiled scanner where there is a compiler
-	@rm -rf dist
+	@rm -rf build dist
 	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
-wheeltest: wheel ## run all tests against the built wheel: compiled, then in plain Python
+wheeltest: wheel ## run the tests against built wheels: compiled, and as it is built where there is no compiler
 	@$(PYTHON) -m venv --clear .wheel
 	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
 	@.wheel/bin/usp --version
-	@.wheel/bin/python -m pytest -q
-	@USP_PURE=1 .wheel/bin/usp --version
-	@USP_PURE=1 .wheel/bin/python -m pytest -q
-
-fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
-	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
+	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q
+	@rm -rf build
+	@CC=false .wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel/pure .
+	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .wheel/pure/*.whl
+	@.wheel/bin/usp --version | grep "pure Python"
+	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q
 
 clean: ## remove everything that these targets made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .fuzz

@@ -195,6 +195,7 @@ def test_help_teaches() -> None:
     assert "COMMAND" in usp().stdout
     assert "usp ls https://www.example.org/" in usp("ls", "--help").stdout
     scanner = "compiled" if IS_COMPILED else "pure Python"
+    assert usp("-v", env={**os.environ, "USP_PURE": "1"}).stdout == f"usp v{__version__} (pure Python scanner)\n"
     assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__} ({scanner} scanner)\n"
 
 

@@ -128,6 +128,13 @@ ODD = {
 
 
 @each_reader
+def test_a_urlset_behind_an_index(readers: Readers) -> None:
+    """Entries of a second document are judged as those of the first."""
+    data = b"<sitemapindex></sitemapindex><urlset><url><loc>http://h/a</loc></url></urlset>"
+    assert of_pieces([data], readers) == of_pieces([data], GENERAL)
+
+
+@each_reader
 @pytest.mark.parametrize("name", ODD)
 def test_odd_entries(name: str, readers: Readers) -> None:
     """What was read differently once is read the same, and in two pieces too."""

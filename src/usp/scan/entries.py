@@ -109,7 +109,8 @@ class XMLScanner:
 
     def _grammar(self) -> Grammar | None:
         """What a plain entry may hold, where one may stand: right below the root of a urlset."""
-        is_here = self._dialect is DIALECTS["urlset"] and 0 < len(self._stack) <= _MAX_PLAIN_DEPTH
+        is_urlset = self.root == "urlset" and self._dialect is DIALECTS["urlset"]
+        is_here = is_urlset and 0 < len(self._stack) <= _MAX_PLAIN_DEPTH
         if not is_here or self._too_deep or self._open_tags["script"]:
             return None
         if self._grammar_namespaces is not self._namespaces:
