@@ -55,6 +55,8 @@ def seeds() -> dict[str, bytes]:
         found[f"entry-{i}-declared.xml"] = _urlset(declared, [body])
         found[f"entry-{i}-renamed.xml"] = _urlset(other, [body.replace("image:", "i:").replace("news:", "n:")])
     found["entries.xml"] = _urlset(declared, _BODIES)
+    group = f"<g xmlns:a='{_NAMESPACES['news']}'><url><loc>http://h/g</loc>{_BODIES[3]}</url></g><url>"
+    found["namespaces-of-some.xml"] = _urlset("", _BODIES[:2]).replace(b"<url>", group.encode(), 1)
     return found
 
 

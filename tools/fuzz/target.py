@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from typing import Any
 
 from scanners import GENERAL, URL, as_values, everything, of_pieces
 from usp.documents import Document
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.problem import UNLOGGED
-from usp.scan.plain import PURE, READERS, Readers
+from usp.scan.plain import PURE, READERS
 from usp.tree import sitemap_from_bytes
 
 __all__ = ["READ_BY", "check"]
@@ -37,13 +36,13 @@ def check(data: bytes) -> None:
     chance = zlib.crc32(data)
     cut = chance % (len(data) + 1)
     _read_all(data, URLS[chance % len(URLS)])
-    parser = parser_of(Document(URL, data))
-    if isinstance(parser, XMLSitemapParser):
-        _compare("as a document", {name: everything(parser, readers) for name, readers in READ_BY.items()})
     whole = of_pieces([data], GENERAL)
     pieces = {name: of_pieces([data[:cut], data[cut:]], readers) for name, readers in READ_BY.items()}
     _compare(f"as text, cut at {cut}", {"whole": whole, **pieces})
-    _compare("with fields read late", {name: _read_late(data, readers) for name, readers in READ_BY.items()})
+    _compare_late(data, whole)
+    parser = parser_of(Document(URL, data))
+    if isinstance(parser, XMLSitemapParser) and b"".join(parser.open(UNLOGGED)) != data:
+        _compare("as a document", {name: everything(parser, readers) for name, readers in READ_BY.items()})
 
 
 def _is_small(data: bytes) -> bool:
@@ -66,13 +65,16 @@ def _read_all(data: bytes, url: str) -> None:
     repr(sitemap)
 
 
-def _read_late(data: bytes, readers: Readers) -> list[dict[str, Any]]:
-    """The pages, of which nothing is read before all of them are there."""
-    parser = XMLSitemapParser(URL, lambda log: [data])
-    parser.readers = readers
-    if parser.reading().reason:
-        return []
-    return [as_values(page) for page in list(parser.pages())]
+def _compare_late(data: bytes, whole: object) -> None:
+    """The same where no field is read before all pages are there."""
+    assert isinstance(whole, tuple)
+    _, reason, _, pages, *_ = whole
+    found = {"whole": pages}
+    for name, readers in READ_BY.items():
+        parser = XMLSitemapParser(URL, lambda log: [data])
+        parser.readers = readers
+        found[name] = [] if reason else [as_values(page) for page in list(parser.pages())]
+    _compare("with fields read late", found)
 
 
 def _compare(how: str, found: Mapping[str, object]) -> None:
