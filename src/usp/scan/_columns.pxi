@@ -39,17 +39,17 @@ cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """The priority, -1 if it is not written as usual. Both numbers that are divided are exact, so the result is."""
     cdef double number, scale = 1
     cdef Py_ssize_t i
-    if not 1 <= size <= 12 or (text[0] != 48 and text[0] != 49):
+    if not 1 <= size <= 12 or (text[0] != c'0' and text[0] != c'1'):
         return -1
-    number = text[0] - 48
+    number = text[0] - c'0'
     if size == 1:
         return number
-    if text[1] != 46 or size == 2:
+    if text[1] != c'.' or size == 2:
         return -1
     for i in range(2, size):
-        if not 48 <= text[i] <= 57:
+        if not c'0' <= text[i] <= c'9':
             return -1
-        number = number * 10 + (text[i] - 48)
+        number = number * 10 + (text[i] - c'0')
         scale *= 10
     return number / scale if number <= scale else -1
 

@@ -242,11 +242,11 @@ cdef class Entry:
         if cell_flags(cell):
             return comma_separated(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
         for i in range(cell.row.size + 1):
-            if i == cell.row.size or cell.text[i] == 44:
+            if i == cell.row.size or cell.text[i] == c',':
                 end = i
-                while start < end and cell.text[start] == 32:
+                while start < end and cell.text[start] == c' ':
                     start += 1
-                while end > start and cell.text[end - 1] == 32:
+                while end > start and cell.text[end - 1] == c' ':
                     end -= 1
                 if end > start:
                     found.append(ascii_text(cell.text + start, end - start))
@@ -376,52 +376,3 @@ cdef class Entry:
             elif not holder.fields.get(tag):
                 holder.fields[tag] = text_of(raw, bool(cell.row.flags & CDATA))
         return top
-
-
-cdef enum:
-    MAX_LINK_ATTRIBUTES = 32
-
-ctypedef struct Link:
-    const uint8_t *href
-    const uint8_t *hreflang
-    Py_ssize_t href_size
-    Py_ssize_t hreflang_size
-
-
-cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
-    """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
-    cdef Py_ssize_t i = 0, name, name_size, start, end
-    cdef uint8_t quote
-    cdef int count
-    memset(link, 0, sizeof(Link))
-    for count in range(MAX_LINK_ATTRIBUTES):
-        while i < size and is_space(text[i]):
-            i += 1
-        if i == size:
-            return True
-        name = i
-        while i < size and 97 <= text[i] <= 122:
-            i += 1
-        name_size = i - name
-        if i + 2 >= size or text[i] != 61 or not name_size or (text[i + 1] != 34 and text[i + 1] != 39):
-            return False
-        quote = text[i + 1]
-        start = i = i + 2
-        while i < size and text[i] != quote:
-            i += 1
-        if i == size:
-            return False
-        end = i
-        i += 1
-        while start < end and is_space(text[start]):
-            start += 1
-        while end > start and is_space(text[end - 1]):
-            end -= 1
-        if name_size == 4 and memcmp(text + name, b"href", 4) == 0 and link.href == NULL:
-            link.href, link.href_size = text + start, end - start
-        elif name_size == 8 and memcmp(text + name, b"hreflang", 8) == 0 and link.hreflang == NULL:
-            link.hreflang, link.hreflang_size = text + start, end - start
-        elif name_size == 3 and memcmp(text + name, b"rel", 3) == 0:
-            if end - start != 9 or memcmp(text + start, b"alternate", 9):
-                return False
-    return False

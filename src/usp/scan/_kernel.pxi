@@ -50,13 +50,13 @@ ctypedef struct Batch:
     Record records[MAX_RECORDS]
     uint32_t entry_count
     uint32_t record_count
+    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
 
 ctypedef struct Tables:
     char names[MAX_NAMES][MAX_NAME_BYTES]
     uint8_t name_sizes[MAX_NAMES]
     uint64_t closings[MAX_NAMES][2]  # a name and ">", if they are 16 bytes at most
     uint64_t masks[MAX_NAMES][2]  # which of those bytes count; none of a longer name
-    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
     uint8_t slots[NAME_SLOTS]  # number of a name + 1, by its hash
     uint8_t rules[MAX_STATES][MAX_NAMES]
     uint8_t states[MAX_STATES][MAX_NAMES]
@@ -67,7 +67,7 @@ ctypedef struct Tables:
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
     """White space of XML. What else Python calls so is a control character, to be noted."""
-    return c == 32 or c == 10 or c == 9 or c == 13
+    return c == c' ' or c == 10 or c == 9 or c == 13
 
 
 cdef inline uint32_t name_hash(const uint8_t *name, Py_ssize_t size) noexcept nogil:
@@ -96,79 +96,7 @@ cdef inline bint is_closing(Tables *tables, int name, const uint8_t *at, Py_ssiz
             ((words[0] ^ tables.closings[name][0]) & tables.masks[name][0])
             | ((words[1] ^ tables.closings[name][1]) & tables.masks[name][1])
         )
-    return left > size and at[size] == 62 and memcmp(at, tables.names[name], size) == 0
-
-
-# Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html: calls of memchr, and loops over bytes,
-# take longer than most texts do.
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    #define USP_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-    /* Whether any byte of the word is 0; the lowest bit that is set is in the first byte that is. */
-    #define USP_ZEROS(word) (((word) - USP_EACH(1)) & ~(word) & USP_EACH(0x80))
-    static inline uint64_t usp_word(const uint8_t *at) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        return word;
-    }
-    static inline int usp_first(uint64_t found, const uint8_t *at, int (*is_it)(uint8_t)) {
-    #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        (void)at;
-        (void)is_it;
-        return __builtin_ctzll(found) >> 3;
-    #else
-        int i = 0;
-        (void)found;
-        while (!is_it(at[i])) i++;
-        return i;
-    #endif
-    }
-    static inline int usp_is_tag(uint8_t c) { return c == '<'; }
-    static inline int usp_is_visible(uint8_t c) { return c > 32; }
-
-    /* The next "<", NULL if there is none. */
-    static inline const uint8_t *usp_next_tag(const uint8_t *at, const uint8_t *end) {
-        int words;
-        for (words = 0; words < 4 && end - at >= 8; words++, at += 8) {
-            uint64_t word = usp_word(at) ^ USP_EACH('<'), found = USP_ZEROS(word);
-            if (found) return at + usp_first(found, at, usp_is_tag);
-        }
-        return at < end ? (const uint8_t *)memchr(at, '<', (size_t)(end - at)) : NULL;
-    }
-    /* The next byte that is neither white space nor a control character; the end if there is none. */
-    static inline const uint8_t *usp_next_visible(const uint8_t *at, const uint8_t *end) {
-        while (end - at >= 8) {
-            uint64_t word = usp_word(at), found = (((word & USP_EACH(0x7f)) + USP_EACH(0x5f)) | word) & USP_EACH(0x80);
-            if (found) return at + usp_first(found, at, usp_is_visible);
-            at += 8;
-        }
-        while (at < end && *at <= 32) at++;
-        return at;
-    }
-    static inline int usp_flags_of_word(uint64_t word) {
-        uint64_t ampersand = USP_ZEROS(word ^ USP_EACH('&'));
-        uint64_t control = ((word - USP_EACH(32)) & ~word & USP_EACH(0x80)) | USP_ZEROS(word ^ USP_EACH(127));
-        return (ampersand != 0) | (((word & USP_EACH(0x80)) != 0) << 1) | ((control != 0) << 2);
-    }
-    /* Which of AMPERSAND, HIGH and CONTROL are in a text. */
-    static inline uint8_t usp_flags_of(const uint8_t *text, size_t size) {
-        int flags = 0;
-        size_t i;
-        uint8_t padded[8];
-        if (size < 8) {
-            memset(padded, 'a', 8);
-            memcpy(padded, text, size);
-            return (uint8_t)usp_flags_of_word(usp_word(padded));
-        }
-        for (i = 0; i + 8 <= size; i += 8) flags |= usp_flags_of_word(usp_word(text + i));
-        return (uint8_t)(flags | usp_flags_of_word(usp_word(text + size - 8)));
-    }
-    """
-    const uint8_t *next_tag "usp_next_tag"(const uint8_t *at, const uint8_t *end) noexcept nogil
-    const uint8_t *next_visible "usp_next_visible"(const uint8_t *at, const uint8_t *end) noexcept nogil
-    uint8_t flags_of "usp_flags_of"(const uint8_t *text, size_t size) noexcept nogil
+    return left > size and at[size] == c'>' and memcmp(at, tables.names[name], size) == 0
 
 
 cdef struct Cursor:
@@ -210,7 +138,7 @@ cdef inline Stop take_end_tag(Cursor *c, int name) noexcept nogil:
     cdef Py_ssize_t size = c.tables.name_sizes[name], at = c.at
     if c.size - at < size + 3:
         return MORE
-    if c.data[at + 1] != 47 or not is_closing(c.tables, name, c.data + at + 2, c.size - at - 2):
+    if c.data[at + 1] != c'/' or not is_closing(c.tables, name, c.data + at + 2, c.size - at - 2):
         return ODD
     c.at = at + size + 3
     return ENTRY
@@ -226,15 +154,15 @@ cdef Stop take_cdata(Cursor *c, Py_ssize_t *start, Py_ssize_t *end) noexcept nog
         return ODD
     start[0] = at
     while True:
-        bracket = <const uint8_t *>memchr(c.data + at, 93, c.size - at)
+        bracket = <const uint8_t *>memchr(c.data + at, c']', c.size - at)
         at = bracket - c.data if bracket != NULL else c.size
         if c.size - at < 3:
             return MORE if c.size - c.at <= MAX_TEXT_BYTES else ODD
-        if c.data[at + 1] == 93 and c.data[at + 2] == 62:
+        if c.data[at + 1] == c']' and c.data[at + 2] == c'>':
             break
         at += 1
     for i in range(start[0], at - 2):  # one that opens inside another was never closed
-        if c.data[i] == 60 and c.data[i + 1] == 33 and c.data[i + 2] == 91:
+        if c.data[i] == c'<' and c.data[i + 1] == c'!' and c.data[i + 2] == c'[':
             return ODD
     end[0] = at
     c.at = at + 3
@@ -252,7 +180,7 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
     end = c.at = tag - c.data
     if c.size - end < 2:
         return MORE
-    if tag[1] == 33:
+    if tag[1] == c'!':
         for i in range(start, end):
             if not is_space(c.data[i]):
                 return ODD
@@ -260,7 +188,7 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
         if stop != ENTRY:
             return stop
         flags = CDATA
-    if c.at - first > MAX_TEXT_BYTES or c.data[c.at] != 60:
+    if c.at - first > MAX_TEXT_BYTES or c.data[c.at] != c'<':
         return ODD
     stop = take_end_tag(c, name)
     if stop == ENTRY and not add_record(c, start, end, TEXT, name, flags):
@@ -276,22 +204,22 @@ cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
         if at >= c.size:
             return MORE if at - start < MAX_ATTRIBUTES_BYTES else ODD
         x = c.data[at]
-        if x == 60 or at - start > MAX_ATTRIBUTES_BYTES:
+        if x == c'<' or at - start > MAX_ATTRIBUTES_BYTES:
             return ODD
         if quote:
-            if x == 62:
+            if x == c'>':
                 return ODD
             if x == quote:
                 quote = 0
-        elif x == 34 or x == 39:
+        elif x == c'"' or x == c"'":
             quote = x
-        elif x == 62:
+        elif x == c'>':
             break
-        elif (x | 32) == 120 and at + 4 < c.size and (c.data[at + 1] | 32) == 109:
+        elif (x | 32) == c'x' and at + 4 < c.size and (c.data[at + 1] | 32) == c'm':
             return ODD  # perhaps a declaration of a namespace
         at += 1
     c.at = at + 1
-    is_empty[0] = at > start and c.data[at - 1] == 47
+    is_empty[0] = at > start and c.data[at - 1] == c'/'
     return ENTRY if add_record(c, start, at - is_empty[0], ATTRIBUTES, name, 0) else FULL
 
 
@@ -302,7 +230,7 @@ cdef Stop take_comment(Cursor *c) noexcept nogil:
     if memcmp(c.data + c.at, b"<!--", 4):
         return ODD
     while at + 2 < c.size:
-        if c.data[at] == 45 and c.data[at + 1] == 45 and c.data[at + 2] == 62:
+        if c.data[at] == c'-' and c.data[at + 1] == c'-' and c.data[at + 2] == c'>':
             c.at = at + 3
             return ENTRY
         if at - c.at > MAX_COMMENT_BYTES:
@@ -321,7 +249,7 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     """A start tag and, of a field, its text and end tag."""
     cdef Py_ssize_t at = c.at + 1, start = c.at + 1
     cdef uint8_t x = 62, state = levels[depth[0]].state
-    cdef int name = c.tables.following[c.last]
+    cdef int name = c.batch.following[c.last]
     cdef bint is_empty = False
     cdef Stop stop
     if is_closing(c.tables, name, c.data + at, c.size - at):
@@ -329,7 +257,7 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     else:
         while at < c.size:
             x = c.data[at]
-            if x <= 32 or x == 62 or x == 47:
+            if x <= 32 or x == c'>' or x == c'/':
                 break
             at += 1
             if at - start > MAX_NAME_BYTES:
@@ -341,14 +269,14 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
         name = number_of(c.tables, c.data + start, at - start)
         if name < 0:
             return ODD
-        c.tables.following[c.last] = name
+        c.batch.following[c.last] = name
     c.last = name
     c.at = at
     if c.tables.rules[state][name] == WITH_ATTRIBUTES:
         entry.extras |= c.tables.extras[name] if depth[0] == 1 else 0
         stop = take_attributes(c, name, &is_empty)
         return stop if stop != ENTRY or is_empty else take_text(c, name)
-    if x != 62:
+    if x != c'>':
         return ODD
     c.at = at + 1
     if c.tables.rules[state][name] == FIELD:
@@ -382,11 +310,11 @@ cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
     entry.first = c.batch.record_count
     entry.loc = entry.extras = 0
     while True:
-        if c.data[c.at] != 60:
+        if c.data[c.at] != c'<':
             return ODD
         if c.size - c.at < 2:
             return MORE
-        if c.data[c.at + 1] == 47 and depth:
+        if c.data[c.at + 1] == c'/' and depth:
             stop = take_end_tag(c, levels[depth].name)
             depth -= 1
             if stop == ENTRY and depth == 0:
@@ -394,7 +322,7 @@ cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
                 return ENTRY
             if stop == ENTRY and not add_record(c, c.at, c.at, CLOSE, levels[depth + 1].name, 0):
                 return FULL
-        elif c.data[c.at + 1] == 33 and depth:
+        elif c.data[c.at + 1] == c'!' and depth:
             stop = take_comment(c)
         else:
             stop = take_start_tag(c, levels, &depth, entry)

@@ -32,6 +32,7 @@ from usp.scan.values import comma_separated, parse_change_frequency, parse_prior
 
 import_datetime()
 
+include "_words.pxi"
 include "_kernel.pxi"
 include "_seen.pxi"
 include "_texts.pxi"

@@ -11,6 +11,7 @@ cdef class Reader:
         self.batch = <Batch *>malloc(sizeof(Batch))
         if self.batch == NULL:
             raise MemoryError
+        memset(self.batch.following, 0, sizeof(self.batch.following))
 
     def __dealloc__(self):
         free(self.batch)
@@ -242,14 +243,14 @@ cdef bint has_sitemap_tag(const uint8_t *tag, const uint8_t *end) noexcept nogil
     cdef const uint8_t *local
     while tag != NULL:
         local = at = tag
-        while at < end and at[0] != 32 and not 9 <= at[0] <= 13 and at[0] != 60 and at[0] != 62 and at[0] != 47:
+        while at < end and at[0] != c' ' and not 9 <= at[0] <= 13 and at[0] != c'<' and at[0] != c'>' and at[0] != c'/':
             at += 1
-            if at[-1] == 58:
+            if at[-1] == c':':
                 local = at
-        if end - local >= 7 and (local[0] | 32) == 115 and (local[1] | 32) == 105 and (local[2] | 32) == 116:
-            if (local[3] | 32) == 101 and (local[4] | 32) == 109 and (local[5] | 32) == 97 and (local[6] | 32) == 112:
+        if end - local >= 7 and (local[0] | 32) == c's' and (local[1] | 32) == c'i' and (local[2] | 32) == c't':
+            if (local[3] | 32) == c'e' and (local[4] | 32) == c'm' and (local[5] | 32) == c'a' and (local[6] | 32) == c'p':
                 return True
-        tag = <const uint8_t *>memchr(at, 60, end - at)
+        tag = <const uint8_t *>memchr(at, c'<', end - at)
         if tag != NULL:
             tag += 1
     return False

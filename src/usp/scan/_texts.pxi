@@ -25,15 +25,15 @@ cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcep
     cdef Reference found
     found.size, found.character = 0, 0
     if left >= 5 and memcmp(text, b"&amp;", 5) == 0:
-        found.size, found.character = 5, 38
+        found.size, found.character = 5, c'&'
     elif left >= 4 and memcmp(text, b"&lt;", 4) == 0:
-        found.size, found.character = 4, 60
+        found.size, found.character = 4, c'<'
     elif left >= 4 and memcmp(text, b"&gt;", 4) == 0:
-        found.size, found.character = 4, 62
+        found.size, found.character = 4, c'>'
     elif left >= 6 and memcmp(text, b"&quot;", 6) == 0:
-        found.size, found.character = 6, 34
+        found.size, found.character = 6, c'"'
     elif left >= 6 and memcmp(text, b"&apos;", 6) == 0:
-        found.size, found.character = 6, 39
+        found.size, found.character = 6, c"'"
     return found
 
 
@@ -44,7 +44,7 @@ cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size
     cdef uint8_t *start = out
     cdef Reference reference
     while True:
-        ampersand = <const uint8_t *>memchr(text, 38, end - text)
+        ampersand = <const uint8_t *>memchr(text, c'&', end - text)
         if ampersand == NULL:
             memcpy(out, text, end - text)
             return out - start + (end - text)
@@ -62,7 +62,7 @@ cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept
     """Whether "&amp;" stands in the text: escaped twice."""
     cdef const uint8_t *end = text + size
     while True:
-        text = <const uint8_t *>memchr(text, 38, end - text)
+        text = <const uint8_t *>memchr(text, c'&', end - text)
         if text == NULL:
             return False
         if end - text >= 5 and memcmp(text, b"&amp;", 5) == 0:
@@ -81,11 +81,11 @@ cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t i = 4
     cdef uint8_t seen = 0
     cdef int digits = 0
-    if size < 8 or (url[0] | 32) != 104 or (url[1] | 32) != 116 or (url[2] | 32) != 116 or (url[3] | 32) != 112:
+    if size < 8 or (url[0] | 32) != c'h' or (url[1] | 32) != c't' or (url[2] | 32) != c't' or (url[3] | 32) != c'p':
         return False
-    if (url[4] | 32) == 115:
+    if (url[4] | 32) == c's':
         i = 5
-    if url[i] != 58 or url[i + 1] != 47 or url[i + 2] != 47:
+    if url[i] != c':' or url[i + 1] != c'/' or url[i + 2] != c'/':
         return False
     i += 3
     while i < size and HOST[url[i]]:
@@ -93,19 +93,19 @@ cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
         i += 1
     if not seen & 1:
         return False
-    if i < size and url[i] == 58:
+    if i < size and url[i] == c':':
         i += 1
-        while i < size and 48 <= url[i] <= 57:
+        while i < size and c'0' <= url[i] <= c'9':
             i += 1
             digits += 1
         if not 1 <= digits <= 4:
             return False
-    return i == size or url[i] == 47 or url[i] == 63 or url[i] == 35
+    return i == size or url[i] == c'/' or url[i] == c'?' or url[i] == c'#'
 
 
 cdef inline int digits2(const uint8_t *text) noexcept nogil:
     """The number of two digits; far too large where they are none."""
-    cdef unsigned int a = text[0] - 48u, b = text[1] - 48u
+    cdef unsigned int a = text[0] - c'0', b = text[1] - c'0'
     return a * 10 + b if a < 10 and b < 10 else 1000
 
 
@@ -126,7 +126,7 @@ cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept no
     cdef Py_ssize_t i
     cdef int scale = 100000, sign, hours, minutes
     memset(m, 0, sizeof(Moment))
-    if size < 10 or t[4] != 45 or t[7] != 45:
+    if size < 10 or t[4] != c'-' or t[7] != c'-':
         return False
     if digits2(t) > 99 or digits2(t + 2) > 99:
         return False
@@ -135,22 +135,22 @@ cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept no
         return False
     if size == 10:
         return True
-    if size < 16 or t[10] != 84 or t[13] != 58:
+    if size < 16 or t[10] != c'T' or t[13] != c':':
         return False
     m.has_time = True
     m.hour, m.minute = digits2(t + 11), digits2(t + 14)
     i = 16
-    if i < size and t[i] == 58:
+    if i < size and t[i] == c':':
         if size < 19:
             return False
         m.second = digits2(t + 17)
         i = 19
-        if i < size and t[i] == 46:
+        if i < size and t[i] == c'.':
             i += 1
-            if i == size or not 48 <= t[i] <= 57:
+            if i == size or not c'0' <= t[i] <= c'9':
                 return False
-            while i < size and 48 <= t[i] <= 57:
-                m.microsecond += (t[i] - 48) * scale
+            while i < size and c'0' <= t[i] <= c'9':
+                m.microsecond += (t[i] - c'0') * scale
                 scale //= 10
                 i += 1
     if m.hour > 23 or m.minute > 59 or m.second > 59:
@@ -158,11 +158,11 @@ cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept no
     if i == size:
         return True
     m.has_zone = True
-    if t[i] == 90:
+    if t[i] == c'Z':
         return i + 1 == size
-    if size - i != 6 or t[i + 3] != 58 or (t[i] != 43 and t[i] != 45):
+    if size - i != 6 or t[i + 3] != c':' or (t[i] != c'+' and t[i] != c'-'):
         return False
-    sign = 1 if t[i] == 43 else -1
+    sign = 1 if t[i] == c'+' else -1
     hours, minutes = digits2(t + i + 1), digits2(t + i + 4)
     m.offset = sign * (hours * 60 + minutes)
     return hours < 24 and minutes < 60
@@ -181,6 +181,55 @@ cdef object date_of(Moment *m):
     return datetime_new(
         m.year, m.month, m.day, m.hour, m.minute, m.second, m.microsecond, zone_of(m.offset) if m.has_zone else None, 0
     )
+
+
+cdef enum:
+    MAX_LINK_ATTRIBUTES = 32
+
+ctypedef struct Link:
+    const uint8_t *href
+    const uint8_t *hreflang
+    Py_ssize_t href_size
+    Py_ssize_t hreflang_size
+
+
+cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
+    """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
+    cdef Py_ssize_t i = 0, name, name_size, start, end
+    cdef uint8_t quote
+    cdef int count
+    memset(link, 0, sizeof(Link))
+    for count in range(MAX_LINK_ATTRIBUTES):
+        while i < size and is_space(text[i]):
+            i += 1
+        if i == size:
+            return True
+        name = i
+        while i < size and c'a' <= text[i] <= c'z':
+            i += 1
+        name_size = i - name
+        if i + 2 >= size or text[i] != c'=' or not name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
+            return False
+        quote = text[i + 1]
+        start = i = i + 2
+        while i < size and text[i] != quote:
+            i += 1
+        if i == size:
+            return False
+        end = i
+        i += 1
+        while start < end and is_space(text[start]):
+            start += 1
+        while end > start and is_space(text[end - 1]):
+            end -= 1
+        if name_size == 4 and memcmp(text + name, b"href", 4) == 0 and link.href == NULL:
+            link.href, link.href_size = text + start, end - start
+        elif name_size == 8 and memcmp(text + name, b"hreflang", 8) == 0 and link.hreflang == NULL:
+            link.hreflang, link.hreflang_size = text + start, end - start
+        elif name_size == 3 and memcmp(text + name, b"rel", 3) == 0:
+            if end - start != 9 or memcmp(text + start, b"alternate", 9):
+                return False
+    return False
 
 
 cdef enum:
