@@ -65,7 +65,7 @@ cdef class Seen:
     cdef size_t count
 
     def __cinit__(self):
-        self.slot_count = 1024
+        self.slot_count = 8192
         self.text_room = 512
         self.data_room = 1 << 16
         self.slots = <uint32_t *>calloc(self.slot_count, sizeof(uint32_t))

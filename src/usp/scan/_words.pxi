@@ -46,23 +46,27 @@ cdef extern from *:
         while (at < end && *at <= 32) at++;
         return at;
     }
-    static inline int usp_flags_of_word(uint64_t word) {
-        uint64_t ampersand = USP_ZEROS(word ^ USP_EACH('&'));
-        uint64_t control = ((word - USP_EACH(32)) & ~word & USP_EACH(0x80)) | USP_ZEROS(word ^ USP_EACH(127));
-        return (ampersand != 0) | (((word & USP_EACH(0x80)) != 0) << 1) | ((control != 0) << 2);
-    }
     /* Which of AMPERSAND, HIGH and CONTROL are in a text. */
     static inline uint8_t usp_flags_of(const uint8_t *text, size_t size) {
-        int flags = 0;
-        size_t i;
+        uint64_t word, ampersands = 0, highs = 0, controls = 0;
         uint8_t padded[8];
+        size_t i = 0;
         if (size < 8) {
             memset(padded, 'a', 8);
             memcpy(padded, text, size);
-            return (uint8_t)usp_flags_of_word(usp_word(padded));
+            text = padded;
+            size = 8;
         }
-        for (i = 0; i + 8 <= size; i += 8) flags |= usp_flags_of_word(usp_word(text + i));
-        return (uint8_t)(flags | usp_flags_of_word(usp_word(text + size - 8)));
+        for (;;) {
+            word = usp_word(text + i);
+            ampersands |= USP_ZEROS(word ^ USP_EACH('&'));
+            highs |= word;
+            controls |= ((word - USP_EACH(32)) & ~word) | USP_ZEROS(word ^ USP_EACH(127));
+            if (i + 8 == size) break;
+            i = i + 16 <= size ? i + 8 : size - 8; /* the last word may overlap the one before */
+        }
+        return (uint8_t)((ampersands != 0) | (((highs & USP_EACH(0x80)) != 0) << 1)
+                         | (((controls & USP_EACH(0x80)) != 0) << 2));
     }
     """
     const uint8_t *next_tag "usp_next_tag"(const uint8_t *at, const uint8_t *end) noexcept nogil
