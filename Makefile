@@ -56,6 +56,9 @@ wheeltest: wheel ## run the tests against built wheels: compiled, and as it is b
 	@.wheel/bin/usp --version | grep "pure Python"
 	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q
 
+fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
+	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
+
 clean: ## remove everything that these targets made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .fuzz
 	find src -name "*.so" -delete
