@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
-from fuzz import cli, seeds, target
+from fuzz import cli, seeds, target, workshop
 from usp.scan.grammar import Grammar
 from usp.scan.plain import PurePages, Taken
 
@@ -73,3 +74,12 @@ def test_dictionary(tmp_path: Path) -> None:
     lines = (tmp_path / "words").read_text("ascii").splitlines()
     assert '"' + "".join(f"\\x{byte:02x}" for byte in b"<news:title>") + '"' in lines
     assert len(lines) > len(seeds.WORDS)
+
+
+def test_earlier_inputs_leave_time(tmp_path: Path) -> None:
+    """Of what earlier searches kept, the latest stay."""
+    for age in range(5):
+        (tmp_path / str(age)).touch()
+        os.utime(tmp_path / str(age), (100 - age, 100 - age))
+    workshop._thin_out(tmp_path, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]

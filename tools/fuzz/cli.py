@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("inputs", nargs="*", type=Path, help="inputs that were saved, to be read again instead")
     options = parser.parse_args(argv)
     try:
-        workshop.prepare()
+        workshop.prepare(options.seconds)
     except workshop.CannotPrepare as error:
         print(f"fuzz: {error}", file=sys.stderr)
         return 2

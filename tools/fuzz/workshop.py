@@ -37,8 +37,8 @@ class CannotPrepare(Exception):
     """Something is missing; its text is a line or two for people."""
 
 
-def prepare() -> None:
-    """Everything that is not there yet, or not as it should be."""
+def prepare(seconds: int) -> None:
+    """Everything that is not there yet, or not as it should be, for a search of so many seconds."""
     _install()
     _build()
     shutil.rmtree(_SEEDS, ignore_errors=True)
@@ -48,6 +48,14 @@ def prepare() -> None:
         if len(data) <= _MAX_BYTES:
             (_SEEDS / name).write_bytes(data)
     write_dictionary(_DICTIONARY)
+    _thin_out(_CORPUS, seconds)
+
+
+def _thin_out(corpus: Path, most: int) -> None:
+    """Keep the latest inputs of earlier searches: all of them are read first, and time must be left for new ones."""
+    by_age = sorted(corpus.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in by_age[most:]:
+        path.unlink()
 
 
 def arguments(seconds: int, inputs: list[Path]) -> list[str]:
