@@ -98,6 +98,8 @@ def test_ratio_is_of_the_best() -> None:
     """A ratio is that of the best of each side; its spread is that of single rounds."""
     assert measure.Ratio(5, 4, 10) == measure.Ratio.of([10, 12, 20], [2, 3, 2])
     assert measure.Ratio(2, 1.5, 4) == wholes.growth([[1, 1, 2], [2, 4, 3]])
+    assert measure.Ratio(2, 1.5, 4) == wholes.rise([[1, 1, 2], [2, 4, 3]])
+    assert measure.Ratio(0.5, 0.5, 0.5) == wholes.rise([[4, 4], [2, 2], [1, 1]])
 
 
 @pytest.mark.parametrize(

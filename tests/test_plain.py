@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -177,6 +178,29 @@ def test_kept_pages_keep_little() -> None:
         tracemalloc.stop()
     assert len(kept) == 100
     assert size < 500_000
+
+
+def test_memory_does_not_grow_with_a_document() -> None:
+    """Pages are read in pieces, none of which is kept."""
+    entry = b"<url><loc>http://h/</loc></url>"
+    document = gzip.compress(b"<urlset>" + entry * 300_000 + b" " * 20_000_000 + b"</urlset>", 1)
+    sitemap = sitemap_from_bytes(document)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in sitemap.pages) == 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3_000_000
+
+
+def test_a_lazy_slot_is_of_its_class_only() -> None:
+    """What only claims to be a page has no fields to be read, and none can be deleted."""
+    slot = SitemapPage.__dict__["priority"]
+    with pytest.raises((TypeError, AttributeError)):
+        slot.__get__(Mock(spec=SitemapPage), SitemapPage)
+    with pytest.raises(AttributeError):
+        object.__delattr__(SitemapPage("http://h/"), "priority")
 
 
 def test_one_iterator_in_several_threads() -> None:

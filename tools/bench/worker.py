@@ -269,8 +269,8 @@ def about(package: str) -> Answer:
 
 
 def compiled_modules() -> Answer:
-    """The parts of usp that are compiled, of those that its front door imports."""
-    import_module("usp.tree")
+    """The parts of usp that are compiled, of those that its front door needs."""
+    import_module("usp.tree").sitemap_from_bytes(b"<urlset/>")
     modules = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
     return {"compiled": [n for n, file in modules.items() if n.startswith("usp.") and file.endswith((".so", ".pyd"))]}
 

@@ -4,22 +4,26 @@
 It reads and writes the slots of `__slots__` at their offsets, which CPython keeps in the member descriptors.
 """
 
+from types import MemberDescriptorType
+
 from cpython.ref cimport Py_INCREF, PyObject
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
+        int type
         Py_ssize_t offset
+    int T_OBJECT_EX
 
 cdef extern from "Python.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef *d_member
-    int PyObject_TypeCheck(object, object)
+    bint PyObject_TypeCheck(object, type)  # unlike isinstance, it cannot be lied to
 
 
 def slot_offset(slot):
     """Where in its objects the slot of a member descriptor lies."""
-    if type(slot).__name__ != "member_descriptor":
-        raise TypeError(f"{slot!r} is no slot")
+    if type(slot) is not MemberDescriptorType or (<PyMemberDescrObject *>slot).d_member.type != T_OBJECT_EX:
+        raise TypeError(f"{slot!r} is no slot of __slots__")
     return (<PyMemberDescrObject *>slot).d_member.offset
 
 
@@ -28,7 +32,7 @@ cdef class LazySlot:
 
     cdef Py_ssize_t _offset
     cdef Py_ssize_t _source_offset
-    cdef object _owner
+    cdef type _owner
     cdef readonly object slot
     cdef str _name
 
@@ -36,13 +40,15 @@ cdef class LazySlot:
         self._offset = slot_offset(slot)
         self._source_offset = slot_offset(source)
         self._owner = slot.__objclass__
+        if not issubclass(self._owner, source.__objclass__):
+            raise TypeError(f"{source!r} is no slot of {self._owner.__name__}")
         self._name = slot.__name__
         self.slot = slot
 
     def __get__(self, instance, owner):
         if instance is None:
             return self
-        if not isinstance(instance, self._owner):
+        if not PyObject_TypeCheck(instance, self._owner):
             raise TypeError(f"{self._name!r} is a field of {self._owner.__name__}, not of {type(instance).__name__}")
         cdef PyObject **place = <PyObject **>(<char *><PyObject *>instance + self._offset)
         cdef PyObject *source
@@ -58,3 +64,6 @@ cdef class LazySlot:
 
     def __set__(self, instance, value):
         self.slot.__set__(instance, value)
+
+    def __delete__(self, instance):
+        raise AttributeError(f"{self._name!r} cannot be deleted")

@@ -48,6 +48,9 @@ class PureLazySlot:
     def __set__(self, instance: Any, value: Any) -> None:
         self._set_value(instance, value)
 
+    def __delete__(self, instance: Any) -> None:
+        raise AttributeError(f"{self._name!r} cannot be deleted")
+
 
 if TYPE_CHECKING or not IS_COMPILED:
     LazySlot = PureLazySlot

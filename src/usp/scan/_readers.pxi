@@ -22,6 +22,8 @@ cdef class Reader:
         cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Stop stop
         cdef Context context
+        if not 0 <= at[0] <= size:
+            raise ValueError("the position is not in the buffer")
         if self.context.tabled is None or self.context.tabled.grammar is not grammar:
             context = Context.__new__(Context)  # entries that were made keep the one they were made with
             context.tabled = tabled(grammar)
@@ -51,10 +53,12 @@ cdef class PlainPages(Reader):
     cdef uint8_t *urls  # of the entries in the batch
     cdef size_t urls_room
 
+    def __cinit__(self, *args):
+        self.seen = Seen()
+
     def __init__(self, resolve, convert):
         self.context.resolve = resolve
         self.context.convert = convert
-        self.seen = Seen()
 
     def __dealloc__(self):
         free(self.urls)

@@ -51,6 +51,7 @@ cdef extern from *:
         uint64_t word, ampersands = 0, highs = 0, controls = 0;
         uint8_t padded[8];
         size_t i = 0;
+        if (size == 0) return 0;
         if (size < 8) {
             memset(padded, 'a', 8);
             memcpy(padded, text, size);

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum, auto
-from itertools import chain
 from typing import NamedTuple
 
 from usp.objects.problem import UNLOGGED, ProblemLog
@@ -118,13 +117,13 @@ class Tokenizer:
 
     def extend(self) -> bool:
         """Read on until there is twice as much unread text; False if there is no more."""
-        needed = len(self._buffer) - self._position
-        chunks = []
-        while needed >= 0 and (chunk := next(self._chunks, None)) is not None:
-            chunks.append(chunk)
-            needed -= len(chunk)
-        self._chunks = chain([b"".join(chunks)], self._chunks)  # all at once, as each addition is a copy
-        return self._refill() and any(chunks)
+        pieces = [self._buffer[self._position :]]
+        size, needed = 0, len(pieces[0])
+        while size <= needed and (chunk := next(self._chunks, None)) is not None:
+            pieces.append(chunk)
+            size += len(chunk)
+        self._go_on_with(b"".join(pieces))  # all at once, as each addition is a copy
+        return size > 0
 
     def start_of_leaf(self, leaf: Token) -> Token:
         """The start tag of the leaf that came last. Its text, and its end tag, come next then."""
@@ -186,11 +185,15 @@ class Tokenizer:
         if chunk is None:
             self._ended = True
             return False
+        self._go_on_with(self._buffer[self._position :] + chunk)
+        return True
+
+    def _go_on_with(self, buffer: bytes) -> None:
+        """Take another buffer, which begins with what was not read yet of this one."""
         self.line()
         self._base += self._position
-        self._buffer = self._buffer[self._position :] + chunk
+        self._buffer = buffer
         self._position = self._line_position = 0
-        return True
 
     def _find(self, what: bytes, offset: int, most: int = MAX_TAG_BYTES) -> int:
         """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
