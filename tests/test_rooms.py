@@ -11,8 +11,9 @@ import usp
 SOURCE = Path(usp.__file__).parent
 
 # Each room may import itself and those named: the table of docs/design.md.
-FOUNDATION = {"version", "compiled", "logs", "exceptions", "objects", "inflate"}
+FOUNDATION = {"version", "compiled", "logs", "exceptions", "objects", "inflate", "origins", "limits"}
 MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
+FETCHING = MIDDLE | {"politeness", "progress", "web_client", "drivers"}
 ROOMS = {
     "version": set(),
     "compiled": set(),
@@ -20,21 +21,29 @@ ROOMS = {
     "exceptions": set(),
     "objects": {"compiled", "exceptions"},
     "inflate": {"exceptions"},
+    "origins": {"exceptions"},
+    "limits": {"exceptions"},
+    "politeness": {"exceptions"},
+    "progress": set(),
     "scan": {"compiled", "exceptions", "objects"},
     "documents": {"exceptions", "inflate", "logs"},
     "fetch_parse": FOUNDATION | {"scan", "documents"},
     "walk": FOUNDATION | {"scan", "documents", "fetch_parse"},
-    "web_client": {"version", "exceptions", "objects", "inflate"},
-    "drivers": MIDDLE | {"web_client"},
-    "tree": MIDDLE | {"web_client", "drivers"},
-    "helpers": MIDDLE | {"web_client", "drivers"},
-    "cli": {"version", "compiled", "exceptions", "objects", "tree"},
-    "__init__": {"version", "exceptions", "objects", "tree"},
+    "web_client": {"version", "exceptions", "objects", "inflate", "origins", "limits"},
+    "drivers": FETCHING,
+    "tree": FETCHING,
+    "aio": FETCHING,
+    "helpers": FETCHING,
+    "cli": {
+        *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
+        "tree",
+    },
+    "__init__": {"version", "exceptions", "objects", "limits", "politeness", "progress", "tree"},
     "__main__": {"cli"},
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
 EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
-PURE = ("scan", "fetch_parse", "walk", "inflate", "objects")
+PURE = ("scan", "fetch_parse", "walk", "inflate", "objects", "origins", "limits", "politeness", "progress")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 
 

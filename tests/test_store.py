@@ -21,6 +21,7 @@ import pytest
 from support import FakeClient, index, urlset
 from usp.documents import Document, DocumentStore, InFile, InMemory
 from usp.drivers.blocking import run
+from usp.drivers.options import Options
 from usp.exceptions import DocumentReadError, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.walk import Walk
@@ -236,12 +237,12 @@ def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) ->
 
     def tree() -> list[str]:
         walk = Walk([SitemapFetcher("http://h/index.xml", 0)])
-        run(walk, FakeClient({**site, **pages}))
+        run(walk, FakeClient({**site, **pages}), Options(), "http://h/")
         (sitemap,) = walk.sitemaps()
         del walk
         gc.collect()
         return [page.url for _ in range(2) for page in sitemap.all_pages()]
 
     in_memory = tree()
-    monkeypatch.setattr("usp.drivers.blocking.DocumentStore", lambda: DocumentStore(memory_bytes=0))
+    monkeypatch.setattr("usp.drivers.fetch.DocumentStore", lambda: DocumentStore(memory_bytes=0))
     assert tree() == in_memory == [f"http://h/{i}" for i in range(20)] * 2

@@ -9,6 +9,7 @@ import pytest
 from support import index, urlset
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
+from usp.limits import Limits
 from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap, PagesXMLSitemap
 from usp.walk import HomepageWalk, Walk
 
@@ -135,7 +136,7 @@ def test_redirect_to_a_parent() -> None:
     }
     walk = Walk([fetcher("index.xml")])
     run(walk, site)
-    (child,) = next(walk.sitemaps()).sub_sitemaps
+    (child,) = walk.sitemaps()[0].sub_sitemaps
     assert isinstance(child, InvalidSitemap)
     assert child.url == H + "a.xml"
     assert child.reason.startswith("Recursion detected when http://h/a.xml redirected to http://h/index.xml")
@@ -146,7 +147,7 @@ def test_depth_is_limited() -> None:
     walk = Walk([fetcher("0")])
     asked = run(walk, {str(i): index(f"{H}{i + 1}") for i in range(50)})
     assert asked == [str(i) for i in range(12)]
-    *_, last = next(walk.sitemaps()).all_sitemaps()
+    *_, last = walk.sitemaps()[0].all_sitemaps()
     assert isinstance(last, InvalidSitemap)
     assert last.reason == "Recursion level exceeded 11 for URL http://h/12."
 
@@ -154,10 +155,10 @@ def test_depth_is_limited() -> None:
 def test_indexes_that_list_each_other_in_all_combinations() -> None:
     """A few documents cannot make an endless tree: the number of nodes is limited, and nothing is fetched twice."""
     everyone = index(*(f"{H}{i}" for i in range(20)))
-    walk = Walk([fetcher("0")], max_sitemaps=5_000)
+    walk = Walk([fetcher("0")], Limits(max_sitemaps=5_000))
     assert sorted(run(walk, {str(i): everyone for i in range(20)})) == sorted(str(i) for i in range(20))
     reasons = {
-        s.reason.partition(" ")[0] for s in next(walk.sitemaps()).all_sitemaps() if isinstance(s, InvalidSitemap)
+        s.reason.partition(" ")[0] for s in walk.sitemaps()[0].all_sitemaps() if isinstance(s, InvalidSitemap)
     }
     assert reasons == {"Recursion", "Not"}
 
@@ -167,7 +168,7 @@ def test_long_urls_do_not_multiply() -> None:
     url = H + "x" * 60_000
     walk = Walk([SitemapFetcher(url, 0)])
     run(walk, {url.removeprefix(H): index(url)})
-    (loop,) = next(walk.sitemaps()).sub_sitemaps
+    (loop,) = walk.sitemaps()[0].sub_sitemaps
     assert isinstance(loop, InvalidSitemap)
     assert len(loop.reason) < 1_000
 
@@ -176,7 +177,7 @@ def test_places_share_pages() -> None:
     """A document that stands in several places is kept once."""
     walk = Walk([fetcher("index.xml")])
     run(walk, SITE)
-    kept = [s._pages for s in next(walk.sitemaps()).all_sitemaps() if s.url == H + "b.xml"]
+    kept = [s._pages for s in walk.sitemaps()[0].all_sitemaps() if s.url == H + "b.xml"]
     assert len(kept) == 2
     assert kept[0] is kept[1]
     assert len(kept[0]) == 1
@@ -193,7 +194,7 @@ def test_a_failure_stands_in_its_place() -> None:
     }
     walk = Walk([fetcher("index.xml")])
     run(walk, site)
-    sitemap = next(walk.sitemaps())
+    sitemap = walk.sitemaps()[0]
     a, b, c, d = sitemap.sub_sitemaps
     assert a == PagesXMLSitemap(H + "a.xml", d.pages)
     assert b == InvalidSitemap(H + "b.xml", f"Unable to fetch sitemap from {H}b.xml: 500 Internal Server Error")
@@ -211,9 +212,9 @@ def test_declared_dates() -> None:
     }
     walk = Walk([fetcher("index.xml")])
     run(walk, site)
-    years = {s.url: s.last_modified.year for s in next(walk.sitemaps()).sub_sitemaps if s.last_modified}
+    years = {s.url: s.last_modified.year for s in walk.sitemaps()[0].sub_sitemaps if s.last_modified}
     assert years == {H + "a.xml": 2024, H + "b.xml": 2023}
-    assert [s.last_modified and s.last_modified.year for s in next(walk.sitemaps()).all_sitemaps()] == [
+    assert [s.last_modified and s.last_modified.year for s in walk.sitemaps()[0].all_sitemaps()] == [
         2024,
         2023,
         2022,
@@ -293,7 +294,7 @@ def test_a_list_callback_may_give_any_iterable() -> None:
     """What a list callback gives may be a filter or a set; what is no URL in it stands in its place, invalid."""
     walk = Walk([fetcher("index.xml", recurse_list_callback=lambda urls, *_: filter(None, [1, H + "a.xml"]))])
     assert run(walk, SITE) == ["index.xml", "a.xml"]
-    first, second = next(walk.sitemaps()).sub_sitemaps
+    first, second = walk.sitemaps()[0].sub_sitemaps
     assert isinstance(first, InvalidSitemap)
     assert second.url == H + "a.xml"
 

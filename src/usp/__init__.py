@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from usp.exceptions import SitemapException as SitemapException
+    from usp.exceptions import TreeInterrupted as TreeInterrupted
     from usp.exceptions import UspError as UspError
+    from usp.limits import Limits as Limits
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
     from usp.objects.page import SitemapImage as SitemapImage
     from usp.objects.page import SitemapNewsStory as SitemapNewsStory
@@ -36,13 +38,17 @@ if TYPE_CHECKING:
     from usp.objects.sitemap import PagesRSSSitemap as PagesRSSSitemap
     from usp.objects.sitemap import PagesTextSitemap as PagesTextSitemap
     from usp.objects.sitemap import PagesXMLSitemap as PagesXMLSitemap
+    from usp.politeness import Politeness as Politeness
+    from usp.progress import Progress as Progress
     from usp.tree import sitemap_from_bytes as sitemap_from_bytes
     from usp.tree import sitemap_from_file as sitemap_from_file
     from usp.tree import sitemap_from_str as sitemap_from_str
     from usp.tree import sitemap_tree_for_homepage as sitemap_tree_for_homepage
+    from usp.tree import stream_pages_for_homepage as stream_pages_for_homepage
 
 _MODULES = {
-    "usp.exceptions": ("SitemapException", "UspError"),
+    "usp.exceptions": ("SitemapException", "TreeInterrupted", "UspError"),
+    "usp.limits": ("Limits",),
     "usp.objects.page": (
         "SITEMAP_PAGE_DEFAULT_PRIORITY",
         "SitemapImage",
@@ -66,7 +72,15 @@ _MODULES = {
         "PagesTextSitemap",
         "PagesXMLSitemap",
     ),
-    "usp.tree": ("sitemap_from_bytes", "sitemap_from_file", "sitemap_from_str", "sitemap_tree_for_homepage"),
+    "usp.politeness": ("Politeness",),
+    "usp.progress": ("Progress",),
+    "usp.tree": (
+        "sitemap_from_bytes",
+        "sitemap_from_file",
+        "sitemap_from_str",
+        "sitemap_tree_for_homepage",
+        "stream_pages_for_homepage",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -50,16 +50,19 @@ class Document:
     """A body as it came, still compressed if it came so.
 
     `url` is that after redirects. `content_encoding` is the transport encoding that the data still has.
-    `transport_problems` are codes of what was wrong when it was transferred.
+    `transport_problems` are codes of what was wrong when it was transferred. No more than `limit` bytes of it are read,
+    inflated.
     """
 
     __slots__ = (
         "_body",
         "_engine",
+        "_limit",
         "_may_be_packed",
         "_trial",
         "content_encoding",
         "content_type",
+        "size",
         "transport_problems",
         "url",
     )
@@ -73,13 +76,16 @@ class Document:
         transport_problems: tuple[str, ...] = (),
         *,
         store: DocumentStore | None = None,
+        limit: int = MAX_DOCUMENT_BYTES,
     ) -> None:
         self.url = url
+        self.size = len(data)  # as it was transferred
         self.content_type = content_type
         self.content_encoding = content_encoding
         self.transport_problems = transport_problems
         if not data.startswith(GZIP_MAGIC) and not content_encoding and url.partition("?")[0].lower().endswith(".gz"):
             self.transport_problems += ("T803",)
+        self._limit = limit
         self._may_be_packed = may_be_packed(data, content_encoding)
         self._body: Body = InMemory(data) if store is None else store.keep(data)
         self._engine: Engine | None = None  # that was seen to inflate it to the end
@@ -99,7 +105,7 @@ class Document:
         for code in self.transport_problems:
             note(code)
         if not self._may_be_packed:
-            yield from Budget(MAX_DOCUMENT_BYTES, note).limited(self._body.pieces())
+            yield from Budget(self._limit, note).limited(self._body.pieces())
             return
         engine = self._engine_here()
         codes: list[str] = []
@@ -146,7 +152,7 @@ class Document:
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()
-        return inflated(pieces, note, encoding=self.content_encoding, limit=MAX_DOCUMENT_BYTES, engine=engine)
+        return inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine)
 
 
 class Body(Protocol):
@@ -194,16 +200,22 @@ class InFile:
 class TemporaryFile:
     """Bytes that are appended once and read back from anywhere; closed when nothing refers to it any more."""
 
-    __slots__ = ("_end", "_file", "_lock")
+    __slots__ = ("_end", "_file", "_lock", "_process")
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._process = os.getpid()
         self._end = 0
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
         with suppress(OSError):
             self._file.close()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process may append: after a fork both would write to the same places."""
+        return self._process == os.getpid()
 
     def append(self, data: bytes) -> int:
         """Where the data starts in the file. Raises OSError, and then leaves nothing of it."""
@@ -286,7 +298,7 @@ class DocumentStore:
         if not self._can_write:
             return None
         try:
-            if self._file is None:
+            if self._file is None or not self._file.is_ours:
                 self._file = TemporaryFile(self._open_file())
             return InFile(self._file, self._file.append(data), len(data))
         except OSError as error:
@@ -302,7 +314,19 @@ class DocumentStore:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a URL could not be had; `status` is the HTTP status, where there was an answer."""
+    """Why a URL could not be had; `status` is the HTTP status, where there was an answer.
+
+    `is_retryable` says whether the same request may succeed later, and `retry_after` the seconds that the server asks
+    to wait until then. `partial` is what came of a document before its transfer broke off.
+    """
 
     message: str
     status: int | None = None
+    is_retryable: bool = False
+    retry_after: float | None = None
+    partial: Document | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the host answered at all."""
+        return self.status is not None or self.partial is not None

@@ -9,9 +9,16 @@
     ├── NoWebClientException          a client that fetches nothing was asked to fetch
     └── DocumentReadError             the temporary file of a large tree cannot be read back
 
+    KeyboardInterrupt
+    └── TreeInterrupted               Ctrl-C while a tree was fetched; it has what there is of the tree
+
 These are raised for wrong use by the caller only, but for the last, which is the machine's fault. What a website does
 wrong becomes an `InvalidSitemap` or a `Problem` in the tree and is never raised out of it.
 """
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from usp.objects.sitemap import AbstractSitemap
 
 __all__ = [
     "DocumentReadError",
@@ -21,6 +28,7 @@ __all__ = [
     "SitemapException",
     "SitemapXMLParsingException",
     "StripURLToHomepageException",
+    "TreeInterrupted",
     "UspError",
 ]
 
@@ -55,3 +63,11 @@ class NoWebClientException(UspError):
 
 class DocumentReadError(UspError):
     """A sitemap that was put into a temporary file cannot be read back."""
+
+
+class TreeInterrupted(KeyboardInterrupt):
+    """Ctrl-C was pressed while a tree was fetched. `tree` is all that was had of it."""
+
+    def __init__(self, tree: "AbstractSitemap") -> None:
+        super().__init__()
+        self.tree = tree

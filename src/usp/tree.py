@@ -8,15 +8,26 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
+    from typing import Unpack
 
+    from usp.drivers.homepage import FetchOptions, HomepageOptions
+    from usp.drivers.options import Options
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
+    from usp.objects.page import SitemapPage
     from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
     from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap
     from usp.objects.sitemap import InvalidSitemap as InvalidSitemap
+    from usp.walk import HomepageWalk
     from usp.web_client.abstract_client import AbstractWebClient
 
-__all__ = ["sitemap_from_bytes", "sitemap_from_file", "sitemap_from_str", "sitemap_tree_for_homepage"]
+__all__ = [
+    "sitemap_from_bytes",
+    "sitemap_from_file",
+    "sitemap_from_str",
+    "sitemap_tree_for_homepage",
+    "stream_pages_for_homepage",
+]
 
 
 def __getattr__(name: str) -> object:
@@ -37,68 +48,82 @@ def sitemap_tree_for_homepage(
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
     normalize_homepage_url: bool = True,
+    **options: Unpack[FetchOptions],
 ) -> IndexWebsiteSitemap:
     """Fetch the whole sitemap tree of a website.
 
     :param homepage_url: any URL of the site; stripped to its homepage unless `normalize_homepage_url` is false.
     :param web_client: fetches the URLs; a `RequestsWebClient` if None.
     :param use_robots: whether to read robots.txt.
-    :param use_known_paths: whether to try the places where sitemaps are often found.
-    :param extra_known_paths: more such places, relative to the homepage.
+    :param use_known_paths: whether to try the places where sitemaps are often found; `extra_known_paths` are more.
     :param recurse_callback: called with the URL of each sitemap that another one lists, that one's level and the URLs
         above; if it gives false, the sitemap is left out.
     :param recurse_list_callback: called with the list of all those URLs of one sitemap; gives those to be fetched.
-    :return: an `IndexWebsiteSitemap`. What the site does wrong is in it, as `InvalidSitemap`s and problems.
+    :param concurrency: how many requests to make at once to one host, 8 if None; in all hosts together, four times as
+        many. A client that does not say that it `is_thread_safe` gets one at a time.
+    :param limits: what the tree may cost, in sitemaps, pages, bytes and seconds; see `usp.limits.Limits`.
+    :param politeness: the time between requests, and retries; see `usp.politeness.Politeness`.
+    :param respect_robots: whether to leave out sitemaps that a robots.txt disallows.
+    :param cross_host: which hosts the site may lead to: "allow" any, "same-site" or "same-host".
+    :param progress: called with a `usp.progress.Progress` for each sitemap that is found, fetched, parsed, or failed.
+    :return: the tree. What the site does wrong is in it, as `InvalidSitemap`s and problems.
     :raises SitemapException: if the URL is not http or https.
+    :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree.
     """
-    from usp.drivers.blocking import client_or_default, run
-    from usp.exceptions import InvalidArgumentError
-    from usp.fetch_parse.fetcher import SitemapFetcher
-    from usp.walk import KNOWN_PATHS, HomepageWalk
+    from usp.drivers.blocking import client_or_default, website
+    from usp.drivers.homepage import homepage_walk
 
-    homepage_url = _checked_homepage(homepage_url, normalize_homepage_url)
-    known_paths = (*KNOWN_PATHS, *_checked_paths(extra_known_paths)) if use_known_paths else ()
-    for callback in (recurse_callback, recurse_list_callback):
-        if callback is not None and not callable(callback):
-            raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
+    walk, fetching, homepage_url = homepage_walk(
+        homepage_url,
+        use_robots=use_robots,
+        use_known_paths=use_known_paths,
+        extra_known_paths=extra_known_paths,
+        recurse_callback=recurse_callback,
+        recurse_list_callback=recurse_list_callback,
+        normalize_homepage_url=normalize_homepage_url,
+        **options,
+    )
     with client_or_default(web_client) as client:
-
-        def fetcher(path: str, is_guess: bool = True) -> SitemapFetcher:
-            return SitemapFetcher(
-                homepage_url + path.lstrip("/"),
-                recursion_level=0,
-                web_client=client,
-                quiet_404=is_guess,
-                recurse_callback=recurse_callback,
-                recurse_list_callback=recurse_list_callback,
-            )
-
-        robots = fetcher("robots.txt", is_guess=False) if use_robots else None
-        walk = HomepageWalk(homepage_url, robots, [fetcher(path) for path in dict.fromkeys(known_paths)])
-        run(walk, client)
-    return walk.website()
+        return website(walk, client, fetching, homepage_url)
 
 
-def _checked_homepage(url: str, is_to_be_stripped: bool) -> str:
-    from usp.exceptions import SitemapException
-    from usp.scan.urls import is_http_url, strip_url_to_homepage
+def stream_pages_for_homepage(
+    homepage_url: str,
+    web_client: AbstractWebClient | None = None,
+    *,
+    ordered: bool = False,
+    **options: Unpack[HomepageOptions],
+) -> Generator[SitemapPage, None, None]:
+    """The pages of a website, while its sitemaps are still being fetched. Parameters are as for the tree.
 
-    if not is_http_url(url):
-        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
-    url = strip_url_to_homepage(url) if is_to_be_stripped else url
-    return url if url.endswith("/") else f"{url}/"
+    They come sitemap by sitemap as these come in, those of robots.txt before those of known paths; or, with `ordered`,
+    in the order of the tree. In the end they are the pages of `sitemap_tree_for_homepage(...).all_pages()`.
+    `page.sitemap_url` says which sitemap a page is from. What could not be had is told to `progress`.
+
+    Nothing is fetched before the first page is asked for. Whoever goes through the pages slowly holds the fetching
+    back. When the generator is closed everything stops, and nothing stays open.
+    """
+    from usp.drivers.homepage import homepage_walk
+
+    walk, fetching, homepage_url = homepage_walk(homepage_url, is_streamed=True, **options)
+    return _streamed(walk, fetching, homepage_url, web_client, ordered)
 
 
-def _checked_paths(paths: Iterable[str] | None) -> list[str]:
-    """The paths, sorted: callers of ultimate-sitemap-parser pass a set, and the order must be the same every time."""
-    from collections.abc import Iterable
+def _streamed(
+    walk: HomepageWalk, options: Options, homepage_url: str, web_client: AbstractWebClient | None, ordered: bool
+) -> Generator[SitemapPage, None, None]:
+    from contextlib import closing
 
-    from usp.exceptions import InvalidArgumentError
+    from usp.drivers.blocking import client_or_default, steps
+    from usp.drivers.stream import PageStream
 
-    found = list(paths or ()) if isinstance(paths, Iterable) or paths is None else [paths]
-    if isinstance(paths, str) or not all(isinstance(path, str) for path in found):
-        raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
-    return sorted(found)
+    stream = PageStream(walk, ordered, options.limits.max_pages)
+    with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
+        for _ in pauses:
+            yield from stream.fresh()
+            if stream.is_full:
+                return
+    yield from stream.fresh()
 
 
 def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap:

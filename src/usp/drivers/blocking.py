@@ -1,30 +1,104 @@
-"""The blocking driver: one request at a time."""
+"""The blocking driver: one request at a time, or several at once in threads."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from usp.documents import MAX_DOCUMENT_BYTES, DocumentStore
-from usp.drivers.fetch import fetch
-from usp.exceptions import InvalidArgumentError
+from usp.documents import Document, Failure
+from usp.drivers.fetch import Answers
+from usp.drivers.options import Options
+from usp.drivers.schedule import Fetch, Schedule, Task
+from usp.drivers.workers import Inline, Threads, Workers
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.objects.sitemap import AbstractSitemap
-from usp.walk import Walk
+from usp.fetch_parse.reading import Reading
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
+from usp.web_client.terms import Terms, under
 
-__all__ = ["client_or_default", "run", "sitemap_of"]
+__all__ = ["client_or_default", "run", "sitemap_of", "steps", "website"]
+
+Outcome = Document | Failure | Reading
 
 
-def run(walk: Walk, client: AbstractWebClient, sleep: Callable[[float], None] = time.sleep) -> None:
+def run(walk: Walk, client: AbstractWebClient, options: Options, homepage_url: str) -> None:
     """Fetch all that the walk asks for."""
+    for _ in steps(walk, client, options, homepage_url):
+        pass
+
+
+def website(walk: HomepageWalk, client: AbstractWebClient, options: Options, homepage_url: str) -> IndexWebsiteSitemap:
+    """The tree of a walk, fetched. Raises `TreeInterrupted`, with all that was had, where Ctrl-C is pressed."""
+    try:
+        run(walk, client, options, homepage_url)
+    except KeyboardInterrupt:
+        raise TreeInterrupted(walk.website()) from None
+    return walk.website()
+
+
+def steps(
+    walk: Walk,
+    client: AbstractWebClient,
+    options: Options,
+    homepage_url: str,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Generator[None, None, None]:
+    """Fetch all that the walk asks for, with a pause after each answer. Where it is closed, everything stops at once.
+
+    While it pauses nothing new is started: whoever goes through it slowly holds the fetching back.
+    """
+    now = time.monotonic
+    schedule = Schedule(walk, _suited(options, client), homepage_url, now(), getattr(client, "user_agent", "usp"))
+    terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
+    perform = _performer(client, terms, Answers(options.limits))
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
-    limit(MAX_DOCUMENT_BYTES)
-    store = DocumentStore()
-    while (fetcher := walk.next()) is not None:
-        walk.receive(fetcher, fetch(fetcher, client, sleep, store))
+    limit(options.limits.max_sitemap_bytes)
+    is_alone = options.concurrency == 1 or not getattr(client, "is_thread_safe", False)
+    workers: Workers[Task, Outcome] = Inline(perform, sleep) if is_alone else Threads(perform)
+    try:
+        while True:
+            for task in schedule.tasks(now()):
+                workers.start(task)
+            if schedule.is_done:
+                return
+            if (done := workers.wait(schedule.seconds(now()))) is not None:
+                schedule.done(*done, now())
+            yield
+    except KeyboardInterrupt:
+        terms.cancel()
+        while (done := workers.wait(0)) is not None:
+            schedule.done(*done, now())
+        schedule.stop("it was interrupted")
+        raise
+    finally:
+        terms.cancel()
+        workers.close()
+        walk.stop("it was ended early")  # where nothing is left to stop, this does nothing
+
+
+def _suited(options: Options, client: AbstractWebClient) -> Options:
+    """The options, with one request at a time for a client that cannot make several."""
+    return options if getattr(client, "is_thread_safe", False) else replace(options, concurrency=1)
+
+
+def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Callable[[Task], Outcome]:
+    """What does a task, in any thread."""
+
+    def perform(task: Task) -> Outcome:
+        if not isinstance(task, Fetch):
+            return task.fetcher.receive(task.document)
+        try:
+            with under(terms):
+                return answers.of(client.get(task.job.url), task.job.url, task.job.is_guess)
+        except Exception as error:
+            return answers.of_error(error, task.job.url)
+
+    return perform
 
 
 @contextmanager
@@ -45,5 +119,5 @@ def sitemap_of(fetcher: SitemapFetcher) -> AbstractSitemap:
     """The sitemap of one fetcher, and all below it."""
     walk = Walk([fetcher])
     with client_or_default(fetcher.web_client) as client:
-        run(walk, client)
-    return next(walk.sitemaps())
+        run(walk, client, Options(), fetcher.url)
+    return walk.sitemaps()[0]

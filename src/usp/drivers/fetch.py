@@ -1,4 +1,7 @@
-"""One URL through a client: retries, and the client's answer as a plain value for the walk."""
+"""One URL through a client, and the client's answer as a plain value: a document, or a failure.
+
+Also `get_with_retries`, which drop-in callers have: the schedule of a tree has retries of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from http import HTTPStatus
 
 from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
-from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import UNFETCHED
+from usp.limits import Limits
 from usp.logs import logger
 from usp.web_client.abstract_client import (
     AbstractWebClient,
@@ -19,58 +22,71 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 
-__all__ = ["fetch", "get_with_retries"]
+__all__ = ["Answers", "get_with_retries"]
 
 log = logger(__name__)
 
-TRIES = 5
-SECONDS_BETWEEN_TRIES = 1.0
+_TRIES = 5
+_SECONDS_BETWEEN_TRIES = 1.0
 
 
-def fetch(
-    fetcher: SitemapFetcher,
-    client: AbstractWebClient,
-    sleep: Callable[[float], None],
-    store: DocumentStore | None = None,
-) -> Document | Failure:
-    """Fetch what a fetcher is for, into the store. Whatever the client does, there is an answer."""
-    log.info("Fetching level %d sitemap from %s...", fetcher.recursion_level, fetcher.url)
-    try:
-        response = get_with_retries(fetcher.url, client, quiet_404=fetcher.quiet_404, sleep=sleep)
+class Answers:
+    """Makes plain values of what a client gives, and puts documents into the store of the tree."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limit = limits.max_sitemap_bytes
+        self._store = DocumentStore()
+
+    def of(self, response: AbstractWebClientResponse, url: str, is_guess: bool = False) -> Document | Failure:
+        """What a client gave. A client of the caller's may raise from any of its methods; see `of_error`."""
         if isinstance(response, AbstractWebClientSuccessResponse):
-            return _document(response, fetcher.url, store)
-    except NoWebClientException:
-        return Failure(UNFETCHED)
-    except Exception as error:  # a client of the caller's may raise anything, which must not cost the rest of the tree
-        log.warning("Request for URL %s failed: %r", fetcher.url, error, exc_info=log.isEnabledFor(logging.DEBUG))
+            return self._document(response, url)
+        if not isinstance(response, WebClientErrorResponse):
+            kind = type(response).__name__
+            return Failure(f"the web client gave a {kind}, which is neither a success nor an error")
+        partial = response.partial()
+        failure = Failure(
+            response.message(),
+            response.status_code(),
+            response.retryable(),
+            response.retry_after(),
+            None if partial is None else self._document(partial, url),
+        )
+        is_expected = is_guess and failure.status == HTTPStatus.NOT_FOUND
+        level = logging.INFO if is_expected else logging.WARNING
+        log.log(level, "Request for URL %s failed: %s", url, failure.message)
+        return failure
+
+    def of_error(self, error: Exception, url: str) -> Failure:
+        """What a client raised, which must not cost the rest of the tree."""
+        if isinstance(error, NoWebClientException):
+            return Failure(UNFETCHED)
+        log.warning("Request for URL %s failed: %r", url, error, exc_info=log.isEnabledFor(logging.DEBUG))
         return Failure(f"{type(error).__name__}: {error}")
-    if isinstance(response, WebClientErrorResponse):
-        return Failure(response.message(), response.status_code())
-    return Failure(f"the web client gave a {type(response).__name__}, which is neither a success nor an error")
 
-
-def _document(response: AbstractWebClientSuccessResponse, url: str, store: DocumentStore | None) -> Document:
-    data = response.encoded_data()
-    encoding = response.header("Content-Encoding")
-    if data is None:
-        data = response.raw_data()
-        encoding = encoding and "identity"  # what there was, the client has taken off
-    return Document(
-        response.url() or url,
-        data if isinstance(data, bytes) else bytes(memoryview(data)),
-        response.header("Content-Type"),
-        encoding,
-        response.transport_problems(),
-        store=store,
-    )
+    def _document(self, response: AbstractWebClientSuccessResponse, url: str) -> Document:
+        data = response.encoded_data()
+        encoding = response.header("Content-Encoding")
+        if data is None:
+            data = response.raw_data()
+            encoding = encoding and "identity"  # what there was, the client has taken off
+        return Document(
+            response.url() or url,
+            data if isinstance(data, bytes) else bytes(memoryview(data)),
+            response.header("Content-Type"),
+            encoding,
+            response.transport_problems(),
+            store=self._store,
+            limit=self._limit,
+        )
 
 
 def get_with_retries(
     url: str,
     client: AbstractWebClient,
     *,
-    tries: int = TRIES,
-    seconds_between: float = SECONDS_BETWEEN_TRIES,
+    tries: int = _TRIES,
+    seconds_between: float = _SECONDS_BETWEEN_TRIES,
     quiet_404: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> AbstractWebClientResponse:

@@ -20,6 +20,7 @@ from usp.fetch_parse.reading import Reading
 from usp.logs import logger
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.origins import requested_url
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class SitemapFetcher:
     """Fetches and parses one sitemap, and all below it with `sitemap()`.
 
     Raises `SitemapException` for a URL that is not http or https, for one that is among its `parent_urls`, and for a
-    level over 11.
+    level over `max_depth`.
     """
 
     def __init__(
@@ -65,13 +66,14 @@ class SitemapFetcher:
         recurse_list_callback: RecurseListCallbackType | None = None,
         *,
         last_modified: datetime | None = None,
+        max_depth: int = MAX_RECURSION_LEVEL,
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):
             raise SitemapException(f"URL {url!r} is not an HTTP(S) URL.")
-        if recursion_level > MAX_RECURSION_LEVEL:
-            raise SitemapException(f"Recursion level exceeded {MAX_RECURSION_LEVEL} for URL {shortened(url)}.")
-        if url in parent_urls:
+        if recursion_level > max_depth:
+            raise SitemapException(f"Recursion level exceeded {max_depth} for URL {shortened(url)}.")
+        if requested_url(url) in map(requested_url, parent_urls):
             raise SitemapException(f"Recursion detected in URL {shortened(url)} with parent URLs {named(parent_urls)}.")
         self.url = url
         self.recursion_level = recursion_level
@@ -81,6 +83,7 @@ class SitemapFetcher:
         self.recurse_callback = recurse_callback
         self.recurse_list_callback = recurse_list_callback
         self.last_modified = last_modified
+        self.max_depth = max_depth
 
     def sitemap(self) -> AbstractSitemap:
         """Fetch the sitemap and all below it, one after the other."""
@@ -105,7 +108,8 @@ class SitemapFetcher:
 
     def redirected_to_parent(self, reading: Reading) -> bool:
         """Whether the URL led, by a redirect, to a sitemap that this one is below."""
-        return reading.url != self.url and reading.url in self.parent_urls
+        answered = requested_url(reading.url)
+        return answered != requested_url(self.url) and answered in map(requested_url, self.parent_urls)
 
     def children(self, reading: Reading) -> Iterator[SitemapFetcher | InvalidSitemap]:
         """A fetcher for each child that the callbacks let through; in its place, what can never be fetched."""
@@ -130,6 +134,7 @@ class SitemapFetcher:
                     recurse_callback=self.recurse_callback,
                     recurse_list_callback=self.recurse_list_callback,
                     last_modified=declared.get(url),
+                    max_depth=self.max_depth,
                 )
             except SitemapException as error:
                 yield InvalidSitemap(url, str(error), last_modified=declared.get(url))

@@ -30,7 +30,7 @@ from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, is_http_url, unescaped_url
 from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text
 
-__all__ = ["AtomPage", "RSSPage", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
+__all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
 
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 
@@ -96,12 +96,13 @@ class URLSetImage:
 class URLSetPage:
     """The texts of a `<url>`, from which its page's fields are converted."""
 
-    __slots__ = ("base", "entry", "log")
+    __slots__ = ("base", "entry", "log", "sitemap_url")
 
-    def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
+    def __init__(self, entry: Element, base: str, log: ProblemLog, sitemap_url: str) -> None:
         self.entry = entry
         self.base = base
         self.log = log
+        self.sitemap_url = sitemap_url
 
     def page(self) -> SitemapPage | None:
         """The page; None, and noted, if it has no URL that counts."""
@@ -177,7 +178,7 @@ class URLSetPage:
         return found or None
 
 
-#: Fields of a page -> how they are converted.
+#: What is known of a page -> how it is converted.
 _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "priority": URLSetPage._priority,
     "last_modified": URLSetPage._last_modified,
@@ -186,15 +187,38 @@ _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "images": URLSetPage._images,
     "alternates": URLSetPage._alternates,
     "videos": URLSetPage._videos,
+    "sitemap_url": lambda page: page.sitemap_url,
 }
+
+
+#: What is known of a page of which nothing is said; all else is None.
+_BARE_FIELDS = {"priority": SITEMAP_PAGE_DEFAULT_PRIORITY}
+
+
+class TextLine:
+    """A line of a plain text, which says nothing of a page but its URL."""
+
+    __slots__ = ("sitemap_url",)
+
+    def __init__(self, sitemap_url: str) -> None:
+        self.sitemap_url = sitemap_url
+
+    def value(self, name: str, /) -> Any:
+        """The field of this name: what an absent field gives."""
+        return _BARE_FIELDS.get(name) if name != "sitemap_url" else self.sitemap_url
+
+    def last_modified_text(self) -> str:
+        """Nothing."""
+        return ""
 
 
 class _FeedPage(abc.ABC):
     """What an RSS item and an Atom entry have in common: a link, and a title and date that make a news story."""
 
-    __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "title")
+    __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "sitemap_url", "title")
 
-    def __init__(self, entry: Element, base: str, log: ProblemLog) -> None:
+    def __init__(self, entry: Element, base: str, log: ProblemLog, sitemap_url: str) -> None:
+        self.sitemap_url = sitemap_url
         self.entry = entry
         self.base = base
         self.log = log
@@ -226,7 +250,7 @@ class _FeedPage(abc.ABC):
         """The field of this name: a feed has news stories only."""
         if name == "news_story":
             return self._news_story()
-        return SITEMAP_PAGE_DEFAULT_PRIORITY if name == "priority" else None
+        return _BARE_FIELDS.get(name) if name != "sitemap_url" else self.sitemap_url
 
     def last_modified_text(self) -> str:
         """Nothing: what feeds say of their dates is the story's."""

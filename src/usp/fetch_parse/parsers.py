@@ -21,9 +21,18 @@ import abc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
-from usp.fetch_parse.pages import AtomPage, RSSPage, URLSetImage, URLSetPage, parsed_date, resolved, resolved_url
+from usp.fetch_parse.pages import (
+    AtomPage,
+    RSSPage,
+    TextLine,
+    URLSetImage,
+    URLSetPage,
+    parsed_date,
+    resolved,
+    resolved_url,
+)
 from usp.fetch_parse.reading import ChildSitemap, Reading
-from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
+from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, page_of
 from usp.objects.pages import Pages
 from usp.objects.problem import UNLOGGED, Problem, ProblemLog, printable, shortened
 from usp.objects.sitemap import (
@@ -143,10 +152,11 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def pages(self) -> Iterator[SitemapPage]:
         """The URLs, as pages."""
         seen = set()
+        source = TextLine(self.url)
         for url in self._urls(UNLOGGED):
             if url not in seen:
                 seen.add(url)
-                yield SitemapPage(url)
+                yield page_of(url, source)
 
     def columns(self) -> Columns:
         """The URLs, as columns."""
@@ -183,7 +193,7 @@ class AbstractXMLSitemapParser(abc.ABC):
         """The page of an entry, if it is one."""
         self._note_stray(entry)
         base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
-        return ENTRIES[entry.name](entry, base, self.log).page()
+        return ENTRIES[entry.name](entry, base, self.log, self.url).page()
 
     def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
         """The pages of those entries that are pages."""
@@ -197,7 +207,7 @@ class AbstractXMLSitemapParser(abc.ABC):
 
     def convert(self, entry: Element, name: str) -> Any:
         """The field of a page, by its name, that an entry means."""
-        return URLSetPage(entry, self.base, self.log).value(name)
+        return URLSetPage(entry, self.base, self.log, self.url).value(name)
 
     def child(self, entry: Element) -> ChildSitemap | None:
         """The sitemap that an entry declares."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
@@ -52,6 +53,15 @@ class Reading:
     def found_problems(self) -> tuple[Problem, ...]:
         """The problems, found out now if they were not yet."""
         return self.problems() if callable(self.problems) else self.problems
+
+    def first(self, count: int, problems: tuple[Problem, ...]) -> Reading:
+        """The reading with its first pages only, and problems that say why."""
+        pages = self.pages
+        return replace(
+            self,
+            pages=pages[:count] if isinstance(pages, list) else Pages(lambda: islice(iter(pages), count)),
+            problems=lambda: (*problems, *self.found_problems()),
+        )
 
     def sitemap(
         self, sub_sitemaps: Sequence[AbstractSitemap], last_modified: datetime | None = None

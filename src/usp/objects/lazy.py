@@ -18,7 +18,7 @@ class Source(Protocol):
     """What an object's values are converted from."""
 
     def value(self, name: str, /) -> Any:
-        """The value of the field of this name."""
+        """The value of the field of this name; of "sitemap_url", the sitemap that the object was read from."""
 
     def last_modified_text(self) -> str:
         """The text of the last modification, as it was written."""

@@ -196,6 +196,12 @@ class SitemapPage(_Sourced):
     def __hash__(self) -> int:
         return hash(self.url)
 
+    @property
+    def sitemap_url(self) -> str | None:
+        """The URL of the sitemap that the page was read from; None if it was not. It is no part of the page's value."""
+        source: Source | None = getattr(self, "_source", None)
+        return None if source is None else source.value("sitemap_url")
+
     def to_dict(self) -> dict[str, Any]:
         """The page as a plain dictionary; `alternates` and `videos` are in it only where there are some."""
         as_dict = {

@@ -63,11 +63,14 @@ PROBLEMS: dict[str, str] = {
     "R702": 'relative URL "{text}" on a Sitemap line; it must be absolute',
     "R703": "a Sitemap line without a URL",
     "R704": "{text}; sitemaps that only robots.txt names are missing here",
+    # C: where a tree was cut at one of its limits
+    "C901": "{text}; what follows was left out",
     # T: transport
     "T801": "the gzip data is cut short or damaged; what could be inflated was used",
     "T802": "other data follows the gzip data; it was left out",
     "T803": "the name ends in .gz but the data is not compressed",
     "T804": "the document is larger than the limit; what follows was left out",
+    "T805": "the transfer broke off; what came of the document was used",
 }
 
 _MAX_SHOWN = 200

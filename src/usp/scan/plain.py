@@ -28,6 +28,7 @@ from usp.scan.entities import unescape
 from usp.scan.grammar import Grammar
 from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of
+from usp.scan.vocabulary import Kind
 
 __all__ = ["PURE", "READERS", "Reader", "Readers"]
 
@@ -47,6 +48,7 @@ _START_OF_ENTRY = re.compile(
 )
 _MAX_TAG_BYTES = 16
 _MAX_PAGES = 512
+_NO_ELEMENT = Element("url", Kind(), 0, {})
 
 
 class Reader(Protocol):
@@ -59,9 +61,12 @@ class Reader(Protocol):
 class _Entry:
     """The texts of a plain entry, from which its page's fields are converted."""
 
-    __slots__ = ("_change_frequency", "_last_modified", "_priority")
+    __slots__ = ("_change_frequency", "_convert", "_last_modified", "_priority")
 
-    def __init__(self, last_modified: bytes | None, change_frequency: bytes | None, priority: bytes | None) -> None:
+    def __init__(
+        self, convert: Convert, last_modified: bytes | None, change_frequency: bytes | None, priority: bytes | None
+    ) -> None:
+        self._convert = convert
         self._last_modified = last_modified
         self._change_frequency = change_frequency
         self._priority = priority
@@ -76,7 +81,7 @@ class _Entry:
         if name == "change_frequency":
             text = text_of(self._change_frequency or b"")
             return (parse_change_frequency(text) or SitemapPageChangeFrequency.ALWAYS) if text else None
-        return None
+        return self._convert(_NO_ELEMENT, name) if name == "sitemap_url" else None
 
     def last_modified_text(self) -> str:
         """The text of the last modification, as it was written."""
@@ -104,6 +109,7 @@ class PurePages:
 
     def __init__(self, resolve: Resolve, convert: Convert) -> None:
         self._resolve = resolve
+        self._convert = convert
         self._seen: set[str] = set()
 
     def is_new(self, url: str) -> bool:
@@ -126,7 +132,7 @@ class PurePages:
             url = text if is_plain_http_url(text) else self._resolve(text)
             if url is not None and url not in seen:
                 seen.add(url)
-                pages.append(page_of(url, _Entry(last_modified, change_frequency, priority)))
+                pages.append(page_of(url, _Entry(self._convert, last_modified, change_frequency, priority)))
         return pages, position, _may_go_on(buffer, position), False
 
 

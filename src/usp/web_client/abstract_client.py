@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import abc
+import math
 import re
+import threading
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 
 from usp.exceptions import InvalidArgumentError, NoWebClientException
 
 __all__ = [
     "RETRYABLE_HTTP_STATUS_CODES",
+    "AbstractAsyncWebClient",
     "AbstractWebClient",
     "AbstractWebClientResponse",
     "AbstractWebClientSuccessResponse",
@@ -37,6 +41,7 @@ RETRYABLE_HTTP_STATUS_CODES = {
     598,  # some proxies: network read time-out
 }
 
+_WAITED_AT_ONCE = 0.1  # seconds; then it is seen whether there is anything left to wait for
 _LEADING_STATUS = re.compile(r"([1-5]\d\d)\b")
 
 
@@ -82,9 +87,18 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
 class WebClientErrorResponse(AbstractWebClientResponse):
     """A request that failed, and whether it may be worth trying again."""
 
-    def __init__(self, message: str, retryable: bool) -> None:
+    def __init__(
+        self,
+        message: str,
+        retryable: bool,
+        *,
+        retry_after: float | None = None,
+        partial: AbstractWebClientSuccessResponse | None = None,
+    ) -> None:
         self._message = message
         self._retryable = retryable
+        self._retry_after = retry_after
+        self._partial = partial
 
     def message(self) -> str:
         """What went wrong."""
@@ -102,9 +116,20 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         match = _LEADING_STATUS.match(self.message())
         return int(match[1]) if match else None
 
+    def retry_after(self) -> float | None:
+        """The seconds that the server asks to wait before the next try, as it says them; None if it says nothing."""
+        return self._retry_after
+
+    def partial(self) -> AbstractWebClientSuccessResponse | None:
+        """What came of an answer before its transfer broke off, which is used if no later try gives all of it."""
+        return self._partial
+
 
 class AbstractWebClient(abc.ABC):
     """Fetches URLs."""
+
+    #: Whether `get` may be called by several threads at once. If not, a tree makes one request at a time.
+    is_thread_safe: bool = False
 
     @abc.abstractmethod
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
@@ -120,6 +145,17 @@ class AbstractWebClient(abc.ABC):
     @abc.abstractmethod
     def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""
+
+
+class AbstractAsyncWebClient(abc.ABC):
+    """Fetches URLs, on asyncio."""
+
+    @abc.abstractmethod
+    async def get(self, url: str) -> AbstractWebClientResponse:
+        """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""
+
+    def limit_response_data_length(self, max_response_data_length: int) -> None:  # noqa: B027 -- it may do nothing
+        """Called before a tree is fetched, with the most that is wanted of a body."""
 
 
 class LocalWebClient(AbstractWebClient):
@@ -162,20 +198,32 @@ class LocalWebClientSuccessResponse(AbstractWebClientSuccessResponse):
 
 
 class RequestWaiter:
-    """Waits between requests, not before the first: `wait` seconds, or at random from half to one and a half of it."""
+    """Waits between requests, so that they start `wait` seconds apart, whichever threads make them.
+
+    With `random_wait` it is at random from half to one and a half of that.
+    """
 
     def __init__(self, wait: float | None = None, random_wait: bool = True) -> None:
-        if wait is not None and not (isinstance(wait, (int, float)) and wait >= 0):
+        if wait is not None and not (isinstance(wait, (int, float)) and 0 <= wait < math.inf):
             raise InvalidArgumentError(f"wait must be a number of seconds, 0 or more, not {wait!r}")
         self._seconds = wait or 0
         self._random = random_wait
-        self._is_first = True
+        self._next = -math.inf
+        self._lock = threading.Lock()
 
-    def wait(self) -> None:
-        """Wait, if it is time to."""
-        if self._is_first or not self._seconds:
-            self._is_first = False
+    def wait(self, is_over: Callable[[], bool] | None = None) -> None:
+        """Wait, if it is time to; no longer once `is_over`."""
+        if not self._seconds:
             return
+        with self._lock:
+            start = max(self._next, time.monotonic())
+            self._next = start + self._seconds * self._factor()
+        while (left := start - time.monotonic()) > 0 and not (is_over is not None and is_over()):
+            time.sleep(min(left, _WAITED_AT_ONCE) if is_over is not None else left)
+
+    def _factor(self) -> float:
+        if not self._random:
+            return 1.0
         import random  # only where it is needed: it takes longer to import than this module
 
-        time.sleep(self._seconds * (random.uniform(0.5, 1.5) if self._random else 1.0))  # noqa: S311 -- not a secret
+        return random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret

@@ -3,47 +3,65 @@
 Bodies are read in pieces and only up to the limit, and kept as they were transferred. They are inflated only if
 `raw_data()` is asked for, by what they are, not by what their headers say: a server that announces gzip and sends plain
 text is read all the same.
+
+Every request is made under the terms of its tree (`usp.web_client.terms`). Redirects are followed here, not by
+requests. What the caller gave, a session or headers, goes to the homepage's origin only; all else is asked for with no
+more than the name of the client. So only there is the session itself asked; elsewhere its adapters are, which have no
+credentials and keep no cookies.
 """
 
 from __future__ import annotations
 
-from http import HTTPStatus
-from typing import Self
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import requests
 import urllib3
 
 from usp.exceptions import InvalidArgumentError
-from usp.inflate import transport_decoded
-from usp.version import __version__
+from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import (
     RETRYABLE_HTTP_STATUS_CODES,
     AbstractWebClient,
     AbstractWebClientResponse,
-    AbstractWebClientSuccessResponse,
     RequestWaiter,
     WebClientErrorResponse,
 )
+from usp.web_client.answers import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_TIMEOUT,
+    DRAIN_SECONDS,
+    PIECE_BYTES,
+    TransferredResponse,
+    authorized,
+    cut_off,
+    failure_of,
+    headers_to_send,
+    no_whole_answer,
+    retry_after_seconds,
+    status_line,
+)
+from usp.web_client.connections import Exchange, GuardedAdapter, Resolver, looked_up
+from usp.web_client.redirects import REDIRECTS, Redirects
+from usp.web_client.terms import RefusedError, Terms, terms_for
 
 __all__ = ["RequestsWebClient", "RequestsWebClientErrorResponse", "RequestsWebClientSuccessResponse"]
 
 Timeout = float | tuple[float | None, float | None] | None
 
-_DEFAULT_TIMEOUT = (9.05, 60)  # to connect (a little over three TCP retransmissions), and between two reads
-_DEFAULT_MAX_BYTES = 100 * 1024 * 1024
-_PIECE_BYTES = 1 << 16
-_MAX_WRAPPINGS = 10
+_MAX_REMEMBERED_ORIGINS = 256
+# What goes wrong in requests, urllib3 and below them. ValueError: they raise it, bare, for some URLs and headers that
+# no server should send.
+_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
 
 
-class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
+class RequestsWebClientSuccessResponse(TransferredResponse):
     """A response of requests, its body read up to the limit."""
 
     def __init__(self, requests_response: requests.Response, max_response_data_length: int | None = None) -> None:
+        super().__init__(max_response_data_length)
         self._response = requests_response
-        self._max_bytes = max_response_data_length
-        self._encoded: bytes | None = None
-        self._data: bytes | None = None
-        self._problems: list[str] = []
 
     def status_code(self) -> int:
         """The HTTP status."""
@@ -51,51 +69,28 @@ class RequestsWebClientSuccessResponse(AbstractWebClientSuccessResponse):
 
     def status_message(self) -> str:
         """The server's words for the status, or the usual ones."""
-        return self._response.reason or _phrase(self._response.status_code)
+        return status_line(self._response.status_code, self._response.reason).partition(" ")[2]
 
     def header(self, case_insensitive_name: str) -> str | None:
         """The value of a header."""
         return self._response.headers.get(case_insensitive_name)
 
-    def raw_data(self) -> bytes:
-        """The body without its transport encoding, at most as long as the limit."""
-        if self._data is None:
-            encoding = self.header("Content-Encoding") or ""
-            self._data = transport_decoded(self._body(), encoding, self._max_bytes, self._problems.append)
-        return self._data
-
-    def encoded_data(self) -> bytes | None:
-        """The body as it was transferred, at most as long as the limit."""
-        if type(self).raw_data is not RequestsWebClientSuccessResponse.raw_data:
-            return None  # a subclass has its own idea of the body
-        body = self._body()
-        if self._max_bytes is not None and len(body) > self._max_bytes:
-            self._problems.append("T804")
-            return body[: self._max_bytes]
-        return body
-
     def url(self) -> str:
         """The URL after redirects."""
         return str(self._response.url)
 
-    def transport_problems(self) -> tuple[str, ...]:
-        """What was wrong with the length of the body and, once it was taken off, with its transport encoding."""
-        return tuple(dict.fromkeys(self._problems))
-
     def _body(self) -> bytes:
-        """The body as it was transferred, read once, and not far beyond the limit."""
+        """The body as it was transferred, read once."""
         if self._encoded is None:
-            pieces = []
-            size = 0
-            # decode_content=False: urllib3 trusts the header and fails where it lies.
-            for piece in self._response.raw.stream(_PIECE_BYTES, decode_content=False):
-                pieces.append(piece)
-                size += len(piece)
-                if self._max_bytes is not None and size > self._max_bytes:
+            for piece in _pieces(self._response.raw):
+                if not self._receive(piece):
                     break
-            self._response.close()
-            self._encoded = b"".join(pieces)
-        return self._encoded
+            self._end()
+        return self._encoded or b""
+
+    def _end(self) -> int:
+        self._response.close()
+        return super()._end()
 
 
 class RequestsWebClientErrorResponse(WebClientErrorResponse):
@@ -106,7 +101,16 @@ class RequestsWebClient(AbstractWebClient):
     """A client that keeps one requests session, with its connections, for as long as it lives.
 
     `verify` is as in requests; `wait` seconds are waited between requests, at random around that with `random_wait`.
+    `user_agent` is the name that it goes by. `headers`, and a `session` with all that is in it, are for the homepage's
+    scheme, host and port, and go nowhere else.
     """
+
+    is_thread_safe = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "is_thread_safe" not in vars(cls):
+            cls.is_thread_safe = False  # what a subclass adds is not known to be
 
     def __init__(
         self,
@@ -114,17 +118,43 @@ class RequestsWebClient(AbstractWebClient):
         wait: float | None = None,
         random_wait: bool = False,
         session: requests.Session | None = None,
+        *,
+        user_agent: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        _resolve: Resolver = looked_up,
     ) -> None:
-        self._verify = verify
         self._waiter = RequestWaiter(wait, random_wait)
-        self._session = session or requests.Session()
-        self._timeout: Timeout = _DEFAULT_TIMEOUT
+        self._is_own_session = session is None
+        self._session = requests.Session() if session is None else session
+        # Whose adapters are used away from the homepage; not every session that a caller may have is one of requests.
+        self._bare = self._session if isinstance(self._session, requests.Session) else requests.Session()
+        _guard(self._bare)
+        if user_agent is None and session is not None:
+            user_agent = _own_user_agent(session)
+        self._headers, self._home_headers = headers_to_send(user_agent, headers)
+        self._session_headers = {**self._home_headers}
+        if session is not None and not headers:
+            del self._session_headers["Accept"]  # it has one of its own
+        self._verify_of_session = None if self._bare is session and verify is True else verify
+        self._timeout: Timeout = DEFAULT_TIMEOUT
         self._proxies: dict[str, str] = {}
-        self._max_bytes: int | None = _DEFAULT_MAX_BYTES
+        self._settings: dict[Origin, dict[str, Any]] = {}
+        self._max_bytes: int | None = DEFAULT_MAX_BYTES
         self._has_own_limit = False
+        self._resolve = _resolve
+        if type(self) is RequestsWebClient:
+            self.is_thread_safe = session is None or type(session) is requests.Session
+
+    @property
+    def user_agent(self) -> str:
+        """The name that the client goes by, as it stands in the User-Agent header."""
+        return self._headers["User-Agent"]
 
     def set_timeout(self, timeout: Timeout) -> None:
-        """Set the seconds to wait for an answer: one number, a pair (to connect, to read), or None to wait forever."""
+        """Set the seconds to wait for an answer: one number, a pair (to connect, to read), or None to wait forever.
+
+        A request as a whole has a limit of its own: `Limits.request_seconds`.
+        """
         try:
             connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
             urllib3.Timeout(connect=connect, read=read)
@@ -137,6 +167,7 @@ class RequestsWebClient(AbstractWebClient):
     def set_proxies(self, proxies: dict[str, str]) -> None:
         """Set the proxies by scheme, as in requests: {"https": "http://user:password@host:3128"}."""
         self._proxies = proxies
+        self._settings = {}
 
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
         """Set how many bytes of a body are read at most; None or 0 for no limit."""
@@ -157,69 +188,191 @@ class RequestsWebClient(AbstractWebClient):
     def close(self) -> None:
         """Close the session's connections."""
         self._session.close()
+        self._bare.close()
 
     def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects."""
-        self._waiter.wait()
-        try:
-            response = self._session.get(
-                url,
-                timeout=self._timeout,
-                stream=True,
-                headers={
-                    "User-Agent": f"ultimate_sitemap_parser/{__version__}",
-                    "Accept-Encoding": "gzip, deflate",
-                },
-                proxies=self._proxies,
-                verify=self._verify,
-                hooks={"response": _drop_body_of_redirect},
-            )
-            if not 200 <= response.status_code < 300:
-                _drop_body(response)
+        terms = terms_for(url)
+        redirects = Redirects(url, terms)
+        if reason := redirects.refusal():
+            return RequestsWebClientErrorResponse(reason, retryable=False)
+        self._waiter.wait(lambda: terms.is_cancelled)
+        started = time.monotonic()
+        success: RequestsWebClientSuccessResponse | None = None
+        with Exchange(terms, terms.deadline(), self._resolve) as exchange:
+            allowed = exchange.deadline - started
+            try:
+                if terms.is_cancelled:
+                    raise RefusedError("cancelled")
+                exchange.seconds_left()
+                answer = self._last_answer(redirects, terms, exchange)
+                if isinstance(answer, RequestsWebClientSuccessResponse):
+                    success = answer
+                    success._body()  # read now, so that what goes wrong with it is this request's failure
+                return answer
+            except _ERRORS as error:
+                return _failed(error, success, redirects, exchange, allowed)
+
+    def _last_answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> AbstractWebClientResponse:
+        """The answer after redirects, its body not read yet."""
+        while True:
+            response, location = self._answer(redirects, terms, exchange)
+            status = response.status_code
+            if 200 <= status < 300:
+                response.url = redirects.url
+                return RequestsWebClientSuccessResponse(response, self._max_bytes)
+            _drop_body(response, exchange)
+            line = status_line(status, response.reason)
+            if status not in REDIRECTS:
                 return RequestsWebClientErrorResponse(
-                    f"{response.status_code} {response.reason or _phrase(response.status_code)}",
-                    retryable=response.status_code in RETRYABLE_HTTP_STATUS_CODES,
+                    line,
+                    retryable=status in RETRYABLE_HTTP_STATUS_CODES,
+                    retry_after=retry_after_seconds(response.headers.get("Retry-After")),
                 )
-            success = RequestsWebClientSuccessResponse(response, self._max_bytes)
-            success._body()  # read now, so that what goes wrong with it is this request's failure
-        except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
-            return RequestsWebClientErrorResponse(f"timed out: {_cause(error)}", retryable=True)
-        except urllib3.exceptions.LocationValueError as error:
-            return RequestsWebClientErrorResponse(_cause(error), retryable=False)
-        except (urllib3.exceptions.HTTPError, requests.exceptions.ChunkedEncodingError) as error:
-            return RequestsWebClientErrorResponse(f"the body was cut off: {_cause(error)}", retryable=True)
-        except (requests.RequestException, OSError, ValueError) as error:
-            # ValueError: requests and urllib3 raise it, bare, for some URLs and headers that no server should send.
-            return RequestsWebClientErrorResponse(_cause(error), retryable=False)
-        return success
+            if location is None:
+                return RequestsWebClientErrorResponse(f"{line}: it redirects without saying where", retryable=False)
+            if reason := redirects.follow(_bytes(location), _set_cookies(response)):
+                return RequestsWebClientErrorResponse(reason, retryable=False)
+
+    def _answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> tuple[requests.Response, str | None]:
+        """The answer to one request, and where it redirects to."""
+        url, authorization = authorized(redirects.url)
+        is_home = terms.is_home(url)
+        cookie = redirects.cookie()
+        if is_home and not self._is_own_session:
+            exchange.target = None
+            return self._answer_to_session(url, authorization)
+        headers = dict(self._home_headers if is_home else self._headers)
+        if authorization:
+            headers["Authorization"] = authorization
+        if cookie:
+            headers["Cookie"] = f"{headers['Cookie']}; {cookie}" if headers.get("Cookie") else cookie
+        exchange.target = url
+        request = requests.PreparedRequest()
+        request.method = "GET"
+        request.url = url
+        request.headers = requests.structures.CaseInsensitiveDict(headers)
+        adapter = self._bare.get_adapter(url)
+        timeout: Any = self._timeout  # its types know only some of the pairs
+        response = adapter.send(request, stream=True, timeout=timeout, **self._settings_for(url))
+        return response, response.headers.get("Location")
+
+    def _answer_to_session(self, url: str, authorization: str | None) -> tuple[requests.Response, str | None]:
+        """The same, of the caller's session, with all that it has for the homepage."""
+        session = self._session
+        location: list[str | None] = []
+
+        def keep_location(response: requests.Response, **_: object) -> None:
+            """Take the Location away: requests would read the body of a redirect whole, even if it is not to follow."""
+            if response.status_code in REDIRECTS:
+                location.append(response.headers.pop("Location", None))
+
+        hooks = getattr(session, "hooks", {}).get("response") or []
+        response = session.get(
+            url,
+            timeout=self._timeout,
+            stream=True,
+            allow_redirects=False,
+            headers=self._session_headers | ({"Authorization": authorization} if authorization else {}),
+            auth=None if getattr(session, "auth", None) else _no_credentials,
+            proxies=dict(self._proxies),
+            verify=self._verify_of_session,
+            hooks={"response": [*([hooks] if callable(hooks) else hooks), keep_location]},
+        )
+        return response, location[-1] if location else response.headers.get("Location")
+
+    def _settings_for(self, url: str) -> dict[str, Any]:
+        """The proxies and the CA bundle for a URL, from the client, the session, and the environment."""
+        origin = origin_of(url)
+        settings = self._settings.get(origin)
+        if settings is None:
+            settings = dict(
+                self._bare.merge_environment_settings(url, dict(self._proxies), True, self._verify_of_session, None)
+            )
+            settings.pop("stream")
+            settings["cert"] = None  # a client certificate is a credential
+            if self._is_own_session:  # a caller's may change
+                if len(self._settings) >= _MAX_REMEMBERED_ORIGINS:
+                    self._settings = {}
+                self._settings[origin] = settings
+        return settings
 
 
-def _drop_body_of_redirect(response: requests.Response, **_: object) -> None:
-    """Leave nothing of a redirect's body: requests would read it whole, whatever its size."""
-    if response.is_redirect:
-        _drop_body(response)
+def _guard(session: requests.Session) -> None:
+    """Put our adapters in the place of those that are exactly requests' own; others are the caller's business."""
+    guarded: dict[int, GuardedAdapter] = {}
+    for prefix, adapter in list(session.adapters.items()):
+        if type(adapter) is requests.adapters.HTTPAdapter:
+            session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
+            adapter.close()
 
 
-def _drop_body(response: requests.Response) -> None:
-    """Read a small body, so that its connection can be used again, and close on a large one."""
-    response.raw.read(_PIECE_BYTES, decode_content=False)
-    response.raw.close()
+def _own_user_agent(session: requests.Session) -> str | None:
+    """The name that the caller has given to a session, None if it has the one that requests gives it."""
+    name = getattr(session, "headers", {}).get("User-Agent")
+    name = name.decode("latin-1") if isinstance(name, bytes) else name
+    return None if name == requests.utils.default_user_agent() else name
 
 
-def _cause(error: BaseException) -> str:
-    """What happened, in the words of the innermost error: requests and urllib3 wrap one in the other."""
-    for _ in range(_MAX_WRAPPINGS):
-        wrapped = [getattr(error, "reason", None), *error.args, error.__cause__, error.__context__]
-        inner = next((inner for inner in wrapped if isinstance(inner, BaseException)), None)
-        if inner is None:
-            break
-        error = inner
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return words or type(error).__name__
+def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Given to requests as authentication, so that it looks for none in .netrc."""
+    return request
 
 
-def _phrase(status: int) -> str:
+def _failed(
+    error: BaseException,
+    success: RequestsWebClientSuccessResponse | None,
+    redirects: Redirects,
+    exchange: Exchange,
+    allowed: float,
+) -> RequestsWebClientErrorResponse:
+    """The response for a request that ended with an error, in the middle of a body if there is a success."""
+    is_late = time.monotonic() >= exchange.deadline
+    size = success._give_up() if success is not None else 0
+    if exchange.terms.is_cancelled:
+        return RequestsWebClientErrorResponse("cancelled", retryable=False)
+    if exchange.refused is not None:
+        return RequestsWebClientErrorResponse(str(exchange.refused), retryable=False)
+    if is_late:
+        message, retryable = no_whole_answer(allowed), True
+    elif success is not None:
+        message, retryable = cut_off(error, size), True
+    else:
+        message, retryable = failure_of(error, host_of(redirects.url))
+    return RequestsWebClientErrorResponse(message, retryable, partial=success if size else None)
+
+
+def _pieces(raw: Any) -> Iterable[bytes]:
+    """The body in pieces, as they come: what has come is had, also if the next one never does."""
+    if not isinstance(raw, urllib3.HTTPResponse) or not hasattr(raw, "read1"):
+        yield from raw.stream(PIECE_BYTES, decode_content=False)
+        return
+    # decode_content=False: urllib3 trusts the header and fails where it lies.
+    while piece := raw.read1(PIECE_BYTES, decode_content=False):
+        yield piece
+
+
+def _drop_body(response: requests.Response, exchange: Exchange) -> None:
+    """Read a small body, so that its connection can be used again, and close on one that is large, endless or slow."""
+    raw = response.raw
+    length = getattr(raw, "length_remaining", None)
+    deadline = exchange.deadline
     try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
+        if getattr(raw, "chunked", False) if length is None else length <= PIECE_BYTES:
+            exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
+            raw.read(PIECE_BYTES, decode_content=False)
+    except _ERRORS:
+        pass  # it is not wanted
+    finally:
+        exchange.deadline = deadline
+        raw.close()
+
+
+def _bytes(header: str) -> bytes:
+    """A header as it came: http.client takes it for Latin-1, whatever it is."""
+    return header.encode("latin-1" if max(header, default="") <= "\xff" else "utf-8")
+
+
+def _set_cookies(response: requests.Response) -> list[str]:
+    get = getattr(getattr(response.raw, "headers", None), "getlist", None)
+    return list(get("Set-Cookie")) if get else []

@@ -1,0 +1,60 @@
+"""The rules of robots.txt files, where they are wanted: what they disallow, and how long they ask to wait.
+
+https://www.rfc-editor.org/rfc/rfc9309
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from usp.documents import Document, Failure
+
+if TYPE_CHECKING:
+    from protego import Protego
+
+__all__ = ["Rules"]
+
+_MAX_RULES_BYTES = 512 * 1024  # RFC 9309, 2.5 asks for 500 KiB at least
+
+
+class Rules:
+    """What a robots.txt, as it was answered, says to a user agent."""
+
+    def __init__(self, answer: Document | Failure, user_agent: str) -> None:
+        self._user_agent = user_agent
+        self._unreachable = ""
+        text = ""
+        if isinstance(answer, Document):
+            text = _text(answer)
+        elif not 400 <= (answer.status or 0) < 500:  # 2.3.1.3: a 4xx means that there is none, and all is allowed
+            self._unreachable = answer.message  # 2.3.1.4: nothing is allowed
+        self._rules: Protego = _parsed(text)
+
+    def refusal(self, url: str) -> str | None:
+        """Why a URL is not to be fetched; None if it may be."""
+        if self._unreachable:
+            return f"its host's robots.txt cannot be had ({self._unreachable}), so nothing is allowed there"
+        if self._rules.can_fetch(url, self._user_agent):
+            return None
+        return f"its host's robots.txt disallows it to {self._user_agent!r}"
+
+    def delay(self) -> float:
+        """The seconds between requests that it asks for."""
+        return float(self._rules.crawl_delay(self._user_agent) or 0)
+
+
+def _text(document: Document) -> str:
+    data = b""
+    for piece in document.pieces(lambda code: None):
+        data += piece
+        if len(data) > _MAX_RULES_BYTES:
+            break
+    return data[:_MAX_RULES_BYTES].decode("utf-8-sig", "replace")
+
+
+@lru_cache(16)
+def _parsed(text: str) -> Any:
+    from protego import Protego  # imported only when needed
+
+    return Protego.parse(text)

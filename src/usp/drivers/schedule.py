@@ -1,0 +1,353 @@
+"""The schedule: which request starts when, and what becomes of its answer. Every driver runs by it.
+
+No I/O and no clock here. A driver starts each of `tasks(now)` by whatever means, hands back what came of it to
+`done()`, and goes on until `is_done`; `seconds(now)` says how long it need wait at most. It calls all of these from
+one thread, so the walk, the caller's callbacks and the counts need no locks.
+
+    Fetch(job)             request job.url; gives a Document or a Failure
+    Parse(job, document)   read a large document; gives a Reading. Small ones are read at once.
+
+Retries, waits between requests, robots rules and the change from http to https live here; how one host is treated, in
+`hosts`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from http import HTTPStatus
+from itertools import count
+from urllib.parse import urljoin
+
+from usp.documents import Document, Failure
+from usp.drivers.hosts import Host, Reach
+from usp.drivers.options import Options
+from usp.drivers.robots import Rules
+from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.fetch_parse.reading import Reading
+from usp.logs import logger
+from usp.objects.sitemap import InvalidSitemap
+from usp.origins import Origin, origin_of, requested_url
+from usp.progress import Progress
+from usp.walk import Walk
+
+__all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
+
+log = logger(__name__)
+
+_SMALL_BYTES = 1 << 15
+_HOSTS_AT_ONCE = 4  # requests at once in all, for each that one host may get
+_MAX_UNPARSED = 16  # documents that wait to be read before no more are fetched
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A URL to be requested for a fetcher; for none, if it is a robots.txt of which only the rules are wanted."""
+
+    url: str
+    fetcher: SitemapFetcher | None
+    host: Host
+    reach: Reach
+    tries: int = 0
+    instead_of: Failure | None = None  # of http, where the same is tried over https
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether it may well be that there is nothing."""
+        return self.fetcher is None or self.fetcher.quiet_404
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fetch:
+    """To be done: a request."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parse:
+    """To be done: a document is to be read."""
+
+    fetcher: SitemapFetcher
+    document: Document
+
+
+Task = Fetch | Parse
+
+
+@dataclass(slots=True)
+class _Counts:
+    found: int = 0
+    parsed: int = 0
+    failed: int = 0
+    pages: int = 0
+    bytes: int = 0
+
+
+class Schedule:
+    """Runs one walk."""
+
+    def __init__(self, walk: Walk, options: Options, homepage_url: str, now: float, user_agent: str = "usp") -> None:
+        self._walk = walk
+        self._options = options
+        self._user_agent = user_agent
+        self._is_https = origin_of(homepage_url)[0] == "https"
+        self._ends_at = now + options.limits.tree_seconds
+        self._most = options.concurrency * _HOSTS_AT_ONCE if options.concurrency > 1 else 1
+        self._hosts: dict[str, Host] = {}
+        self._reaches: dict[Origin, Reach] = {}
+        self._ready: deque[Host] = deque()  # hosts that may have something to start
+        self._later: list[tuple[float, int, Host | Job]] = []  # a heap: hosts and jobs that are to wait until then
+        self._numbers = count()
+        self._rules: dict[Origin, Rules] = {}
+        self._ruled: dict[Origin, list[Job]] = {}  # origins whose robots.txt is on its way -> jobs that wait for it
+        self._unparsed: deque[Parse] = deque()
+        self._running: set[Task] = set()
+        self._is_parsing = False
+        self._counts = _Counts()
+        self.is_stopped = False
+
+    # What a driver asks
+
+    def tasks(self, now: float) -> Iterator[Task]:
+        """What is to be started now."""
+        if now >= self._ends_at:
+            self.stop(f"the tree's time of {self._options.limits.tree_seconds:g} seconds is up (limits.tree_seconds)")
+        self._wake(now)
+        self._pull()
+        while not self.is_stopped:
+            task = self._next_task(now)
+            if task is not None:
+                self._running.add(task)
+                yield task
+            elif not self._pull():
+                return
+
+    def seconds(self, now: float) -> float:
+        """How long to wait at most before `tasks` is asked again."""
+        at = min(self._ends_at, self._later[0][0]) if self._later else self._ends_at
+        return max(0.0, at - now)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing more to come."""
+        if self.is_stopped:
+            return True
+        return not (self._running or self._unparsed or self._ready or self._later)
+
+    def done(self, task: Task, outcome: Document | Failure | Reading, now: float) -> None:
+        """Take in what came of a task."""
+        self._running.discard(task)
+        if self.is_stopped:
+            return
+        if isinstance(task, Parse):
+            self._is_parsing = False
+            assert isinstance(outcome, Reading)
+            self._receive(task.fetcher, outcome)
+        elif isinstance(outcome, Document):
+            self._had(task.job, outcome, now)
+        else:
+            assert isinstance(outcome, Failure)
+            self._failed(task.job, outcome, now)
+
+    def stop(self, reason: str) -> None:
+        """Start nothing more, and let the walk keep what it has: documents that wait to be read, too."""
+        if self.is_stopped:
+            return
+        self.is_stopped = True
+        for task in [*self._running, *self._unparsed]:
+            if isinstance(task, Parse):
+                self._receive(task.fetcher, task.fetcher.receive(task.document))
+        self._walk.stop(reason)
+
+    # What is started when
+
+    def _pull(self) -> bool:
+        """Take from the walk all that it gives out, if any. What it found last goes first, as in the walk itself."""
+        pulled = [self._job(fetcher) for fetcher in iter(self._walk.next, None)]
+        for job in reversed(pulled):
+            self._enqueue(job, is_first=True)
+        return bool(pulled)
+
+    def _job(self, fetcher: SitemapFetcher) -> Job:
+        self._tell("found", fetcher.url)
+        return self._job_for(fetcher.url, fetcher)
+
+    def _job_for(self, url: str, fetcher: SitemapFetcher | None) -> Job:
+        origin = origin_of(url)
+        host = self._hosts.get(origin[1])
+        if host is None:
+            host = Host(origin[1], self._options.concurrency, self._options.politeness.spacing)
+            self._hosts[origin[1]] = host
+        return Job(url, fetcher, host, self._reaches.setdefault(origin, Reach()))
+
+    def _enqueue(self, job: Job, is_first: bool = False) -> None:
+        """Put a job into its host's queue, unless robots rules hold it back."""
+        if self._options.needs_rules and not self._may_go(job):
+            return
+        job.host.queue.appendleft(job) if is_first else job.host.queue.append(job)
+        self._list(job.host)
+
+    def _may_go(self, job: Job) -> bool:
+        origin = origin_of(job.url)
+        robots_url = urljoin(requested_url(job.url), "/robots.txt")
+        if requested_url(job.url) == robots_url:
+            if origin not in self._rules:
+                self._ruled.setdefault(origin, [])
+            return True
+        if origin not in self._rules:
+            if origin not in self._ruled:
+                self._ruled[origin] = []
+                self._enqueue(self._job_for(robots_url, None))
+            self._ruled[origin].append(job)
+            return False
+        refusal = self._rules[origin].refusal(job.url) if self._options.respect_robots else None
+        if refusal is not None and job.fetcher is not None:
+            self._give(job.fetcher, Failure(f"{refusal} (respect_robots)"))
+        return refusal is None
+
+    def _list(self, host: Host) -> None:
+        if not host.is_listed:
+            host.is_listed = True
+            self._ready.append(host)
+
+    def _wake(self, now: float) -> None:
+        """Bring back what was to wait until now."""
+        while self._later and self._later[0][0] <= now:
+            _, _, woken = heapq.heappop(self._later)
+            if isinstance(woken, Job):
+                woken.host.queue.appendleft(woken)
+                woken = woken.host
+            self._list(woken)
+
+    def _wait(self, until: float, waiting: Host | Job) -> None:
+        heapq.heappush(self._later, (until, next(self._numbers), waiting))
+
+    def _next_task(self, now: float) -> Task | None:
+        if self._unparsed and not self._is_parsing:
+            self._is_parsing = True
+            return self._unparsed.popleft()
+        if len(self._running) >= self._most or len(self._unparsed) >= _MAX_UNPARSED:
+            return None
+        while self._ready:
+            host = self._ready.popleft()
+            host.is_listed = False
+            if not host.queue or host.is_full():
+                continue  # it is listed again when there is, or a request ended
+            if host.free_at() > now:
+                self._wait(host.free_at(), host)
+                continue
+            job = host.queue.popleft()
+            self._list(host)
+            if job.reach.is_gone:
+                self._give_up(job, Failure(f"{host.name} does not answer: {job.reach.last_words}"), now)
+                continue
+            job.tries += 1
+            host.start(now)
+            return Fetch(job)
+        return None
+
+    # What becomes of an answer
+
+    def _had(self, job: Job, document: Document, now: float) -> None:
+        self._end(job, 200, 0, now)
+        job.host.succeed()
+        self._accept(job, document)
+
+    def _failed(self, job: Job, failure: Failure, now: float) -> None:
+        politeness = self._options.politeness
+        if not failure.is_answered:
+            job.reach.last_words = failure.message
+        waits = politeness.retry_seconds * 2 ** (job.tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
+        wait = min(max(waits, failure.retry_after or 0), politeness.max_delay)
+        is_asked_to = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
+        self._end(job, (failure.status or 200) if failure.is_answered else None, wait if is_asked_to else 0, now)
+        is_worth_it = failure.is_retryable and job.tries < job.reach.tries(politeness.tries)
+        if is_worth_it and job.host.take_retry():
+            log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
+            self._wait(now + wait, job)
+        else:
+            self._give_up(job, failure, now)
+
+    def _end(self, job: Job, status: int | None, pause: float, now: float) -> None:
+        if status is not None:
+            job.reach.has_answered = True
+        job.host.end(status, pause, now)
+        self._list(job.host)
+
+    def _give_up(self, job: Job, failure: Failure, now: float) -> None:
+        """A job that is not tried any more: what came in part is used; http is tried over https, once."""
+        if not failure.is_answered:
+            job.reach.give_up()
+            if (instead := self._over_https(job, failure)) is not None:
+                self._enqueue(instead, is_first=True)
+                return
+        if job.instead_of is not None:
+            failure = replace(failure, message=f"{job.instead_of.message}; and over https: {failure.message}")
+        if failure.partial is not None:
+            self._accept(job, failure.partial)
+        else:
+            self._learn(job, failure)
+            if job.fetcher is not None:
+                self._give(job.fetcher, failure)
+
+    def _over_https(self, job: Job, failure: Failure) -> Job | None:
+        """The same over https, where the homepage is, for a host that never answered over http."""
+        if not self._is_https or job.reach.has_answered or origin_of(job.url)[::2] != ("http", 80):
+            return None
+        # What an origin that is not there would disallow is not known, and does not matter.
+        self._learn(job, Failure(failure.message, HTTPStatus.NOT_FOUND))
+        instead = self._job_for(f"https{requested_url(job.url)[4:]}", job.fetcher)
+        instead.instead_of = failure
+        return instead
+
+    def _accept(self, job: Job, document: Document) -> None:
+        self._learn(job, document)
+        self._counts.bytes += document.size
+        if job.fetcher is None:
+            return
+        self._tell("fetched", job.fetcher.url, size=document.size)
+        if document.size <= _SMALL_BYTES:
+            self._receive(job.fetcher, job.fetcher.receive(document))
+        else:
+            self._unparsed.append(Parse(job.fetcher, document))
+        most = self._options.limits.max_total_bytes
+        if self._counts.bytes >= most:
+            self.stop(f"the tree's sitemaps have {most:,} bytes (limits.max_total_bytes)")
+
+    def _give(self, fetcher: SitemapFetcher, failure: Failure) -> None:
+        self._receive(fetcher, fetcher.receive(failure))
+
+    def _receive(self, fetcher: SitemapFetcher, reading: Reading) -> None:
+        if reading.sitemap_class is InvalidSitemap:
+            self._counts.failed += 1
+            self._tell("failed", fetcher.url, reason=reading.reason)
+        else:
+            self._counts.parsed += 1
+            listed = len(reading.pages) if self._options.progress is not None else 0
+            self._counts.pages += listed
+            self._tell("parsed", fetcher.url, listed=listed)
+        self._walk.receive(fetcher, reading)
+
+    def _learn(self, job: Job, answer: Document | Failure) -> None:
+        """Take in the rules of a robots.txt, and let go what waited for them."""
+        origin = origin_of(job.url)
+        url = requested_url(job.url)
+        if origin not in self._ruled or url != urljoin(url, "/robots.txt"):
+            return
+        rules = self._rules[origin] = Rules(answer, self._user_agent)
+        politeness = self._options.politeness
+        if politeness.crawl_delay:
+            job.host.spacing = max(job.host.spacing, min(rules.delay(), politeness.max_delay))
+        for waiting in self._ruled.pop(origin):
+            self._enqueue(waiting)
+
+    def _tell(self, kind: str, url: str, *, size: int = 0, listed: int = 0, reason: str = "") -> None:
+        """Call the caller's progress callback."""
+        counts = self._counts
+        counts.found += kind == "found"
+        if self._options.progress is not None:
+            self._options.progress(Progress(kind, url, size, listed, reason, **asdict(counts)))

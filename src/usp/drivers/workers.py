@@ -1,0 +1,98 @@
+"""What does the tasks of the blocking driver: the caller's own thread, one at a time, or a few threads beside it."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Generic, TypeVar
+
+__all__ = ["Inline", "Threads", "Workers"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_SECONDS_TO_END = 1.0
+
+
+class Inline(Generic[T, R]):
+    """Does tasks in the caller's thread, when they are started."""
+
+    def __init__(self, perform: Callable[[T], R], sleep: Callable[[float], None] = time.sleep) -> None:
+        self._perform = perform
+        self._sleep = sleep
+        self._done: deque[tuple[T, R]] = deque()
+
+    def start(self, task: T) -> None:
+        """Do a task."""
+        self._done.append((task, self._perform(task)))
+
+    def wait(self, seconds: float) -> tuple[T, R] | None:
+        """A task that is done, and its result; None if there is none for so long."""
+        if self._done:
+            return self._done.popleft()
+        if seconds > 0:
+            self._sleep(seconds)
+        return None
+
+    def close(self) -> None:
+        """Nothing is going on."""
+
+
+class Threads(Generic[T, R]):
+    """Does tasks in threads, which are started as they are needed.
+
+    They are daemons: what cannot be interrupted, such as looking up a host, does not keep a program from ending.
+    """
+
+    def __init__(self, perform: Callable[[T], R]) -> None:
+        self._perform = perform
+        self._tasks: SimpleQueue[T | None] = SimpleQueue()
+        self._done: SimpleQueue[tuple[T, R | None, BaseException | None]] = SimpleQueue()
+        self._threads: list[Thread] = []
+        self._going_on = 0
+
+    def start(self, task: T) -> None:
+        """Hand a task to a thread."""
+        self._going_on += 1
+        if self._going_on > len(self._threads):
+            thread = Thread(target=self._work, name=f"usp-{len(self._threads)}", daemon=True)
+            # Where no more threads can be had, those that there are do the work.
+            with suppress(RuntimeError):
+                thread.start()
+                self._threads.append(thread)
+            if not self._threads:
+                raise RuntimeError("no thread can be started; use concurrency=1")
+        self._tasks.put(task)
+
+    def wait(self, seconds: float) -> tuple[T, R] | None:
+        """A task that is done, and its result; None if there is none for so long. Raises what the task raised."""
+        try:
+            task, result, error = self._done.get(timeout=seconds) if seconds > 0 else self._done.get_nowait()
+        except Empty:
+            return None
+        self._going_on -= 1
+        if error is not None:
+            raise error
+        return task, result  # type: ignore[return-value]  # there is a result where there is no error
+
+    def close(self) -> None:
+        """Let the threads end, and wait a little for those that are at work."""
+        for _ in self._threads:
+            self._tasks.put(None)
+        ends_at = time.monotonic() + _SECONDS_TO_END
+        for thread in self._threads:
+            thread.join(max(0.0, ends_at - time.monotonic()))
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            try:
+                self._done.put((task, self._perform(task), None))
+            except BaseException as error:  # whatever it is, it is the caller's to see
+                self._done.put((task, None, error))
+
+
+Workers = Inline[T, R] | Threads[T, R]

@@ -1,0 +1,39 @@
+"""`Politeness`: how hosts are treated. Passed as `politeness=` to the front doors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+from usp.exceptions import InvalidArgumentError
+
+__all__ = ["Politeness"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Politeness:
+    """How hosts are treated, beside how many requests are made to one of them at once (`concurrency=`).
+
+    >>> Politeness(spacing=0.5, crawl_delay=True)
+    """
+
+    #: Seconds between the starts of two requests to one host.
+    spacing: float = 0.0
+    #: Whether the `Crawl-delay` of a host's robots.txt is kept, where that is longer.
+    crawl_delay: bool = False
+    #: Seconds that a host's `Crawl-delay` and `Retry-After` may ask for at most.
+    max_delay: float = 120.0
+    #: How often a URL is tried, where the failure is worth it.
+    tries: int = 5
+    #: Seconds before the second try; each wait after that is twice as long, and each is varied at random.
+    retry_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "crawl_delay":
+                continue
+            least = 1 if field.name == "tries" else 0
+            kinds = int if field.name == "tries" else (int, float)
+            if not isinstance(value, kinds) or not math.isfinite(value) or value < least:
+                raise InvalidArgumentError(f"politeness: {field.name} must be {least} or more, not {value!r}")

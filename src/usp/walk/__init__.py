@@ -1,0 +1,6 @@
+"""The walk: what to fetch next, and the tree that comes of it. Nothing here does I/O or reads a clock."""
+
+from usp.walk.walk import Walk
+from usp.walk.website import KNOWN_PATHS, HomepageWalk
+
+__all__ = ["KNOWN_PATHS", "HomepageWalk", "Walk"]

@@ -1,0 +1,104 @@
+"""Redirects: from one URL to the one that answers, whichever client makes the requests.
+
+`Redirects` is handed each answer (status, Location, Set-Cookie) and says what to request next, or why that is not done.
+It opens nothing and waits for nothing. Every URL on the way is checked against the terms, the first one too.
+
+There is no cookie jar. But some sites set a cookie, redirect to the same URL, and do so forever unless the cookie comes
+back. So a cookie set on the way is sent on later requests of the same way, to the origin that set it; name and value
+only, and forgotten with the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from urllib.parse import urljoin
+
+from usp.objects.problem import printable, shortened
+from usp.origins import Origin, origin_of, requested_url
+from usp.web_client.terms import Terms
+
+__all__ = ["REDIRECTS", "Redirects"]
+
+#: Statuses that send the client elsewhere. 300 and 304 do not, and 305 and 306 are no longer used.
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_MAX_COOKIES = 20
+_MAX_COOKIE_BYTES = 4096  # of all together: more than that, and many servers refuse the request
+# https://www.rfc-editor.org/rfc/rfc6265#section-4.1.1, with spaces and commas in values, which are common.
+_COOKIE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([ -:<-~]*?)\s*(?:;.*)?", re.DOTALL)
+_UNSEEN = re.compile(r"[\t\n\r]")
+
+
+class Redirects:
+    """The way from one URL to its answer. `url` is what to request now, `refusal()` says why not."""
+
+    __slots__ = ("_cookies", "_requested", "_terms", "url")
+
+    def __init__(self, url: str, terms: Terms) -> None:
+        self.url = requested_url(url)
+        self._terms = terms
+        self._cookies: dict[Origin, dict[str, str]] = {}
+        self._requested: set[tuple[str, str | None]] = set()
+
+    def refusal(self) -> str | None:
+        """Why the URL may not be requested; None if it may."""
+        reason = self._terms.refusal(self.url)
+        if reason and self._requested:
+            return f"redirects to {_shown(self.url)}: {reason}"
+        return reason
+
+    def cookie(self) -> str | None:
+        """The value of the Cookie header for the URL, None if there is none."""
+        if not self._cookies:
+            return None
+        cookies = self._cookies.get(origin_of(self.url))
+        return "; ".join(f"{name}={value}" for name, value in cookies.items()) if cookies else None
+
+    def follow(self, location: bytes | None, set_cookies: Iterable[str] = ()) -> str | None:
+        """Go where a redirect leads. Gives the reason why not, None if `url` is now the next one.
+
+        `location` is the header as it came; `set_cookies` are the values of the Set-Cookie headers.
+        """
+        if location is None:
+            return "it redirects without saying where"
+        self._requested.add((self.url, self.cookie()))
+        if len(self._requested) > self._terms.limits.max_redirects:
+            return f"redirected more than {self._terms.limits.max_redirects} times"
+        self._keep(set_cookies)
+        try:
+            url = requested_url(urljoin(self.url, _text(location)))
+        except ValueError:
+            return f"redirects to {_shown(_text(location))}, which is not a URL"
+        self.url = url
+        if reason := self.refusal():
+            return reason
+        if (url, self.cookie()) in self._requested:
+            return f"redirects in a loop, to {_shown(url)}"
+        return None
+
+    def _keep(self, set_cookies: Iterable[str]) -> None:
+        cookies = None
+        for text in set_cookies:
+            if match := _COOKIE.fullmatch(text):
+                if cookies is None:
+                    cookies = self._cookies.setdefault(origin_of(self.url), {})
+                name, value = match.groups()
+                others = sum(len(n) + len(v) + 3 for n, v in cookies.items() if n != name)
+                if others + len(name) + len(value) > _MAX_COOKIE_BYTES:
+                    continue
+                if name in cookies or len(cookies) < _MAX_COOKIES:
+                    cookies[name] = value
+
+
+def _text(location: bytes) -> str:
+    """A Location as text. It must be ASCII, but servers send UTF-8, and sometimes other bytes: these are encoded."""
+    try:
+        text = location.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in location)
+    return _UNSEEN.sub("", text).strip()
+
+
+def _shown(url: str) -> str:
+    return printable(shortened(url))
