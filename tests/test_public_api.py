@@ -91,7 +91,7 @@ def test_signatures(path: str) -> None:
     positional = [
         p.name if p.default is p.empty else f"{p.name}={p.default!r}"
         for p in parameters
-        if p.kind is not p.KEYWORD_ONLY
+        if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
     ]
     assert ", ".join(positional) == SIGNATURES[path]
 
