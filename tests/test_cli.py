@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
+from shutil import which
 
 import pytest
 
+from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
 from usp.cli import main
 from usp.compiled import IS_COMPILED
+from usp.drivers.options import DEFAULT_CONCURRENCY
 from usp.version import __version__
 
 PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -94,7 +100,8 @@ def test_log_goes_to_standard_error(site: Server) -> None:
 def test_log_file(site: Server, tmp_path: Path) -> None:
     """The log goes to a file where one is named."""
     run = usp("ls", "-v", "-l", str(tmp_path / "usp.log"), site.url)
-    assert run.stderr == ""
+    (summary,) = run.stderr.splitlines()
+    assert summary.startswith("usp: 5 sitemaps")
     assert "404 Not Found" in (tmp_path / "usp.log").read_text()
 
 
@@ -157,13 +164,25 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["nosuch"], "invalid choice"),
         (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
         (["demo", "--port", "70000"], "0 to 65535"),
+        (["ls", "-c", "0", "http://h/"], "-c/--concurrency: give a number of requests, 1 or more, not '0'"),
+        (["ls", "-c", "1001", "http://h/"], "concurrency must be a number from 1 to 1,000"),
+        (["ls", "--max-pages", "1.5", "http://h/"], "--max-pages: give a number of pages, 1 or more, not '1.5'"),
+        (["ls", "--timeout", "nan", "http://h/"], "--timeout: give a number of seconds, more than 0, not 'nan'"),
+        (["ls", "--max-time", "-1", "http://h/"], "--max-time: give a number of seconds, more than 0, not '-1'"),
+        (["ls", "--user-agent", "a\nb", "http://h/"], "--user-agent: give a text in one line"),
+        (["ls", "-H", "no header", "http://h/"], "-H/--header: give 'Name: value'"),
+        (["ls", "-H", "A: b\r\nC: d", "http://h/"], "-H/--header: give 'Name: value'"),
+        (["ls", "-H", "A: b", "-H", "a: c", "http://h/"], "-H/--header: a is given twice"),
+        (["ls", "--proxy", "localhost:3128", "http://h/"], "--proxy: give a URL like http://host:3128"),
+        (["ls", "--proxy", "http://h:port/", "http://h/"], "--proxy: give a URL like http://host:3128"),
+        (["ls", "--cross-host", "nosuch", "http://h/"], "choose from"),
     ],
 )
 def test_wrong_use(arguments: list[str], message: str) -> None:
     """Wrong use is answered in a line that says what to do, with exit code 2."""
     run = usp(*arguments)
     assert run.returncode == 2
-    assert message in run.stderr
+    assert message in run.stderr.splitlines()[-1]
     assert "Traceback" not in run.stderr
     assert run.stdout == ""
 
@@ -193,10 +212,120 @@ def test_help_teaches() -> None:
     """Help is there for everything, with examples."""
     assert "usp demo" in usp("--help").stdout
     assert "COMMAND" in usp().stdout
-    assert "usp ls https://www.example.org/" in usp("ls", "--help").stdout
+    ls = usp("ls", "--help", env={**os.environ, "COLUMNS": "80"}).stdout
+    assert max(map(len, ls.splitlines())) <= 80
+    for words in ("usp ls https://www.example.org/", "output:", "what is fetched:", "how it is fetched:", "limits:"):
+        assert words in ls
+    assert f"to one host (default: {DEFAULT_CONCURRENCY})" in ls
     scanner = "compiled" if IS_COMPILED else "pure Python"
     assert usp("-v", env={**os.environ, "USP_PURE": "1"}).stdout == f"usp v{__version__} (pure Python scanner)\n"
     assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__} ({scanner} scanner)\n"
+
+
+def test_summary(site: Server) -> None:
+    """In the end a line says what was had; guesses that are not there are no failures. With -q nothing is said."""
+    run = usp("ls", "-f", "pages", site.url)
+    summary = run.stderr.splitlines()[-1]
+    assert re.fullmatch(r"usp: 5 sitemaps \(1 failed\), 3 pages, \d+ B in \d\.\d s", summary)
+    del site.pages["/sitemap_news.xml"]
+    site.pages["/robots.txt"] = (200, {}, b"Sitemap: {base}/a.xml")
+    assert usp("ls", site.url).stderr.startswith("usp: 2 sitemaps, 2 pages, ")
+    site.pages["/robots.txt"] = (200, {}, b"Sitemap: {base}/missing.xml")
+    assert usp("ls", "-q", site.url).stderr == ""
+    assert "404 Not Found" in usp("ls", "-q", "-v", site.url).stderr
+
+
+def test_headers(site: Server) -> None:
+    """A name goes to every host; headers of the caller's go to the site's own only."""
+    with serve({"/b.xml": (200, {}, urlset("http://h/b").encode())}) as other:
+        site.pages["/robots.txt"] = (200, {}, f"Sitemap: {{base}}/a.xml\nSitemap: {other.url}/b.xml\n".encode())
+        run = usp("ls", "--user-agent", "me/1", "-H", "X-Key: abc", "-H", "Cookie:a=b", "-k", "-f", "pages", site.url)
+    assert run.stdout.endswith("http://h/b\n")
+    for server, key, cookie in ((site, "abc", "a=b"), (other, None, None)):
+        assert server.requests
+        for _, headers in server.requests:
+            assert (headers["User-Agent"], headers.get("X-Key"), headers.get("Cookie")) == ("me/1", key, cookie)
+
+
+def test_proxy() -> None:
+    """Everything goes through the proxy, where one is given."""
+    robots = "http://site.example/robots.txt"
+    pages: dict[str, tuple[int, dict[str, str], bytes]] = {
+        robots: (200, {}, b"Sitemap: http://site.example/a.xml"),
+        "http://site.example/a.xml": (200, {}, urlset("http://site.example/1").encode()),
+    }
+    with serve(pages) as proxy:
+        run = usp("ls", "--proxy", proxy.url, "-k", "-f", "pages", "http://site.example/")
+    assert run.stdout == "http://site.example/1\n"
+    assert proxy.paths() == [robots, "http://site.example/a.xml"]
+
+
+def test_what_may_be_fetched(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sitemaps on other hosts, and those that robots.txt disallows, are left out where that is asked for."""
+    robots = b"User-agent: *\nDisallow: /index.xml\nSitemap: {base}/index.xml\nSitemap: http://other.example/x.xml\n"
+    site.pages["/robots.txt"] = (200, {}, robots)
+    arguments = ("-k", "-f", "pages", "--cross-host", "same-host")
+    assert output(capsys, site, *arguments) == "{base}/1\nhttp://other.example/2\n"
+    site.requests.clear()
+    assert output(capsys, site, *arguments, "--respect-robots") == ""
+    assert site.paths() == ["/robots.txt"]
+
+
+def test_limits(site: Server) -> None:
+    """Where a limit is reached, a line after the output says so."""
+    run = usp("ls", "-q", "-f", "pages", "--max-pages", "1", site.url)
+    assert (run.returncode, run.stdout) == (0, f"{site.url}/1\n")
+    assert run.stderr == "usp: the tree has 1 pages (limits.max_pages); what follows was left out\n"
+    slow = {"/robots.txt": ok("Sitemap: {base}/a.xml\nSitemap: {base}/b.xml"), "/a.xml": ok(urlset("http://h/1"))}
+    with serve_faults({**slow, "/b.xml": Request.pause}) as server:
+        run = usp("ls", "-k", "-f", "pages", "--max-time", "0.7", server.url)
+        assert (run.returncode, run.stdout) == (0, "http://h/1\n")
+        said, summary = run.stderr.splitlines()[-2:]
+        assert said == "usp: the tree's time of 0.7 seconds is up (limits.tree_seconds); what follows was left out"
+        assert summary.startswith("usp: 3 sitemaps (1 failed or not fetched), 1 page, ")
+        run = usp("ls", "-k", "--timeout", "0.2", "--max-time", "3", server.url)
+        assert "0.2 seconds" in run.stderr
+
+
+def test_gentle_fetching() -> None:
+    """As many requests at once as are asked for, and no faster than robots.txt asks for."""
+    going_on = []
+    most = []
+
+    def sitemap(request: Request) -> None:
+        going_on.append(request)
+        most.append(len(going_on))
+        request.pause(0.05)
+        going_on.remove(request)
+        ok(urlset("http://h/1"))(request)
+
+    robots = "User-agent: *\nCrawl-delay: 0.3\n" + "".join(f"Sitemap: {{base}}/{n}.xml\n" for n in range(4))
+    with serve_faults({"/robots.txt": ok(robots)}, default=sitemap) as server:
+        assert usp("ls", "-k", "-c", "2", server.url).returncode == 0
+        assert max(most) == 2
+        del server.asked[:]
+        assert usp("ls", "-k", "--crawl-delay", server.url).returncode == 0
+        times = sorted(at for at, _ in server.asked)
+    assert min(later - at for at, later in pairwise(times[1:])) > 0.25
+
+
+def test_insecure(tmp_path: Path) -> None:
+    """Certificates are verified, unless told otherwise; that is said in one line."""
+    if (openssl := which("openssl")) is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
+    files = [str(tmp_path / "it.pem"), str(tmp_path / "key.pem")]
+    subprocess.run([openssl, *request, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*files)
+    site = {"/robots.txt": ok("Sitemap: {base}/a.xml"), "/a.xml": ok(urlset("http://h/1"))}
+    with serve_faults(site, context=context) as server:
+        assert usp("ls", "-k", server.url).returncode == 3
+        run = usp("ls", "-k", "-f", "pages", "--insecure", server.url)
+    assert run.stdout == "http://h/1\n"
+    warning, summary = run.stderr.splitlines()
+    assert warning == "usp: warning: TLS certificates are not verified (--insecure)"
+    assert summary.startswith("usp: 2 sitemaps, 1 page, ")
 
 
 def test_demo() -> None:

@@ -14,10 +14,10 @@ import pytest
 from support import FakeResponse, Server, serve, urlset
 from usp.documents import MAX_DOCUMENT_BYTES, Document, DocumentStore
 from usp.drivers.fetch import Answers
-from usp.limits import Limits
 from usp.inflate import engines
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientResponse
 from usp.web_client.requests_client import RequestsWebClient, RequestsWebClientSuccessResponse
+from usp.web_client.terms import Terms
 
 URL = "http://h/s.xml"
 
@@ -184,7 +184,7 @@ def site() -> Iterator[Server]:
 
 def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
     """A body as a tree gets it, and what was noted."""
-    document = Answers(Limits()).of(client.get(url), url)
+    document = Answers(Terms(url)).of(client.get(url), url)
     assert isinstance(document, Document), document
     codes: list[str] = []
     return b"".join(document.pieces(codes.append)), codes

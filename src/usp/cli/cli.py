@@ -6,8 +6,10 @@ import argparse
 import io
 import os
 import sys
+from contextlib import suppress
 
 from usp.cli import demo, ls
+from usp.cli.output import say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
@@ -50,10 +52,10 @@ def main(arg_list: list[str] | None = None) -> int:
         _drop_output()
         return 0
     except KeyboardInterrupt:
+        _drop_output()  # whoever reads it may not go on
         return _INTERRUPTED
     except (UspError, OSError) as error:
-        if sys.stderr is not None:
-            print(f"usp: error: {error}", file=sys.stderr)
+        say(f"usp: error: {error}")
         _drop_output()
         return _WRONG_USE
     return code
@@ -62,4 +64,5 @@ def main(arg_list: list[str] | None = None) -> int:
 def _drop_output() -> None:
     """Send what is still to be written nowhere, else Python complains once more when it flushes at exit."""
     if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(OSError):  # some other program's stand-in for it may be no file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from usp.cli.demo_site import demo_site
-from usp.cli.output import log_to, tabtree_lines
+from usp.cli.output import Counts, log_to, tabtree_lines
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.tree import sitemap_tree_for_homepage
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"Serving {homepage} (Ctrl-C to stop)", flush=True)
             threading.Event().wait()
         tree = sitemap_tree_for_homepage(homepage)
-    for line in (*tabtree_lines(tree), "", *summary_lines(tree)):
+    for line in (*tabtree_lines(tree, Counts(tree)), "", *summary_lines(tree)):
         print(line)
     return 0
 

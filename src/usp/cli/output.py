@@ -1,17 +1,25 @@
-"""What commands print: trees, and log lines. Nothing that a site said reaches the terminal unescaped."""
+"""What commands print: trees, log lines and messages. Nothing that a site said reaches the terminal unescaped."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from usp.objects.problem import printable
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
-__all__ = ["log_to", "pages_lines", "tabtree_lines"]
+__all__ = ["Counts", "LogLines", "duration", "log_to", "pages_lines", "say", "size", "tabtree_lines"]
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
+
+
+def say(message: str) -> None:
+    """Print a message on standard error, if there is one and it takes it."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(message, file=sys.stderr, flush=True)
 
 
 class _EscapingFormatter(logging.Formatter):
@@ -19,11 +27,41 @@ class _EscapingFormatter(logging.Formatter):
         return "\n".join(printable(line) for line in super().format(record).split("\n"))
 
 
-def log_to(path: str | None, verbosity: int) -> None:
-    """Send usp's log to a file, or to standard error."""
-    handler = logging.FileHandler(path, encoding="utf-8") if path else logging.StreamHandler(sys.stderr)
+class LogLines(logging.Handler):
+    """Prints log lines by `write`, which may be changed at any time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.write: Callable[[str], None] = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a log line."""
+        try:
+            self.write(self.format(record))
+        except Exception:  # as of every handler: what cannot be logged does not end the program
+            self.handleError(record)
+
+
+def log_to(path: str | None, verbosity: int) -> LogLines | None:
+    """Send usp's log to a file, or to standard error; gives what prints it there."""
+    lines = None if path else LogLines()
+    handler = logging.FileHandler(path, encoding="utf-8") if path else lines
+    assert handler is not None
     handler.setFormatter(_EscapingFormatter(logging.BASIC_FORMAT))
     logging.basicConfig(level=_LEVELS.get(verbosity, logging.DEBUG), handlers=[handler], force=True)
+    return lines
+
+
+class Counts:
+    """What of a tree was printed."""
+
+    __slots__ = ("failed", "pages", "sitemaps")
+
+    def __init__(self, tree: AbstractSitemap) -> None:
+        self.sitemaps = self.failed = self.pages = 0
+        for sitemap in tree.all_sitemaps():
+            self.sitemaps += 1
+            self.failed += isinstance(sitemap, InvalidSitemap)
 
 
 def _shown(url: str, stripped: str) -> str:
@@ -31,16 +69,33 @@ def _shown(url: str, stripped: str) -> str:
     return printable(url.removeprefix(stripped) if stripped else url)
 
 
-def pages_lines(tree: AbstractSitemap, stripped: str = "") -> Iterator[str]:
+def pages_lines(tree: AbstractSitemap, counts: Counts, stripped: str = "") -> Iterator[str]:
     """A line for each page."""
     for page in tree.all_pages():
+        counts.pages += 1
         yield _shown(page.url, stripped)
 
 
-def tabtree_lines(tree: AbstractSitemap, stripped: str = "", depth: int = 0) -> Iterator[str]:
+def tabtree_lines(tree: AbstractSitemap, counts: Counts, stripped: str = "", depth: int = 0) -> Iterator[str]:
     """A line for each sitemap and page, indented with tabs. The homepage is always shown whole."""
     yield "\t" * depth + _shown(tree.url, stripped if depth else "")
     for page in tree.pages:
+        counts.pages += 1
         yield "\t" * (depth + 1) + _shown(page.url, stripped)
     for sitemap in tree.sub_sitemaps:
-        yield from tabtree_lines(sitemap, stripped, depth + 1)
+        yield from tabtree_lines(sitemap, counts, stripped, depth + 1)
+
+
+def size(count: float) -> str:
+    """A number of bytes, for people."""
+    if count < 999_500:
+        return f"{count:.0f} B" if count < 999.5 else f"{count / 1e3:.0f} kB"
+    return f"{count / 1e6:,.1f} MB" if count < 999_950_000 else f"{count / 1e9:,.1f} GB"
+
+
+def duration(seconds: float, digits: int = 1) -> str:
+    """A time, for people."""
+    if seconds < 60:
+        return f"{seconds:.{digits}f} s"
+    minutes, whole = divmod(int(seconds), 60)
+    return f"{minutes} min {whole:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

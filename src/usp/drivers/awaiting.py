@@ -86,7 +86,7 @@ async def steps(
     now = time.monotonic
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
     terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
-    answers = Answers(options.limits)
+    answers = Answers(terms)
     client.limit_response_data_length(options.limits.max_sitemap_bytes)
     tasks = _Tasks()
     try:

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.reading import UNFETCHED
-from usp.limits import Limits
 from usp.logs import logger
 from usp.web_client.abstract_client import (
     AbstractWebClient,
@@ -21,6 +20,7 @@ from usp.web_client.abstract_client import (
     AbstractWebClientSuccessResponse,
     WebClientErrorResponse,
 )
+from usp.web_client.terms import Terms
 
 __all__ = ["Answers", "get_with_retries"]
 
@@ -33,8 +33,9 @@ _SECONDS_BETWEEN_TRIES = 1.0
 class Answers:
     """Makes plain values of what a client gives, and puts documents into the store of the tree."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limit = limits.max_sitemap_bytes
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._limit = terms.limits.max_sitemap_bytes
         self._store = DocumentStore()
 
     def of(self, response: AbstractWebClientResponse, url: str, is_guess: bool = False) -> Document | Failure:
@@ -52,7 +53,7 @@ class Answers:
             response.retry_after(),
             None if partial is None else self._document(partial, url),
         )
-        is_expected = is_guess and failure.status == HTTPStatus.NOT_FOUND
+        is_expected = (is_guess and failure.status == HTTPStatus.NOT_FOUND) or self._terms.is_cancelled
         level = logging.INFO if is_expected else logging.WARNING
         log.log(level, "Request for URL %s failed: %s", url, failure.message)
         return failure

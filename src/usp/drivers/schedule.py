@@ -331,6 +331,7 @@ class Schedule:
             self._counts.pages += listed
             self._tell("parsed", fetcher.url, listed=listed)
         self._walk.receive(fetcher, reading)
+        self.is_stopped |= self._walk.is_stopped  # where it has as many pages as it may
 
     def _learn(self, job: Job, answer: Document | Failure) -> None:
         """Take in the rules of a robots.txt, and let go what waited for them."""

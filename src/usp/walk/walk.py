@@ -45,6 +45,7 @@ class Walk:
         self.limits = limits or Limits()
         self.roots = [Node(fetcher, None) for fetcher in roots]
         self.cuts: dict[str, None] = {}  # why something was left out, in the order in which it happened
+        self.is_stopped = False
         self._refusal = refusal
         self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
         self._readings: dict[str, Reading] = {}
@@ -89,6 +90,7 @@ class Walk:
 
     def stop(self, reason: str) -> None:
         """Leave out all that is still to be fetched, or on its way."""
+        self.is_stopped = True
         left = [*self._to_visit, *self._held(), *(node for nodes in self._waiting.values() for node in nodes)]
         self._to_visit.clear()
         self._waiting.clear()
@@ -180,7 +182,7 @@ class Walk:
             self._pages += listed
             if self._pages >= most:
                 self._last = node, listed - (self._pages - most)
-                self.stop(f"the tree has {most:,} pages (limits.max_pages)")
+                self.stop(self._full())
                 return
 
     def _built(self, nodes: Iterable[Node | InvalidSitemap], past: list[str]) -> Iterator[AbstractSitemap]:
@@ -205,8 +207,13 @@ class Walk:
                     reading = self._cut(reading, self._last[1], past)
                 yield reading.sitemap(list(self._built(node.children, past)), node.fetcher.last_modified)
 
+    def _full(self) -> str:
+        """Why there are no more pages."""
+        most = self.limits.max_pages
+        return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
+
     def _cut(self, reading: Reading, kept: int, past: list[str]) -> Reading:
-        reason = f"the tree has {self.limits.max_pages:,} pages (limits.max_pages)"
+        reason = self._full()
         past.append(reason)
         if kept == len(reading.pages):
             return reading

@@ -1,0 +1,476 @@
+"""Both clients, against real sockets on loopback: each rule holds for either."""
+
+from __future__ import annotations
+
+import email.utils
+import gzip
+import socket
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, self_signed, server_context, success, talk
+from support import Server, serve
+from usp.exceptions import InvalidArgumentError
+from usp.limits import Limits
+from usp.version import __version__
+from usp.web_client.terms import Terms
+
+TEXT = b"some text, repeated. " * 1_000
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+PAGES = {
+    "/plain": (200, {"Content-Type": "text/plain; charset=utf-8", "X-Foo": "Bar"}, TEXT),
+    "/empty": (204, {}, b""),
+    "/gzip": (200, {"Content-Encoding": "gzip"}, gzip.compress(TEXT)),
+    "/deflate": (200, {"Content-Encoding": "deflate"}, zlib.compress(TEXT)),
+    "/raw-deflate": (200, {"Content-Encoding": "deflate"}, zlib.compress(TEXT, wbits=-15)),
+    "/not-gzip": (200, {"Content-Encoding": "gzip"}, TEXT),
+    "/moved": (301, {"Location": "/plain"}, b"over there"),
+    "/one": (302, {"Location": "/two"}, b""),
+    "/two": (303, {"Location": "three"}, b""),
+    "/three": (307, {"Location": "{base}/four"}, b""),
+    "/four": (308, {"Location": "/fi/../five?a=b#c"}, b""),
+    "/five?a=b": (301, {"Location": "/plain"}, b""),
+    "/zero": (301, {"Location": "/one"}, b""),
+    "/loop": (302, {"Location": "/loop"}, b""),
+    "/back": (302, {"Location": "/forth"}, b""),
+    "/forth": (302, {"Location": "/back"}, b""),
+    "/to-nowhere": (302, {"Location": "http://a..b/"}, b""),
+    "/to-nonsense": (302, {"Location": "http://[bad/"}, b""),
+    "/to-file": (302, {"Location": "file:///etc/passwd"}, b""),
+    "/nowhere": (302, {}, b""),
+    "/400": (400, {}, b""),
+    "/429": (429, {"Retry-After": "7"}, b"slowly"),
+    "/500": (500, {}, b""),
+    "/304": (304, {}, b""),
+    "/299": (299, {}, b"x"),
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Server]:
+    with serve(PAGES) as server:
+        yield server
+
+
+@pytest.fixture(params=list(CLIENTS))
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    with making(request.param) as make:
+        yield make
+
+
+def test_success(site: Server, make: Make) -> None:
+    """A success has status, words, headers in any case, body and URL."""
+    response = success(make().get(f"{site.url}/plain#here"))
+    assert (response.status_code(), response.status_message()) == (200, "OK")
+    assert response.header("x-foo") == response.header("X-FOO") == "Bar"
+    assert response.header("nosuch") is None
+    assert response.raw_data() == response.encoded_data() == TEXT
+    assert response.url() == f"{site.url}/plain"
+    assert response.transport_problems() == ()
+
+
+@pytest.mark.parametrize("path", ["/empty", "/299"])
+def test_other_successes(site: Server, make: Make, path: str) -> None:
+    """Success is any status from 200 to 299."""
+    assert success(make().get(site.url + path)).raw_data() == PAGES[path][2]
+
+
+@pytest.mark.parametrize("path", ["/gzip", "/deflate", "/raw-deflate", "/not-gzip"])
+def test_transport_encodings(site: Server, make: Make, path: str) -> None:
+    """A body can be had as it was transferred, or without its transport encoding, also where the header lies."""
+    response = success(make().get(site.url + path))
+    assert response.encoded_data() == PAGES[path][2]
+    assert response.raw_data() == TEXT
+
+
+def test_limit(site: Server, make: Make) -> None:
+    """A body is at most as long as the limit, which the caller's own stands above."""
+    client = make()
+    client.client.limit_response_data_length(7)
+    response = success(client.get(f"{site.url}/plain"))
+    assert (response.encoded_data(), response.transport_problems()) == (TEXT[:7], ("T804",))
+    client.client.set_max_response_data_length(None)
+    client.client.limit_response_data_length(7)
+    assert success(client.get(f"{site.url}/plain")).encoded_data() == TEXT
+
+
+def test_limit_of_a_body_without_end(make: Make) -> None:
+    """A body without end is read up to the limit, never whole."""
+    client = make()
+    client.client.limit_response_data_length(1_000_000)
+    with talk(answering(b"HTTP/1.1 200 OK\r\n\r\n", then=lambda peer: peer.drip(b"x" * 65_536, 0))) as server:
+        assert success(client.get(server.url)).encoded_data() == b"x" * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("path", "message", "status", "retryable"),
+    [
+        ("/404", "404 Not Found", 404, False),
+        ("/400", "400 Bad Request", 400, True),
+        ("/429", "429 Too Many Requests", 429, True),
+        ("/500", "500 Internal Server Error", 500, True),
+        ("/304", "304 Not Modified", 304, False),
+        ("/nowhere", "302 Found: it redirects without saying where", 302, False),
+        ("/loop", "redirects in a loop, to {base}/loop", None, False),
+        ("/back", "redirects in a loop, to {base}/back", None, False),
+        ("/zero", "redirected more than 5 times", None, False),
+        ("/to-file", "redirects to file:///etc/passwd: file is not http or https", None, False),
+        ("/to-nowhere", "redirects to http://a..b/: its host is not a name that can exist", None, False),
+        ("/to-nonsense", "redirects to http://[bad/, which is not a URL", None, False),
+    ],
+)
+def test_errors(site: Server, make: Make, path: str, message: str, status: int | None, retryable: bool) -> None:
+    """An error has a message, its status, and says whether to try again."""
+    response = error(make().get(site.url + path))
+    assert response.message() == message.replace("{base}", site.url)
+    assert (response.status_code(), response.retryable(), response.partial()) == (status, retryable, None)
+
+
+def test_redirects(site: Server, make: Make) -> None:
+    """Five redirects are followed, to URLs in any form, and the answer's URL is the last one."""
+    site.requests.clear()
+    assert success(make().get(f"{site.url}/one")).url() == f"{site.url}/plain"
+    assert site.paths() == ["/one", "/two", "/three", "/four", "/five?a=b", "/plain"]
+    response = make().get(f"{site.url}/moved", Terms(site.url, Limits(max_redirects=0)))
+    assert error(response).message() == "redirected more than 0 times"
+
+
+def test_loops_are_noticed_at_once(site: Server, make: Make) -> None:
+    """A loop costs no more requests than it is long."""
+    site.requests.clear()
+    make().get(f"{site.url}/back")
+    assert site.paths() == ["/back", "/forth"]
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/é ü?ö".encode(), "/%C3%A9%20%C3%BC?%C3%B6"),
+        (b"/\xe9", "/%E9"),
+        (b"  /x[1]|%zz%e9\t ", "/x[1]%7C%zz%e9"),
+        (b"?only=query", "/start?only=query"),
+    ],
+)
+def test_odd_locations(make: Make, location: bytes, path: str) -> None:
+    """What may not stand in a URL is encoded, what may is not touched: both clients request the same bytes."""
+    seen = []
+
+    def handle(peer: Peer) -> None:
+        while head := peer.head():
+            seen.append(head.split()[1].decode())
+            moved = b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % location
+            peer.send(moved if seen[-1] == "/start" else OK)
+
+    with talk(handle) as server:
+        response = success(make().get(server.url + "start"))
+    assert seen == ["/start", path]
+    assert response.url() == server.url + path[1:]
+
+
+def test_bodies_of_redirects(site: Server, make: Make) -> None:
+    """The small body of an answer that is no success is read, so its connection is used again."""
+    client = make()
+    site.connections.clear()
+    for _ in range(3):
+        client.get(f"{site.url}/moved")
+        client.get(f"{site.url}/404")
+    assert len(site.connections) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"Content-Length: 1000000000\r\n\r\n", b"\r\n", b"Content-Length: 1000\r\n\r\n"],
+    ids=["large", "endless", "slow"],
+)
+def test_other_bodies_of_redirects(make: Make, body: bytes) -> None:
+    """One that is large, endless or slow is not waited for."""
+
+    def handle(peer: Peer) -> None:
+        if b"/there" in peer.head():
+            peer.send(OK)
+        else:
+            peer.send(b"HTTP/1.1 302 Found\r\nLocation: /there\r\n" + body)
+            peer.drip(b"x")
+
+    with talk(handle) as server:
+        started = time.monotonic()
+        assert success(make().get(server.url)).url().endswith("/there")
+        assert time.monotonic() - started < 1.5
+
+
+def cookie_wall(peer: Peer) -> None:
+    while head := peer.head():
+        if b"Cookie: a=1; b=2" in head or b"/free" in head:
+            peer.send(OK)
+        else:
+            cookies = b"Set-Cookie: a=1; Path=/; HttpOnly\r\nSet-Cookie: b=2\r\nSet-Cookie: nonsense\r\n"
+            where = head.split()[1]
+            peer.send(b"HTTP/1.1 302 Found\r\nLocation: %b\r\n%bContent-Length: 0\r\n\r\n" % (where, cookies))
+
+
+def test_cookie_walls(make: Make) -> None:
+    """A cookie that a redirect sets is sent where it leads, and then forgotten."""
+    client = make()
+    with talk(cookie_wall) as server:
+        for _ in range(2):
+            assert success(client.get(server.url)).raw_data() == b"ok"
+    heads = []
+
+    def handle(peer: Peer) -> None:
+        while head := peer.head():
+            heads.append(head)
+            peer.send(OK.replace(b"\r\n\r\n", b"\r\nSet-Cookie: c=3\r\n\r\n"))
+
+    with talk(handle) as server:
+        for _ in range(2):
+            success(client.get(server.url))
+    assert not any(b"cookie" in head.lower() for head in heads)
+
+
+def test_cookies_stay_at_their_origin(make: Make) -> None:
+    """A cookie does not go to another port."""
+    heads = []
+
+    def handle(peer: Peer) -> None:
+        heads.append(peer.head())
+        peer.send(OK)
+
+    with talk(handle) as other:
+        moved = b"HTTP/1.1 302 Found\r\nSet-Cookie: a=1\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n"
+        with talk(answering(moved % other.url.encode())) as server:
+            success(make().get(server.url))
+    assert len(heads) == 1
+    assert b"cookie" not in heads[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most"),
+    [
+        ("7", 7, 7),
+        (" 0 ", 0, 0),
+        ("-5", 0, 0),
+        ("9" * 300, 1e9, 1e9),
+        (email.utils.formatdate(time.time() + 100, usegmt=True), 50, 101),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
+        ("soon", None, None),
+        ("", None, None),
+    ],
+)
+def test_retry_after(site: Server, make: Make, value: str, least: float | None, most: float | None) -> None:
+    """What the server asks to wait is had in seconds: from a number or a date, nothing from nonsense."""
+    site.pages["/busy"] = (503, {"Retry-After": value}, b"")
+    seconds = error(make().get(f"{site.url}/busy")).retry_after()
+    if least is None or most is None:
+        assert seconds is None
+    else:
+        assert seconds is not None
+        assert least <= seconds <= most
+
+
+def reset(peer: Peer) -> None:
+    time.sleep(0.05)
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    peer.socket.close()
+
+
+def break_chunk(peer: Peer) -> None:
+    time.sleep(0.05)
+    peer.send(b"zz\r\nmore")
+    peer.hold()
+
+
+@pytest.mark.parametrize(
+    ("answer", "then", "message"),
+    [
+        (b"Content-Length: 100\r\n\r\nonly this", None, "the body was cut off after 9 bytes"),
+        (b"Content-Length: 100\r\n\r\nonly this", reset, "the body was cut off after 9 bytes"),
+        (b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n", None, "the body was cut off after 9 bytes"),
+        (b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n", break_chunk, "the body was cut off after 9 bytes"),
+        (b"Content-Length: 100\r\n\r\nonly this", Peer.hold, "timed out: the body was cut off after 9 bytes"),
+    ],
+    ids=["too short", "reset", "chunk missing", "broken chunk", "silence"],
+)
+def test_partial_bodies(make: Make, answer: bytes, then: Callable[[Peer], None] | None, message: str) -> None:
+    """What came of a body before its transfer broke off can be had, and the request may be tried again."""
+    with talk(answering(b"HTTP/1.1 200 OK\r\nX-Foo: Bar\r\n" + answer, then=then)) as server:
+        response = error(make(timeout=0.3).get(server.url))
+    assert response.message() == message
+    assert response.retryable()
+    partial = response.partial()
+    assert partial is not None
+    assert (partial.encoded_data(), partial.raw_data()) == (b"only this", b"only this")
+    assert (partial.status_code(), partial.header("x-foo"), partial.url()) == (200, "Bar", server.url)
+    assert partial.transport_problems() == ("T805",)
+
+
+def test_nothing_of_a_body(make: Make) -> None:
+    """A body of which nothing came is no partial one."""
+    with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")) as server:
+        response = error(make().get(server.url))
+    assert (response.message(), response.partial()) == ("the body was cut off after 0 bytes", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b"", "the connection was closed without an answer"),
+        (b"nonsense\r\n\r\n", "the answer is not HTTP as it should be"),
+    ],
+    ids=["closed", "no HTTP"],
+)
+def test_broken_answers(make: Make, answer: bytes, message: str) -> None:
+    """A server that does not speak HTTP may do so later."""
+    with talk(answering(answer)) as server:
+        response = error(make().get(server.url))
+    assert response.message().startswith(message)
+    assert response.retryable()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\n" + b"X-Header: y\r\n" * 500,
+        b"HTTP/1.1 200 OK\r\nX-Header: " + b"y" * 200_000,
+        b"HTTP/1.1 999 Odd\r\n\r\n",
+        b"HTTP/1.1 200 \xff\xfe\r\nX: \xff\r\nContent-Encoding: \xff\r\n\r\nx",
+        b"HTTP/9.9 200 OK\r\n\r\nx",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n",
+        b"\x16\x03\x01\x00\x00",
+    ],
+)
+def test_odd_answers(make: Make, answer: bytes) -> None:
+    """Whatever a server sends, there is a response and nothing is raised."""
+    with talk(answering(answer)) as server:
+        make(timeout=1).get(server.url)
+
+
+def test_headers_that_are_cut_off(make: Make) -> None:
+    """An answer that ends in the middle of its headers is none, and not an empty document."""
+    with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nX-He")) as server:
+        response = error(make().get(server.url))
+    assert (response.retryable(), response.partial()) == (True, None)
+
+
+def test_refused(make: Make) -> None:
+    """A refused connection may be accepted later."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        response = error(make().get(f"http://127.0.0.1:{unused.getsockname()[1]}/"))
+    assert (response.message(), response.retryable(), response.status_code()) == ("Connection refused", True, None)
+
+
+def failing_look_up(code: int) -> Callable[[str, int], list[object]]:
+    def resolve(host: str, port: int) -> list[object]:
+        raise socket.gaierror(code, "said the system")
+
+    return resolve
+
+
+def test_names_that_are_not_found(make: Make) -> None:
+    """A name that does not exist will not do so later; one that could not be looked up may be then."""
+    response = error(make(_resolve=resolving({})).get("http://nosuch.example/"))
+    assert (response.message(), response.retryable()) == ("no such host: nosuch.example", False)
+    response = error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/"))
+    assert (response.message(), response.retryable()) == ("some.example cannot be looked up: said the system", True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "nonsense",
+        "ftp://127.0.0.1/",
+        "http://",
+        "http://[bad/",
+        "http://127.0.0.1:99999/",
+        "http://a b/",
+        "http://\0/",
+    ],
+)
+def test_bad_urls(make: Make, url: str) -> None:
+    """A URL that is none is an error, never raised."""
+    response = error(make().get(url))
+    assert response.message()
+    assert response.retryable() is False
+
+
+def test_headers(site: Server, make: Make) -> None:
+    """Requests say who asks, offer gzip and deflate only, and have no other headers that tell one client apart."""
+    site.requests.clear()
+    client = make()
+    client.get(f"{site.url}/plain")
+    expected = {
+        "User-Agent": f"ultimate_sitemap_parser/{__version__}",
+        "Accept-Encoding": "gzip, deflate",
+        "Accept": "*/*",
+    }
+    ((_, headers),) = site.requests
+    assert headers == expected | {"Host": site.url.removeprefix("http://")}
+    assert client.client.user_agent == expected["User-Agent"]
+    named = make(user_agent="me", headers={"X-Mine": "yes", "accept": "text/xml"})
+    named.get(f"{site.url}/plain")
+    headers = site.requests[-1][1]
+    assert (headers["User-Agent"], headers["X-Mine"], headers["accept"]) == ("me", "yes", "text/xml")
+    assert "Accept" not in headers
+    assert named.client.user_agent == "me"
+
+
+@pytest.mark.parametrize(
+    "options", [{"user_agent": "a\r\nb"}, {"headers": {"X": "a\nb"}}, {"headers": {"a b": "c"}}, {"headers": {"X": 1}}]
+)
+def test_nonsensical_headers(make: Make, options: dict[str, object]) -> None:
+    """A header that cannot be sent is refused when it is given."""
+    with pytest.raises(InvalidArgumentError, match="headers"):
+        make(**options)
+
+
+def test_credentials_in_urls(site: Server, make: Make) -> None:
+    """A user and a password in a URL are sent with it."""
+    site.requests.clear()
+    url = f"{site.url}/plain".replace("//", "//me%40here:s%C3%A9cret@")
+    assert success(make().get(url)).url() == url
+    assert site.requests[0][1]["Authorization"] == "Basic bWVAaGVyZTpzw6ljcmV0"
+
+
+def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's proxy is asked for the whole URL, for all hosts but those that it excepts."""
+    monkeypatch.setenv("http_proxy", site.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    client = make(_resolve=resolving({}))
+    assert error(client.get("http://unreachable.example/x?é")).message() == "404 Not Found"
+    assert site.paths()[-1] == "http://unreachable.example/x?%C3%A9"
+    assert error(client.get("http://127.0.0.1:1/")).message() == "Connection refused"
+
+
+def test_tls(make: Make, tmp_path: Path) -> None:
+    """A certificate that nobody vouches for is not accepted, unless the caller does."""
+    certificate = self_signed(tmp_path)
+    with talk(answering(OK), server_context(certificate)) as server:
+        response = error(make().get(server.url))
+        assert response.message() == "the certificate of 127.0.0.1 is not accepted: self-signed certificate"
+        assert not response.retryable()
+        client = make(verify=str(tmp_path / "cert.pem"))
+        for _ in range(2):
+            assert success(client.get(server.url)).raw_data() == b"ok"
+        wrong = server.url.replace("127.0.0.1", "localhost")
+        assert "localhost is not accepted" in error(client.get(wrong)).message()
+
+
+def test_no_tls_where_it_should_be(make: Make) -> None:
+    """Plain HTTP on the port of https is said to be TLS that failed."""
+
+    def handle(peer: Peer) -> None:
+        peer.socket.recv(65_536)
+        peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        peer.hold()
+
+    with talk(handle, scheme="https") as server:
+        response = error(make().get(server.url))
+    assert response.message().startswith("TLS with 127.0.0.1 failed: ")
+    assert not response.retryable()
