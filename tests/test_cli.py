@@ -275,7 +275,7 @@ def test_limits(site: Server) -> None:
     """Where a limit is reached, a line after the output says so."""
     run = usp("ls", "-q", "-f", "pages", "--max-pages", "1", site.url)
     assert (run.returncode, run.stdout) == (0, f"{site.url}/1\n")
-    assert run.stderr == "usp: the tree has 1 pages (limits.max_pages); what follows was left out\n"
+    assert run.stderr == "usp: the tree has 1 page (limits.max_pages); what follows was left out\n"
     slow = {"/robots.txt": ok("Sitemap: {base}/a.xml\nSitemap: {base}/b.xml"), "/a.xml": ok(urlset("http://h/1"))}
     with serve_faults({**slow, "/b.xml": Request.pause}) as server:
         run = usp("ls", "-k", "-f", "pages", "--max-time", "0.7", server.url)

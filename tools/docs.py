@@ -26,6 +26,33 @@ _GROUPS = {
     "C": "Where a tree was cut at one of its limits",
 }
 
+_CLI_NOTES = """\
+## Exit codes
+
+0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be written; 3: the site could
+not be reached; 130: interrupted with Ctrl-C.
+
+What a site says is printed with control characters escaped. Logs go to standard error: sitemaps that failed,
+and with `-v` also the [problems](problems.md) of the others.
+
+## While it runs, and at the end
+
+On a terminal, one line on standard error shows how far `usp ls` is: sitemaps done and known, pages, bytes,
+speed, and the host that answered last. Guesses at known paths count among them until it is known that there
+is nothing. The line is gone before the output starts; where standard error is no terminal there is none.
+
+The last line on standard error is a summary: sitemaps that stand in the tree, how many of them failed, pages,
+bytes and the time that fetching took. Where a limit cut the tree, a line before it says which. `-q` leaves
+out the summary, the live line and warnings; not that a limit was reached, or that nothing was found.
+
+Ctrl-C while it fetches ends the requests that are on their way and prints, in the format that was asked for,
+what was had until then. A second one ends the printing.
+
+`--header` and what is in the URL before an @ go to the scheme, host and port of the URL only: give the https
+URL of a site that redirects to it. [fetching.md](fetching.md) says how sites are fetched, and what is
+refused.
+"""
+
 
 def cli_page() -> str:
     """The help of every command."""
@@ -35,24 +62,7 @@ def cli_page() -> str:
     sections = ["# The command line\n\nWritten by `make docs` from the commands themselves.\n"]
     for name, command in {"usp": whole, **{f"usp {name}": command for name, command in commands.items()}}.items():
         sections.append(f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
-    sections.append(
-        "## Exit codes\n\n"
-        "0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be written; 3: the site\n"
-        "could not be reached; 130: interrupted with Ctrl-C.\n\n"
-        "What a site says is printed with control characters escaped. Logs go to standard error: sitemaps that\n"
-        "failed, and with `-v` also the [problems](problems.md) of the others.\n\n"
-        "## While it runs, and at the end\n\n"
-        "On a terminal, one line on standard error shows how far `usp ls` is: sitemaps done and known, pages, bytes, speed,\n"
-        "and the host that answered last. Guesses at known paths count among them until it is known that there is\n"
-        "nothing. The line is gone before the output starts; where standard error is no terminal there is none.\n\n"
-        "The last line on standard error is a summary: sitemaps that stand in the tree, how many of them failed, pages,\n"
-        "bytes and the time that fetching took. Where a limit cut the tree, a line before it says which. `-q` leaves out\n"
-        "the summary, the live line and warnings; not that a limit was reached, or that nothing was found.\n\n"
-        "Ctrl-C while it fetches ends the requests that are on their way and prints, in the format that was asked for,\n"
-        "what was had until then. A second one ends the printing.\n\n"
-        "`--header` and what is in the URL before an @ go to the scheme, host and port of the URL only: give the https URL\n"
-        "of a site that redirects to it. [fetching.md](fetching.md) says how sites are fetched, and what is refused.\n"
-    )
+    sections.append(_CLI_NOTES)
     return "\n".join(sections)
 
 
