@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from support import index, urlset
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
 from usp.limits import Limits
+from usp.objects.page import SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap, PagesXMLSitemap
+from usp.origins import requested_url
+from usp.scan.urls import is_http_url
 from usp.walk import HomepageWalk, Walk
+from usp.walk.nodes import Node
+from usp.walk.order import Arrivals, Front
 
 H = "http://h/"
 
@@ -157,9 +166,7 @@ def test_indexes_that_list_each_other_in_all_combinations() -> None:
     everyone = index(*(f"{H}{i}" for i in range(20)))
     walk = Walk([fetcher("0")], Limits(max_sitemaps=5_000))
     assert sorted(run(walk, {str(i): everyone for i in range(20)})) == sorted(str(i) for i in range(20))
-    reasons = {
-        s.reason.partition(" ")[0] for s in walk.sitemaps()[0].all_sitemaps() if isinstance(s, InvalidSitemap)
-    }
+    reasons = {s.reason.partition(" ")[0] for s in walk.sitemaps()[0].all_sitemaps() if isinstance(s, InvalidSitemap)}
     assert reasons == {"Recursion", "Not"}
 
 
@@ -328,3 +335,315 @@ def test_a_deep_and_wide_tree() -> None:
     (sitemap,) = walk.sitemaps()
     assert isinstance(sitemap, IndexXMLSitemap)
     assert len(sitemap.sub_sitemaps) == 10_000
+
+
+SPELLINGS = [
+    "http://b\u00fccher.example/a.xml",
+    "http://xn--bcher-kva.example/a.xml",
+    "HTTP://B\u00dcCHER.Example:80/a.xml",
+    "http://xn--bcher-kva.example/a.xml#top",
+    "http://xn--bcher-kva.example./x/../a.xml",
+    "http://xn--bcher-kva.example:/./a.xml",
+]
+
+
+@pytest.mark.parametrize("first", SPELLINGS)
+def test_one_fetch_for_all_spellings(first: str) -> None:
+    """URLs that are requested alike are one: however they are spelled, there is one fetch, and each place has it."""
+    spelled = [first, *(url for url in SPELLINGS if url != first)]
+    walk = Walk([fetcher("index.xml")])
+    wanted = walk.next()
+    assert wanted is not None
+    walk.receive(wanted, Document(wanted.url, index(*spelled).encode()))
+    (child,) = iter(walk.next, None)
+    assert child.url == first
+    walk.receive(child, Document(child.url, urlset(H + "1").encode()))
+    assert walk.next() is None
+    (sitemap,) = walk.sitemaps()
+    assert [len(sub.pages) for sub in sitemap.sub_sitemaps] == [1] * len(SPELLINGS)
+
+
+@pytest.mark.parametrize(
+    ("url", "other"),
+    [
+        ("http://h/a", "https://h/a"),
+        ("http://h/a", "http://h:8080/a"),
+        ("http://h/a", "http://www.h/a"),
+        ("http://h/a", "http://h/A"),
+        ("http://h/a", "http://h/a/"),
+        ("http://h/a", "http://h/a?b"),
+        ("http://h/a?b", "http://h/a?c"),
+        ("http://h/a", "http://u@h/a"),
+        ("http://h/a%2Fb", "http://h/a/b"),
+        ("http://h/a", "http://h:0/a"),
+    ],
+)
+def test_urls_that_are_not_one(url: str, other: str) -> None:
+    """URLs that are requested differently are two."""
+    assert requested_url(url) != requested_url(other)
+
+
+HOSTS = [
+    "h",
+    "H",
+    "h.",
+    "h:80",
+    "h:443",
+    "h:",
+    "h:8080",
+    "u@h",
+    "u:p@H:80",
+    "[::1]",
+    "[::1]:80",
+    "1.2.3.4",
+    "\u00e9.\u00c9",
+]
+
+
+@given(st.sampled_from(["http", "HTTPS"]), st.sampled_from(HOSTS), st.text(st.sampled_from("/.?#%aA \u00e9&=\t\\")))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_the_requested_url_is_settled(scheme: str, host: str, rest: str) -> None:
+    """The form as which a URL is requested has no other form."""
+    requested = requested_url(f"{scheme}://{host}/{rest}")
+    assert requested_url(requested) == requested
+
+
+@given(st.text())
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_any_text_can_be_asked_for(text: str) -> None:
+    """What is no URL comes back as it is; nothing raises."""
+    assert is_http_url(text) or requested_url(text) == text or text.lower().startswith("http")
+
+
+@pytest.mark.parametrize(
+    "spelling", ["http://H/index.xml", "http://h:80/index.xml", "http://h/index.xml#x", "HTTP://h/./index.xml"]
+)
+def test_an_index_that_lists_itself_in_another_spelling(spelling: str) -> None:
+    """A loop is one in any spelling: nothing is fetched again, and the place says why."""
+    walk = Walk([fetcher("index.xml")])
+    assert run(walk, {"index.xml": index(spelling)}) == ["index.xml"]
+    (loop,) = walk.sitemaps()[0].sub_sitemaps
+    assert isinstance(loop, InvalidSitemap)
+    assert loop.reason.startswith("Recursion detected in URL")
+
+
+def test_a_loop_through_another_spelling() -> None:
+    """Two indexes that list each other in other spellings are each fetched once."""
+    walk = Walk([fetcher("a.xml")])
+    assert run(walk, {"a.xml": index("http://H/b.xml"), "http://H/b.xml": index("http://h:80/a.xml")}) == [
+        "a.xml",
+        "http://H/b.xml",
+    ]
+
+
+def test_a_known_path_in_another_spelling() -> None:
+    """A known path to which robots.txt leads in another spelling is not tried."""
+    walk = HomepageWalk(H, fetcher("robots.txt"), [fetcher("a.xml")])
+    site: dict[str, str | Document | Failure] = {
+        "robots.txt": "Sitemap: http://H:80/a.xml",
+        "http://H:80/a.xml": urlset(H),
+    }
+    assert run(walk, site) == ["robots.txt", "http://H:80/a.xml"]
+    assert len(list(walk.website().all_pages())) == 1
+
+
+def test_stop() -> None:
+    """A walk that is stopped keeps what it has; what was missing has the reason, and nothing comes any more."""
+    walk = website()
+    robots = walk.next()
+    assert robots is not None
+    walk.receive(robots, answer(SITE, robots.url))
+    first = walk.next()
+    second = walk.next()
+    assert first is not None
+    assert second is not None
+    walk.receive(second, answer(SITE, second.url))
+    walk.stop("that is enough")
+    assert walk.next() is None
+    before = walk.website()
+    walk.receive(first, answer(SITE, first.url))
+    walk.stop("it was stopped again")
+    assert walk.next() is None
+    assert walk.website() == before
+    assert tree(before) == ("", [("robots.txt", ["index.xml", "gone.xml", "b.xml"])])
+    assert {s.reason for s in before.all_sitemaps() if isinstance(s, InvalidSitemap)} == {
+        "Not fetched: that is enough.",
+        f"Unable to fetch sitemap from {H}gone.xml: 404 Not Found",
+    }
+    assert [(p.code, p.message.partition(";")[0]) for p in before.problems] == [("C901", "that is enough")]
+
+
+@pytest.mark.parametrize("after", range(12))
+def test_stop_at_any_time(after: int) -> None:
+    """Wherever a walk is stopped there is a tree, whose pages come in the order of the whole one."""
+    whole, walk = website(), website()
+    run(whole, SITE)
+    for _ in range(after):
+        if (wanted := walk.next()) is not None:
+            walk.receive(wanted, answer(SITE, wanted.url))
+    walk.stop("that is enough")
+    pages = iter(whole.website().all_pages())
+    assert all(page in pages for page in walk.website().all_pages())
+
+
+def test_a_stop_after_the_end() -> None:
+    """A walk that is done already is not changed by a stop, nor marked."""
+    walk = website()
+    run(walk, SITE)
+    before = walk.website()
+    walk.stop("too late")
+    assert walk.website() == before
+    assert walk.website().problems == ()
+
+
+def test_an_answer_that_was_not_asked_for() -> None:
+    """What nobody waits for, and what comes a second time, is passed over."""
+    walk = website()
+    walk.receive(fetcher("unasked.xml"), Document(H + "unasked.xml", urlset(H).encode()))
+    robots = walk.next()
+    assert robots is not None
+    walk.receive(robots, answer(SITE, robots.url))
+    walk.receive(robots, Failure("500 Oops", 500))
+    run(walk, SITE)
+    whole = website()
+    run(whole, SITE)
+    assert walk.website() == whole.website()
+
+
+NAMES = tuple(f"{letter}.xml" for letter in "abcdefg")
+known = ("a.xml", "b.xml", "c.xml", "d.xml")
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> dict[str, str | Document | Failure]:
+    """A website at random: shared children, loops, known paths that others lead to, redirects, failures."""
+    bodies: dict[str, str] = {}
+    moved: dict[str, str] = {}
+    for name in NAMES:
+        kind = draw(st.sampled_from(["index", "pages", "pages", "mixed", "moved", "missing", "html"]))
+        children = draw(st.lists(st.sampled_from(NAMES), max_size=3))
+        if kind == "moved":
+            moved[name] = draw(st.sampled_from(NAMES))
+        elif kind == "index":
+            bodies[name] = index(*(H + child for child in children))
+        elif kind == "mixed":
+            entries = "".join(f"<sitemap><loc>{H}{child}</loc></sitemap>" for child in children)
+            bodies[name] = f"<urlset><url><loc>{H}in-{name}</loc></url>{entries}</urlset>"
+        elif kind == "pages":
+            bodies[name] = urlset(H + name + "/1", H + "shared")
+        elif kind == "html":
+            bodies[name] = "<html></html>"
+    site: dict[str, str | Document | Failure] = dict(bodies)
+    for name in moved:
+        at, hops = name, 0
+        while at in moved and hops < 6:
+            at, hops = moved[at], hops + 1
+        site[name] = Document(H + at, bodies[at].encode()) if at in bodies else Failure("404 Not Found", 404)
+    if draw(st.booleans()):
+        listed = draw(st.lists(st.sampled_from(NAMES), max_size=3))
+        site["robots.txt"] = "User-agent: *\n" + "".join(f"Sitemap: {H}{name}\n" for name in listed)
+    return site
+
+
+def urls(pages: Iterable[SitemapPage]) -> list[tuple[str, str | None]]:
+    return [(page.url, page.sitemap_url) for page in pages]
+
+
+def drive_with(
+    walk: HomepageWalk, site: dict[str, str | Document | Failure], choose: Callable[[int], int], at_once: int
+) -> tuple[list[Node], list[Node]]:
+    """Drive a walk in any order; gives the nodes in the orders of `Front` and `Arrivals`, taken as they come."""
+    front, arrivals = Front(walk), walk.arrivals()
+    in_order: list[Node] = []
+    as_they_came: list[Node] = []
+    on_their_way: list[SitemapFetcher] = []
+    while True:
+        while len(on_their_way) < at_once and (wanted := walk.next()) is not None:
+            on_their_way.append(wanted)
+        in_order += front.advance()
+        as_they_came += arrivals.advance()
+        if not on_their_way:
+            return in_order, as_they_came
+        received = on_their_way.pop(choose(len(on_their_way)))
+        walk.receive(received, answer(site, received.url))
+
+
+@given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.booleans())
+@settings(max_examples=300, deadline=None, derandomize=True)
+@example({"a.xml": index(H + "b.xml"), "b.xml": urlset(H + "1")}, random.Random(0), 8, False)
+def test_orders(
+    site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, has_robots: bool
+) -> None:
+    """In any interleaving `Front` gives the pages of the tree in its order, `Arrivals` the same in another."""
+    robots = "robots.txt" in site or has_robots
+    walk = HomepageWalk(H, fetcher("robots.txt") if robots else None, [fetcher(path) for path in known])
+    in_order, as_they_came = drive_with(walk, site, chance.randrange, at_once)
+    website = walk.website()
+    expected = urls(website.all_pages())
+    assert urls(page for node in in_order if node.reading for page in node.reading.pages) == expected
+    assert len(in_order) == len(set(in_order))
+    assert Counter(as_they_came) == Counter(in_order)
+    invalid = sum(isinstance(child, InvalidSitemap) for node in in_order for child in node.children)
+    assert len(in_order) + invalid == len(list(website.all_sitemaps()))
+
+
+@given(sites(), st.randoms(use_true_random=False), st.integers(1, 8))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_any_interleaving_of_any_site(
+    site: dict[str, str | Document | Failure], chance: random.Random, at_once: int
+) -> None:
+    """However answers interleave, the tree of any site is that of one request at a time."""
+    in_turn, at_random = (HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known]) for _ in "12")
+    asked = run(in_turn, site)
+    assert len(asked) == len(set(asked))
+    drive_with(at_random, site, chance.randrange, at_once)
+    assert tree(at_random.website()) == tree(in_turn.website())
+    assert at_random.website() == in_turn.website()
+
+
+@given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.integers(1, 12))
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_a_limit_on_the_pages_of_any_site(
+    site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, most: int
+) -> None:
+    """However answers interleave a limit on pages gives the first of all pages, as many as it allows."""
+    whole = HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known])
+    run(whole, site)
+    limited = HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known], Limits(max_pages=most))
+    drive_with(limited, site, chance.randrange, at_once)
+    assert urls(limited.website().all_pages()) == urls(whole.website().all_pages())[:most]
+
+
+def test_front_waits_for_a_gap() -> None:
+    """In the order of the tree nothing is given out before all that stands before it."""
+    walk = Walk([fetcher("index.xml")])
+    front = Front(walk)
+    root = walk.next()
+    assert root is not None
+    assert list(front.advance()) == []
+    walk.receive(root, Document(root.url, index(H + "a.xml", H + "b.xml").encode()))
+    a, b = iter(walk.next, None)
+    assert [node.fetcher.url for node in front.advance()] == [H + "index.xml"]
+    walk.receive(b, Document(b.url, urlset(H).encode()))
+    assert list(front.advance()) == []
+    walk.receive(a, Document(a.url, urlset(H).encode()))
+    assert [node.fetcher.url for node in front.advance()] == [H + "a.xml", H + "b.xml"]
+    assert list(front.advance()) == []
+
+
+def test_arrivals_hold_back_guesses() -> None:
+    """A known path is held back until it is sure that nothing before it leads there."""
+    walk = HomepageWalk(H, fetcher("robots.txt"), [fetcher("a.xml"), fetcher("b.xml")])
+    arrivals: Arrivals = walk.arrivals()
+    robots = walk.next()
+    assert robots is not None
+    walk.receive(robots, Document(robots.url, f"Sitemap: {H}i.xml".encode()))
+    listed, a, b = iter(walk.next, None)
+    assert [node.fetcher.url for node in arrivals.advance()] == [H + "robots.txt"]
+    walk.receive(b, Document(b.url, urlset(H + "2").encode()))
+    walk.receive(a, Document(a.url, urlset(H + "1").encode()))
+    assert list(arrivals.advance()) == []
+    walk.receive(listed, Document(listed.url, index(H + "a.xml").encode()))
+    assert walk.next() is None
+    assert [node.fetcher.url for node in arrivals.advance()] == [H + "i.xml", H + "a.xml", H + "b.xml"]
+    assert tree(walk.website()) == ("", [("robots.txt", [("i.xml", ["a.xml"])]), "b.xml"])

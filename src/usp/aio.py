@@ -46,7 +46,7 @@ async def sitemap_tree_for_homepage(
 
     `web_client` is an `AiohttpWebClient` if None. Reading the pages of the tree is not awaited: that takes no network.
     """
-    from usp.drivers.awaiting import async_client_or_default, run
+    from usp.drivers.awaiting import client_or_default, run
     from usp.drivers.homepage import homepage_walk
 
     walk, fetching, homepage_url = homepage_walk(
@@ -59,7 +59,7 @@ async def sitemap_tree_for_homepage(
         normalize_homepage_url=normalize_homepage_url,
         **options,
     )
-    async with async_client_or_default(web_client) as client:
+    async with client_or_default(web_client) as client:
         await run(walk, client, fetching, homepage_url)
     return walk.website()
 
@@ -75,8 +75,10 @@ def stream_pages_for_homepage(
 
     Where you leave the loop early, close the generator (`contextlib.aclosing`), so that it stops at once.
     """
+    from usp.drivers.awaiting import check_client
     from usp.drivers.homepage import homepage_walk
 
+    check_client(web_client)
     walk, fetching, homepage_url = homepage_walk(homepage_url, is_streamed=True, **options)
     return _streamed(walk, fetching, homepage_url, web_client, ordered)
 
@@ -87,12 +89,12 @@ async def _streamed(
     import asyncio
     from contextlib import aclosing
 
-    from usp.drivers.awaiting import async_client_or_default, steps
+    from usp.drivers.awaiting import client_or_default, steps
     from usp.drivers.stream import PageStream
 
     stream = PageStream(walk, ordered, options.limits.max_pages)
     async with (
-        async_client_or_default(web_client) as client,
+        client_or_default(web_client) as client,
         aclosing(steps(walk, client, options, homepage_url)) as pauses,
     ):
         async for _ in pauses:

@@ -92,6 +92,11 @@ class Document:
         self._trial: tuple[int, Engine] | None = None  # one that has yet to show it, and the thread that tries
 
     @property
+    def may_be_packed(self) -> bool:
+        """Whether it may inflate."""
+        return self._may_be_packed
+
+    @property
     def charset(self) -> str | None:
         """The charset that the Content-Type states."""
         match = _CHARSET.search(self.content_type or "")

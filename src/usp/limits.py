@@ -44,5 +44,5 @@ class Limits:
                 continue
             kind, what = (int, "a whole number") if field.name.startswith("max_") else ((int, float), "a number")
             least = 0 if field.name in ("max_depth", "max_redirects") else 1 if kind is int else 0.001
-            if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value) or value < least:
+            if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
                 raise InvalidArgumentError(f"limits: {field.name} must be {what}, {least} or more, not {value!r}")

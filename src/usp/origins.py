@@ -26,7 +26,7 @@ CROSS_HOST = {
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PLAIN_URL = re.compile(
-    r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*/(?!\.)"  # nothing here that would be changed
+    r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # nothing that would be changed
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
 )
 _SAFE = "!$%&'()*+,/:;=?@[]~"
@@ -49,7 +49,7 @@ def _requested_url(url: str) -> str:
         scheme, host, port = origin_of(url)
     except ValueError:
         return url
-    if scheme not in _DEFAULT_PORTS:
+    if scheme not in _DEFAULT_PORTS or not host:
         return url
     user, at, _ = parts.netloc.rpartition("@")
     host = f"[{host}]" if ":" in host else host
@@ -77,7 +77,7 @@ def _quoted(text: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL in one form: in lower case, without a dot at its end, international names in ASCII."""
+    """The host of a URL in one form: in lower case, without dots at its end, international names in ASCII."""
     return origin_of(url)[1]
 
 
@@ -86,7 +86,8 @@ def origin_of(url: str) -> Origin:
     """The origin of a URL. Raises ValueError where there is none."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
-    return scheme, _host_in_one_form(parts.hostname or ""), parts.port or _DEFAULT_PORTS.get(scheme, 0)
+    port = _DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
+    return scheme, _host_in_one_form(parts.hostname or ""), port
 
 
 def _host_in_one_form(host: str) -> str:
@@ -96,7 +97,7 @@ def _host_in_one_form(host: str) -> str:
 
         with suppress(idna.IDNAError):  # what is no name leads nowhere, in any form
             host = idna.encode(host, uts46=True).decode("ascii")
-    return host.removesuffix(".")
+    return host.rstrip(".")
 
 
 def outside(url: str, homepage_url: str, cross_host: str) -> str | None:

@@ -32,8 +32,9 @@ class Politeness:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "crawl_delay":
+                if not isinstance(value, bool):
+                    raise InvalidArgumentError(f"politeness: crawl_delay must be True or False, not {value!r}")
                 continue
-            least = 1 if field.name == "tries" else 0
-            kinds = int if field.name == "tries" else (int, float)
-            if not isinstance(value, kinds) or not math.isfinite(value) or value < least:
-                raise InvalidArgumentError(f"politeness: {field.name} must be {least} or more, not {value!r}")
+            kind, least, what = (int, 1, "a whole number") if field.name == "tries" else ((int, float), 0, "a number")
+            if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
+                raise InvalidArgumentError(f"politeness: {field.name} must be {what}, {least} or more, not {value!r}")

@@ -103,8 +103,10 @@ def stream_pages_for_homepage(
     Nothing is fetched before the first page is asked for. Whoever goes through the pages slowly holds the fetching
     back. When the generator is closed everything stops, and nothing stays open.
     """
+    from usp.drivers.blocking import check_client
     from usp.drivers.homepage import homepage_walk
 
+    check_client(web_client)
     walk, fetching, homepage_url = homepage_walk(homepage_url, is_streamed=True, **options)
     return _streamed(walk, fetching, homepage_url, web_client, ordered)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -19,7 +20,7 @@ from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.terms import Terms, under
 
-__all__ = ["async_client_or_default", "run", "steps"]
+__all__ = ["check_client", "client_or_default", "run", "steps"]
 
 Outcome = Document | Failure | Reading
 
@@ -87,7 +88,8 @@ async def steps(
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
     terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
     answers = Answers(terms)
-    client.limit_response_data_length(options.limits.max_sitemap_bytes)
+    if (limit := getattr(client, "limit_response_data_length", None)) is not None:
+        limit(options.limits.max_sitemap_bytes)
     tasks = _Tasks()
     try:
         while True:
@@ -107,7 +109,7 @@ async def steps(
 async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, answers: Answers) -> Outcome:
     if not isinstance(task, Fetch):
         # In a thread, so that the loop goes on with what arrives meanwhile.
-        return await asyncio.get_running_loop().run_in_executor(None, task.fetcher.receive, task.document)
+        return await asyncio.get_running_loop().run_in_executor(None, task.reading)
     try:
         with under(terms):
             return answers.of(await client.get(task.job.url), task.job.url, task.job.is_guess)
@@ -115,17 +117,23 @@ async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, ans
         return answers.of_error(error, task.job.url)
 
 
-@asynccontextmanager
-async def async_client_or_default(client: AbstractAsyncWebClient | None) -> AsyncIterator[AbstractAsyncWebClient]:
-    """The caller's client, or one of aiohttp for as long as it is needed."""
-    if client is None:
-        from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: aiohttp is heavy
-
-        async with AiohttpWebClient() as default:
-            yield default
-    elif asyncio.iscoroutinefunction(getattr(client, "get", None)):
-        yield client
-    else:
+def check_client(client: AbstractAsyncWebClient | None) -> None:
+    """Raise `InvalidArgumentError` for what cannot be a client."""
+    is_one = isinstance(client, AbstractAsyncWebClient) or inspect.iscoroutinefunction(getattr(client, "get", None))
+    if client is not None and (isinstance(client, type) or not is_one):
         raise InvalidArgumentError(
             f"web_client must be an AbstractAsyncWebClient, such as AiohttpWebClient, not {client!r}"
         )
+
+
+@asynccontextmanager
+async def client_or_default(client: AbstractAsyncWebClient | None) -> AsyncIterator[AbstractAsyncWebClient]:
+    """The caller's client, or one of aiohttp for as long as it is needed."""
+    check_client(client)
+    if client is not None:
+        yield client
+        return
+    from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: aiohttp is heavy
+
+    async with AiohttpWebClient() as default:
+        yield default

@@ -20,7 +20,7 @@ from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
 from usp.web_client.terms import Terms, under
 
-__all__ = ["client_or_default", "run", "sitemap_of", "steps", "website"]
+__all__ = ["check_client", "client_or_default", "run", "sitemap_of", "steps", "website"]
 
 Outcome = Document | Failure | Reading
 
@@ -91,7 +91,7 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
 
     def perform(task: Task) -> Outcome:
         if not isinstance(task, Fetch):
-            return task.fetcher.receive(task.document)
+            return task.reading()
         try:
             with under(terms):
                 return answers.of(client.get(task.job.url), task.job.url, task.job.is_guess)
@@ -101,18 +101,24 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
     return perform
 
 
+def check_client(client: AbstractWebClient | None) -> None:
+    """Raise `InvalidArgumentError` for what cannot be a client."""
+    methods = (getattr(client, name, None) for name in ("get", "set_max_response_data_length"))
+    if client is not None and (isinstance(client, type) or not all(map(callable, methods))):
+        raise InvalidArgumentError(f"web_client must be an AbstractWebClient, not {client!r}")
+
+
 @contextmanager
 def client_or_default(client: AbstractWebClient | None) -> Iterator[AbstractWebClient]:
     """The caller's client, or one of requests for as long as it is needed."""
-    if client is None:
-        from usp.web_client.requests_client import RequestsWebClient  # imported only when needed: requests is heavy
-
-        with RequestsWebClient() as default:
-            yield default
-    elif callable(getattr(client, "get", None)) and callable(getattr(client, "set_max_response_data_length", None)):
+    check_client(client)
+    if client is not None:
         yield client
-    else:
-        raise InvalidArgumentError(f"web_client must be an AbstractWebClient, not {client!r}")
+        return
+    from usp.web_client.requests_client import RequestsWebClient  # imported only when needed: requests is heavy
+
+    with RequestsWebClient() as default:
+        yield default
 
 
 def sitemap_of(fetcher: SitemapFetcher) -> AbstractSitemap:

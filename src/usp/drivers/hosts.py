@@ -11,6 +11,7 @@ No I/O and no clock here: times are handed in, as seconds of any clock that only
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,8 @@ class Host:
         self._most = float(concurrency)
         self._at_once = float(concurrency)
         self._budget = _RETRY_BUDGET
-        self._free_at = 0.0
+        self._started_at = -math.inf
+        self._paused_until = -math.inf
 
     def is_full(self) -> bool:
         """Whether it has as many requests at once as it may."""
@@ -46,19 +48,19 @@ class Host:
 
     def free_at(self) -> float:
         """When the next request may start."""
-        return self._free_at
+        return max(self._paused_until, self._started_at + self.spacing)
 
     def start(self, now: float) -> None:
         """A request starts."""
         self.running += 1
-        self._free_at = max(self._free_at, now + self.spacing)
+        self._started_at = now
 
     def end(self, status: int | None, pause: float, now: float) -> None:
         """A request ended, with this status or without an answer; `pause` is how long to leave the host alone."""
         self.running -= 1
         if status in _OVERLOADED:
             self._at_once = max(1.0, min(self._at_once, self.running + 1.0) / 2)
-            self._free_at = max(self._free_at, now + pause)
+            self._paused_until = max(self._paused_until, now + pause)
         elif status is not None:
             self._at_once = min(self._most, self._at_once + _RECOVERY)
 

@@ -28,7 +28,7 @@ class Options:
     progress: ProgressCallbackType | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.concurrency, int) or not 1 <= self.concurrency <= _MAX_CONCURRENCY:
+        if type(self.concurrency) is not int or not 1 <= self.concurrency <= _MAX_CONCURRENCY:
             raise InvalidArgumentError(
                 f"concurrency must be a number from 1 to {_MAX_CONCURRENCY:,}, not {self.concurrency!r}"
             )
@@ -36,7 +36,7 @@ class Options:
             raise InvalidArgumentError(f"limits must be usp.limits.Limits(...), not {self.limits!r}")
         if not isinstance(self.politeness, Politeness):
             raise InvalidArgumentError(f"politeness must be usp.politeness.Politeness(...), not {self.politeness!r}")
-        if self.cross_host not in CROSS_HOST:
+        if not isinstance(self.cross_host, str) or self.cross_host not in CROSS_HOST:
             raise InvalidArgumentError(f"cross_host must be one of {', '.join(CROSS_HOST)}, not {self.cross_host!r}")
         if self.progress is not None and not callable(self.progress):
             raise InvalidArgumentError(f"progress must be a function, not {self.progress!r}")

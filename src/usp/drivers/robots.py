@@ -23,7 +23,7 @@ class Rules:
 
     def __init__(self, answer: Document | Failure, user_agent: str) -> None:
         self._user_agent = user_agent
-        self._unreachable = ""
+        self._unreachable: str | None = None
         text = ""
         if isinstance(answer, Document):
             text = _text(answer)
@@ -33,7 +33,7 @@ class Rules:
 
     def refusal(self, url: str) -> str | None:
         """Why a URL is not to be fetched; None if it may be."""
-        if self._unreachable:
+        if self._unreachable is not None:
             return f"its host's robots.txt cannot be had ({self._unreachable}), so nothing is allowed there"
         if self._rules.can_fetch(url, self._user_agent):
             return None

@@ -39,7 +39,9 @@ __all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
 log = logger(__name__)
 
 _SMALL_BYTES = 1 << 15
+_SMALL_PACKED_BYTES = 1 << 9
 _HOSTS_AT_ONCE = 4  # requests at once in all, for each that one host may get
+_MAX_DOUBLINGS = 30
 _MAX_UNPARSED = 16  # documents that wait to be read before no more are fetched
 
 
@@ -52,6 +54,8 @@ class Job:
     host: Host
     reach: Reach
     tries: int = 0
+    partial: Document | None = None  # what came of it at best
+    answer: Document | Failure | None = None  # in the end
     instead_of: Failure | None = None  # of http, where the same is tried over https
 
     @property
@@ -73,6 +77,14 @@ class Parse:
 
     fetcher: SitemapFetcher
     document: Document
+    is_counted: bool = False  # whether the number of its pages will be asked for
+
+    def reading(self) -> Reading:
+        """What the document holds."""
+        reading = self.fetcher.receive(self.document)
+        if self.is_counted:
+            len(reading.pages)  # found out here, where nobody waits for it; it is kept
+        return reading
 
 
 Task = Fetch | Parse
@@ -103,12 +115,13 @@ class Schedule:
         self._later: list[tuple[float, int, Host | Job]] = []  # a heap: hosts and jobs that are to wait until then
         self._numbers = count()
         self._rules: dict[Origin, Rules] = {}
-        self._ruled: dict[Origin, list[Job]] = {}  # origins whose robots.txt is on its way -> jobs that wait for it
+        self._ruled: dict[Origin, deque[Job]] = {}  # origins whose robots.txt is on its way -> jobs that wait for it
         self._unparsed: deque[Parse] = deque()
         self._running: set[Task] = set()
         self._is_parsing = False
         self._counts = _Counts()
-        self.is_stopped = False
+        self._open: dict[SitemapFetcher, None] = {}  # found, and neither parsed nor failed
+        self._for_rules: dict[str, Job] = {}  # robots.txt files that were requested for their rules
 
     # What a driver asks
 
@@ -118,13 +131,14 @@ class Schedule:
             self.stop(f"the tree's time of {self._options.limits.tree_seconds:g} seconds is up (limits.tree_seconds)")
         self._wake(now)
         self._pull()
-        while not self.is_stopped:
+        while not self._walk.is_stopped:
             task = self._next_task(now)
             if task is not None:
                 self._running.add(task)
                 yield task
             elif not self._pull():
                 return
+        self._close()
 
     def seconds(self, now: float) -> float:
         """How long to wait at most before `tasks` is asked again."""
@@ -134,14 +148,14 @@ class Schedule:
     @property
     def is_done(self) -> bool:
         """Whether there is nothing more to come."""
-        if self.is_stopped:
+        if self._walk.is_stopped:
             return True
         return not (self._running or self._unparsed or self._ready or self._later)
 
     def done(self, task: Task, outcome: Document | Failure | Reading, now: float) -> None:
         """Take in what came of a task."""
         self._running.discard(task)
-        if self.is_stopped:
+        if self._walk.is_stopped:
             return
         if isinstance(task, Parse):
             self._is_parsing = False
@@ -155,26 +169,36 @@ class Schedule:
 
     def stop(self, reason: str) -> None:
         """Start nothing more, and let the walk keep what it has: documents that wait to be read, too."""
-        if self.is_stopped:
-            return
-        self.is_stopped = True
         for task in [*self._running, *self._unparsed]:
-            if isinstance(task, Parse):
-                self._receive(task.fetcher, task.fetcher.receive(task.document))
+            if isinstance(task, Parse) and not self._walk.is_stopped:
+                self._receive(task.fetcher, task.reading())
         self._walk.stop(reason)
+        self._close()
+
+    def _close(self) -> None:
+        """Tell of all that is not had where the walk was stopped, by whomever."""
+        reason = next(reversed(self._walk.cuts), "")
+        left, self._open = self._open, {}
+        for fetcher in left:
+            self._counts.failed += 1
+            self._tell("failed", fetcher.url, reason=f"Not fetched: {reason}.")
 
     # What is started when
 
     def _pull(self) -> bool:
         """Take from the walk all that it gives out, if any. What it found last goes first, as in the walk itself."""
-        pulled = [self._job(fetcher) for fetcher in iter(self._walk.next, None)]
-        for job in reversed(pulled):
-            self._enqueue(job, is_first=True)
+        pulled = list(iter(self._walk.next, None))
+        for fetcher in pulled:
+            self._open[fetcher] = None
+            self._tell("found", fetcher.url)
+        for fetcher in reversed(pulled):
+            if (job := self._for_rules.get(requested_url(fetcher.url))) is None:
+                self._enqueue(self._job_for(fetcher.url, fetcher), is_first=True)
+            elif job.answer is None:
+                job.fetcher = fetcher  # it is on its way already
+            else:
+                self._take(fetcher, job.answer)
         return bool(pulled)
-
-    def _job(self, fetcher: SitemapFetcher) -> Job:
-        self._tell("found", fetcher.url)
-        return self._job_for(fetcher.url, fetcher)
 
     def _job_for(self, url: str, fetcher: SitemapFetcher | None) -> Job:
         origin = origin_of(url)
@@ -186,27 +210,28 @@ class Schedule:
 
     def _enqueue(self, job: Job, is_first: bool = False) -> None:
         """Put a job into its host's queue, unless robots rules hold it back."""
-        if self._options.needs_rules and not self._may_go(job):
+        if self._options.needs_rules and not self._may_go(job, is_first):
             return
         job.host.queue.appendleft(job) if is_first else job.host.queue.append(job)
         self._list(job.host)
 
-    def _may_go(self, job: Job) -> bool:
+    def _may_go(self, job: Job, is_first: bool) -> bool:
         origin = origin_of(job.url)
         robots_url = urljoin(requested_url(job.url), "/robots.txt")
         if requested_url(job.url) == robots_url:
             if origin not in self._rules:
-                self._ruled.setdefault(origin, [])
+                self._ruled.setdefault(origin, deque())
             return True
         if origin not in self._rules:
             if origin not in self._ruled:
-                self._ruled[origin] = []
-                self._enqueue(self._job_for(robots_url, None))
-            self._ruled[origin].append(job)
+                self._ruled[origin] = deque()
+                self._for_rules[robots_url] = self._job_for(robots_url, None)
+                self._enqueue(self._for_rules[robots_url])
+            self._ruled[origin].appendleft(job) if is_first else self._ruled[origin].append(job)
             return False
         refusal = self._rules[origin].refusal(job.url) if self._options.respect_robots else None
         if refusal is not None and job.fetcher is not None:
-            self._give(job.fetcher, Failure(f"{refusal} (respect_robots)"))
+            self._take(job.fetcher, Failure(f"{refusal} (respect_robots)"))
         return refusal is None
 
     def _list(self, host: Host) -> None:
@@ -243,7 +268,8 @@ class Schedule:
             job = host.queue.popleft()
             self._list(host)
             if job.reach.is_gone:
-                self._give_up(job, Failure(f"{host.name} does not answer: {job.reach.last_words}"), now)
+                words = f"{host.name} does not answer: {job.reach.last_words}"
+                self._give_up(job, Failure(words, is_retryable=True))
                 continue
             job.tries += 1
             host.start(now)
@@ -255,13 +281,14 @@ class Schedule:
     def _had(self, job: Job, document: Document, now: float) -> None:
         self._end(job, 200, 0, now)
         job.host.succeed()
-        self._accept(job, document)
+        self._answer(job, document)
 
     def _failed(self, job: Job, failure: Failure, now: float) -> None:
         politeness = self._options.politeness
         if not failure.is_answered:
             job.reach.last_words = failure.message
-        waits = politeness.retry_seconds * 2 ** (job.tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
+        job.partial = failure.partial or job.partial
+        waits = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
         wait = min(max(waits, failure.retry_after or 0), politeness.max_delay)
         is_asked_to = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         self._end(job, (failure.status or 200) if failure.is_answered else None, wait if is_asked_to else 0, now)
@@ -270,7 +297,7 @@ class Schedule:
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
             self._wait(now + wait, job)
         else:
-            self._give_up(job, failure, now)
+            self._give_up(job, failure)
 
     def _end(self, job: Job, status: int | None, pause: float, now: float) -> None:
         if status is not None:
@@ -278,50 +305,58 @@ class Schedule:
         job.host.end(status, pause, now)
         self._list(job.host)
 
-    def _give_up(self, job: Job, failure: Failure, now: float) -> None:
+    def _give_up(self, job: Job, failure: Failure) -> None:
         """A job that is not tried any more: what came in part is used; http is tried over https, once."""
-        if not failure.is_answered:
+        if not failure.is_answered and failure.is_retryable:
             job.reach.give_up()
-            if (instead := self._over_https(job, failure)) is not None:
-                self._enqueue(instead, is_first=True)
+            if self._is_tried_over_https(job, failure):
                 return
         if job.instead_of is not None:
             failure = replace(failure, message=f"{job.instead_of.message}; and over https: {failure.message}")
-        if failure.partial is not None:
-            self._accept(job, failure.partial)
-        else:
-            self._learn(job, failure)
-            if job.fetcher is not None:
-                self._give(job.fetcher, failure)
+        self._answer(job, job.partial or failure)
 
-    def _over_https(self, job: Job, failure: Failure) -> Job | None:
-        """The same over https, where the homepage is, for a host that never answered over http."""
+    def _is_tried_over_https(self, job: Job, failure: Failure) -> bool:
+        """Have the same over https, where the homepage is, if the host never answered over http."""
         if not self._is_https or job.reach.has_answered or origin_of(job.url)[::2] != ("http", 80):
-            return None
+            return False
         # What an origin that is not there would disallow is not known, and does not matter.
         self._learn(job, Failure(failure.message, HTTPStatus.NOT_FOUND))
-        instead = self._job_for(f"https{requested_url(job.url)[4:]}", job.fetcher)
-        instead.instead_of = failure
-        return instead
-
-    def _accept(self, job: Job, document: Document) -> None:
-        self._learn(job, document)
-        self._counts.bytes += document.size
-        if job.fetcher is None:
-            return
-        self._tell("fetched", job.fetcher.url, size=document.size)
-        if document.size <= _SMALL_BYTES:
-            self._receive(job.fetcher, job.fetcher.receive(document))
+        url = f"https{requested_url(job.url)[4:]}"
+        if job.fetcher is not None and (reading := self._walk.reading_of(url)) is not None:
+            self._receive(job.fetcher, reading)
         else:
-            self._unparsed.append(Parse(job.fetcher, document))
+            instead = self._job_for(url, job.fetcher)
+            instead.instead_of = failure
+            self._enqueue(instead, is_first=True)
+        return True
+
+    def _answer(self, job: Job, answer: Document | Failure) -> None:
+        """A job has come to its end."""
+        job.answer = answer
+        self._learn(job, answer)
+        if isinstance(answer, Document):
+            self._counts.bytes += answer.size
+        if job.fetcher is not None:
+            self._take(job.fetcher, answer)
+
+    def _take(self, fetcher: SitemapFetcher, answer: Document | Failure) -> None:
+        """Read an answer, at once if that takes no time; or else put it among those that are to be read."""
+        if isinstance(answer, Failure):
+            self._receive(fetcher, fetcher.receive(answer))
+            return
+        self._tell("fetched", fetcher.url, size=answer.size)
+        is_counted = self._options.progress is not None or self._walk.limits.max_pages is not None
+        parse = Parse(fetcher, answer, is_counted)
+        if answer.size <= (_SMALL_PACKED_BYTES if answer.may_be_packed else _SMALL_BYTES):
+            self._receive(fetcher, parse.reading())
+        else:
+            self._unparsed.append(parse)
         most = self._options.limits.max_total_bytes
         if self._counts.bytes >= most:
             self.stop(f"the tree's sitemaps have {most:,} bytes (limits.max_total_bytes)")
 
-    def _give(self, fetcher: SitemapFetcher, failure: Failure) -> None:
-        self._receive(fetcher, fetcher.receive(failure))
-
     def _receive(self, fetcher: SitemapFetcher, reading: Reading) -> None:
+        self._open.pop(fetcher, None)
         if reading.sitemap_class is InvalidSitemap:
             self._counts.failed += 1
             self._tell("failed", fetcher.url, reason=reading.reason)
@@ -331,7 +366,6 @@ class Schedule:
             self._counts.pages += listed
             self._tell("parsed", fetcher.url, listed=listed)
         self._walk.receive(fetcher, reading)
-        self.is_stopped |= self._walk.is_stopped  # where it has as many pages as it may
 
     def _learn(self, job: Job, answer: Document | Failure) -> None:
         """Take in the rules of a robots.txt, and let go what waited for them."""

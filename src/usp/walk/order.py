@@ -62,7 +62,7 @@ class Arrivals:
         while self._placed:
             node = self._placed.popleft()
             self._waiting.setdefault(node.root(), []).append(node)
-        for root in list(self._waiting):
+        for root in [root for root in self._walk.roots if root in self._waiting]:
             is_part = self._walk.verdict(root)
             if is_part is not None:
                 yield from self._waiting.pop(root) if is_part else self._waiting.pop(root)[:0]

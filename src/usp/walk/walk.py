@@ -50,7 +50,7 @@ class Walk:
         self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
         self._readings: dict[str, Reading] = {}
         self._waiting: dict[str, list[Node]] = {}  # URLs on their way -> the places that wait for them
-        self._nodes = len(self.roots)
+        self._nodes = 0
         self._led_to: set[str] = set()  # every URL that was declared or redirected to
         self._arrivals: Arrivals | None = None
         self._counted = Front(self)
@@ -66,6 +66,7 @@ class Walk:
                 self._place(node, Reading.invalid(node.fetcher.url, "It was found already."))
             elif (reading := self._readings.get(key)) is not None:
                 self._place(node, reading)
+                self._count_pages()
             elif key in self._waiting:
                 self._waiting[key].append(node)
             else:
@@ -85,8 +86,11 @@ class Walk:
         self._led_to.update(requested_url(child.url) for child in reading.children)
         for node in self._waiting.pop(key):
             self._place(node, reading)
-        if self.limits.max_pages is not None:
-            self._count_pages(self.limits.max_pages)
+        self._count_pages()
+
+    def reading_of(self, url: str) -> Reading | None:
+        """What was had for a URL already."""
+        return self._readings.get(requested_url(url))
 
     def stop(self, reason: str) -> None:
         """Leave out all that is still to be fetched, or on its way."""
@@ -134,6 +138,7 @@ class Walk:
             )
             reading = Reading.invalid(fetcher.url, reason)
         node.reading = reading
+        self._nodes += node.parent is None and reading.sitemap_class is not InvalidSitemap
         node.children = list(self._children_of(node, reading))
         below = node.nodes_below()
         node.missing = len(below)
@@ -172,9 +177,10 @@ class Walk:
             if completed is not None:
                 completed.missing -= 1
 
-    def _count_pages(self, most: int) -> None:
+    def _count_pages(self) -> None:
         """Stop where the nodes at the front of the tree list as many pages as there may be."""
-        if self._last is not None:
+        most = self.limits.max_pages
+        if most is None or self._last is not None:
             return
         for node in self._counted.advance():
             assert node.reading is not None
@@ -196,11 +202,11 @@ class Walk:
                 continue
             if node.reading is None:
                 yield _refused(node.fetcher, "it was interrupted")
-            elif node.sitemap is not None and (self._last is None or isinstance(node.sitemap, InvalidSitemap)):
-                yield node.sitemap
             elif past:
                 self.cuts[past[0]] = None
                 yield _refused(node.fetcher, past[0])
+            elif node.sitemap is not None and (self._last is None or isinstance(node.sitemap, InvalidSitemap)):
+                yield node.sitemap
             else:
                 reading = node.reading
                 if self._last is not None and node is self._last[0]:

@@ -1,0 +1,136 @@
+"""The rules of a robots.txt, as plain values: what is disallowed to whom, and how long to wait."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from usp.documents import Document, Failure
+from usp.drivers.robots import Rules
+
+URL = "http://h/robots.txt"
+
+
+def rules(text: str | bytes, user_agent: str = "usp") -> Rules:
+    return Rules(Document(URL, text.encode() if isinstance(text, str) else text), user_agent)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "is_allowed"),
+    [
+        ("", "/a", True),
+        ("User-agent: *\nDisallow:", "/a", True),
+        ("User-agent: *\nDisallow: /", "/a", False),
+        ("User-agent: *\nDisallow: /a", "/a.xml", False),
+        ("User-agent: *\nDisallow: /a", "/b.xml", True),
+        ("User-agent: *\nDisallow: /\nAllow: /a", "/a.xml", True),
+        ("User-agent: *\nDisallow: /*.xml$", "/a.xml", False),
+        ("User-agent: *\nDisallow: /*.xml$", "/a.xml?x", True),
+        ("User-agent: *\nDisallow: /a%C3%A9", "/a\u00e9", False),
+        ("User-agent: usp\nDisallow: /\n\nUser-agent: *\nDisallow:", "/a", False),
+        ("User-agent: other\nDisallow: /", "/a", True),
+        ("User-agent: other\nUser-agent: USP\nDisallow: /", "/a", False),
+        ("Disallow: /", "/a", True),
+        ("<html>Disallow: /</html>", "/a", True),
+    ],
+)
+def test_rules(text: str, path: str, is_allowed: bool) -> None:
+    """The longest rule for the user agent, or else for all, says whether a URL may be fetched."""
+    refusal = rules(text).refusal(f"http://h{path}")
+    assert (refusal is None) is is_allowed
+    if refusal is not None:
+        assert refusal == "its host's robots.txt disallows it to 'usp'"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 499])
+def test_none(status: int) -> None:
+    """A 4xx means that there is no robots.txt: all is allowed, without a delay."""
+    none = Rules(Failure(f"{status} No", status), "usp")
+    assert none.refusal("http://h/a") is None
+    assert none.delay() == 0
+
+
+@pytest.mark.parametrize("failure", [Failure("500 Oops", 500), Failure("503 Busy", 503), Failure("timed out")])
+def test_unreachable(failure: Failure) -> None:
+    """Where robots.txt cannot be had nothing is allowed, and the reason says what went wrong."""
+    unreachable = Rules(failure, "usp")
+    assert failure.message in (unreachable.refusal("http://h/a") or "")
+    assert unreachable.delay() == 0
+
+
+def test_unreachable_without_words() -> None:
+    """Nothing is allowed also where a failure says nothing."""
+    assert Rules(Failure(""), "usp").refusal("http://h/a") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "delay"),
+    [
+        ("User-agent: *\nCrawl-delay: 5", 5),
+        ("User-agent: *\nCrawl-delay: 0.5", 0.5),
+        ("User-agent: *\nCrawl-delay: soon", 0),
+        ("User-agent: *\nCrawl-delay:", 0),
+        ("User-agent: other\nCrawl-delay: 5", 0),
+        ("User-agent: usp\nCrawl-delay: 3\n\nUser-agent: *\nCrawl-delay: 9", 3),
+        ("", 0),
+    ],
+)
+def test_delay(text: str, delay: float) -> None:
+    """The delay is that for the user agent, 0 if there is none."""
+    assert rules(text).delay() == delay
+
+
+@pytest.mark.parametrize("value", ["-5", "nan", "-inf", "-0"])
+def test_delays_that_make_no_sense(value: str) -> None:
+    """A delay is never negative, nor no number."""
+    assert rules(f"User-agent: *\nCrawl-delay: {value}").delay() >= 0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xef\xbb\xbfUser-agent: *\nDisallow: /",
+        b"User-agent: *\r\nDisallow: /\r\n",
+        b"User-agent: *\rDisallow: /\r",
+        gzip.compress(b"User-agent: *\nDisallow: /"),
+        b"\xff\xfe\xfd\nUser-agent: *\nDisallow: /",
+    ],
+)
+def test_bytes(data: bytes) -> None:
+    """A byte order mark, other line ends, compression or bad bytes do not hide the rules."""
+    assert rules(data).refusal("http://h/a") is not None
+
+
+def test_a_long_robots_txt() -> None:
+    """Rules count within the first 500 KiB; no more than a little over that is looked at."""
+    filler = "# " + "x" * 97 + "\n"
+    within = filler * 5_000 + "User-agent: *\nDisallow: /"
+    assert rules(within).refusal("http://h/a") is not None
+    beyond = filler * 6_000 + "User-agent: *\nDisallow: /"
+    assert rules(beyond).refusal("http://h/a") is None
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.lists(
+            st.sampled_from(
+                [
+                    *(b"User-agent: *\n", b"User-agent: usp\n", b"Disallow: ", b"Allow: ", b"Crawl-delay: ", b"/\n"),
+                    *(b"*", b"$", b"%", b"%zz", b"\xff", b"\n", b":", b"#", b"1e999\n", b"//[\n", b"http://[/\n", b"?"),
+                ]
+            ),
+            max_size=12,
+        ).map(b"".join),
+    ),
+    st.sampled_from(["http://h/", "http://h/a?b#c", "http://h/%zz", "http://h/\u00e9", "http://h", "http://h/[//"]),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_no_robots_txt_raises(data: bytes, url: str) -> None:
+    """Whatever a robots.txt holds, there is an answer."""
+    asked = rules(data)
+    asked.refusal(url)
+    assert asked.delay() >= 0

@@ -1,0 +1,492 @@
+"""Pages while a website is still being fetched: their orders, where they are from, and what a slow consumer costs."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from scanners import FAST, GENERAL
+from support import FakeClient, FakeResponse, index, urlset
+from usp.documents import Document
+from usp.drivers import blocking
+from usp.drivers.homepage import homepage_walk
+from usp.drivers.stream import PageStream
+from usp.drivers.workers import Inline, Threads, Workers
+from usp.exceptions import InvalidArgumentError, SitemapException, TreeInterrupted, UspError
+from usp.fetch_parse.opening import parser_of
+from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.limits import Limits
+from usp.objects.page import SitemapPage
+from usp.objects.sitemap import InvalidSitemap
+from usp.politeness import Politeness
+from usp.progress import Progress
+from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
+from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
+from usp.web_client.terms import terms_for
+
+H = "http://h/"
+PATIENCE = 10.0  # seconds after which a test that waits has failed
+
+
+class ThreadedClient(FakeClient):
+    """A client for several threads, which waits for the event of a URL, if there is one, or until it is cancelled."""
+
+    is_thread_safe = True
+
+    def __init__(
+        self, site: Mapping[str, Any] | Callable[[str], Any], gates: Mapping[str, threading.Event] | None = None
+    ) -> None:
+        super().__init__(site)
+        self.gates = gates or {}
+        self.waiting: list[str] = []
+        self.cancelled: list[str] = []
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        gate = self.gates.get(url)
+        if gate is not None:
+            cancelled = threading.Event()
+
+            def cancel() -> None:
+                self.cancelled.append(url)
+                cancelled.set()
+
+            self.asked.append(url)
+            with terms_for(url).calling(cancel):
+                self.waiting.append(url)
+                ends_at = time.monotonic() + PATIENCE
+                while not gate.wait(0.002):
+                    if cancelled.is_set():
+                        return WebClientErrorResponse("cancelled", retryable=False)
+                    assert time.monotonic() < ends_at, f"nobody opened {url}"
+            self.asked.remove(url)
+        return super().get(url)
+
+
+def names(count: int) -> list[str]:
+    return [f"{H}{i}.xml" for i in range(count)]
+
+
+def many(count: int) -> dict[str, str]:
+    listed = "".join(f"Sitemap: {name}\n" for name in names(count))
+    return {H + "robots.txt": listed, **{name: urlset(f"{name}/1", f"{name}/2") for name in names(count)}}
+
+
+def urls(pages: Iterator[SitemapPage]) -> list[str]:
+    return [page.url for page in pages]
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("usp-")]
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_are_left() -> Iterator[None]:
+    yield
+    assert threads() == []
+
+
+def tangled(seed: int) -> dict[str, str]:
+    """A website at random: shared children, loops, known paths that others lead to."""
+    chance = random.Random(seed)
+    paths = [H + name for name in ("sitemap.xml", "sitemap_index.xml", *(f"{i}.xml" for i in range(10)))]
+    site = {H + "robots.txt": "".join(f"Sitemap: {url}\n" for url in chance.choices(paths, k=3))}
+    for path in paths:
+        if chance.random() < 0.4:
+            site[path] = index(*chance.choices(paths, k=4))
+        elif chance.random() < 0.8:
+            site[path] = urlset(*(f"{path}/{i}" for i in range(chance.randrange(4))), H + "shared")
+    return site
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_the_pages_of_the_tree(seed: int, concurrency: int) -> None:
+    """A stream has the pages of the tree, each as often, from the same sitemaps; with `ordered`, in the same order."""
+    site = tangled(seed)
+    expected = [(page, page.sitemap_url) for page in sitemap_tree_for_homepage(H, FakeClient(site)).all_pages()]
+    ordered = stream_pages_for_homepage(H, ThreadedClient(site), ordered=True, concurrency=concurrency)
+    assert [(page, page.sitemap_url) for page in ordered] == expected
+    as_they_come = stream_pages_for_homepage(H, ThreadedClient(site), concurrency=concurrency)
+    assert Counter((page, page.sitemap_url) for page in as_they_come) == Counter(expected)
+
+
+def test_as_they_come() -> None:
+    """Pages of a sitemap that is here are given out while one before it is not."""
+    gates = {name: threading.Event() for name in names(3)}
+    client = ThreadedClient(many(3), gates)
+    stream = stream_pages_for_homepage(H, client, use_known_paths=False)
+    seen = []
+    for number in (2, 0, 1):
+        gates[f"{H}{number}.xml"].set()
+        seen += [next(stream).url, next(stream).url]
+    assert seen == [f"{H}{i}.xml/{page}" for i in (2, 0, 1) for page in (1, 2)]
+    assert next(stream, None) is None
+
+
+def test_ordered() -> None:
+    """In the order of the tree the first sitemap comes first, however late it is here."""
+    gates = {names(3)[0]: threading.Event()}
+    client = ThreadedClient(many(3), gates)
+    done: list[str] = []
+
+    def tell(event: Progress) -> None:
+        if event.kind == "parsed":
+            done.append(event.url)
+            if len(done) == 3:  # robots.txt, and the other two
+                gates[names(3)[0]].set()
+
+    stream = stream_pages_for_homepage(H, client, ordered=True, use_known_paths=False, progress=tell)
+    assert urls(stream) == [f"{name}/{page}" for name in names(3) for page in (1, 2)]
+    assert done[-1] == names(3)[0]
+
+
+def test_robots_comes_before_known_paths() -> None:
+    """As they come, too, pages that robots.txt leads to stand before those of known paths."""
+    gate = threading.Event()
+    site = {**many(1), H + "sitemap.xml": urlset(H + "guess")}
+
+    def tell(event: Progress) -> None:
+        if event.kind == "parsed" and event.url == H + "sitemap.xml":
+            gate.set()
+
+    client = ThreadedClient(site, {names(1)[0]: gate})
+    assert urls(stream_pages_for_homepage(H, client, progress=tell)) == [
+        *(f"{names(1)[0]}/1", f"{names(1)[0]}/2"),
+        H + "guess",
+    ]
+
+
+def test_nothing_is_fetched_before_the_first_page_is_asked_for() -> None:
+    """A stream that is never gone through costs nothing."""
+    client = ThreadedClient(many(3))
+    stream = stream_pages_for_homepage(H, client)
+    stream.close()
+    del stream
+    assert client.asked == []
+
+
+# Where pages are from
+
+
+KINDS = {
+    "urlset": urlset(H + "1"),
+    "general": f"<urlset><url a='b'><loc>{H}1</loc><image:image><image:loc>{H}i</image:loc></image:image></url>",
+    "odd": f"<urlset><url><loc><![CDATA[{H}1]]></loc></url><url>{H}2</url></urlset>",
+    "relative": "<urlset><url><loc>/1</loc></url></urlset>",
+    "rss": f"<rss><channel><item><title>x</title><link>{H}1</link></item></channel></rss>",
+    "rdf": f"<rdf:RDF><item rdf:about='{H}1'><link>{H}1</link></item></rdf:RDF>",
+    "atom": f"<feed><entry><title>x</title><link href='{H}1'/></entry></feed>",
+    "text": f"{H}1\n{H}2\n",
+    "stray": f"<sitemapindex><sitemap><loc>{H}x.xml</loc></sitemap><url><loc>{H}1</loc></url></sitemapindex>",
+    "stray, general": f"<sitemapindex><url a='b'><loc>{H}1</loc></url></sitemapindex>",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_sitemap_of_a_page(kind: str, ordered: bool) -> None:
+    """Every page says which sitemap it is from: its URL after redirects."""
+    site = {
+        H + "robots.txt": f"Sitemap: {H}a\nSitemap: {H}b",
+        H + "a": KINDS[kind],
+        H + "b": FakeResponse(KINDS[kind].encode(), H + "moved"),
+    }
+    pages = list(stream_pages_for_homepage(H, FakeClient(site), ordered=ordered, use_known_paths=False))
+    assert len(pages) >= 2
+    assert [page.sitemap_url for page in pages] == [H + "a"] * (len(pages) // 2) + [H + "moved"] * (len(pages) // 2)
+    tree = sitemap_tree_for_homepage(H, FakeClient(site), use_known_paths=False)
+    for sitemap in tree.all_sitemaps():
+        assert {page.sitemap_url for page in sitemap.pages} <= {sitemap.url}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
+@pytest.mark.parametrize("readers", ["in use", "pure", "general"])
+def test_the_sitemap_of_a_page_by_each_reader(kind: str, readers: str) -> None:
+    """Every way to read entries gives pages that know their sitemap; it is no part of their value."""
+    parser = parser_of(Document(H + "s.xml", KINDS[kind].encode()), is_robots_url=False)
+    assert isinstance(parser, XMLSitemapParser)
+    parser.readers = GENERAL if readers == "general" else FAST[readers]
+    pages = list(parser.pages())
+    assert pages
+    for page in pages:
+        assert page.sitemap_url == H + "s.xml"
+        assert page == SitemapPage(page.url, *(getattr(page, name) for name in SitemapPage.__match_args__[1:]))
+        assert "sitemap_url" not in page.to_dict()
+        assert "s.xml" not in repr(page)
+
+
+def test_a_page_of_no_sitemap() -> None:
+    """A page that was made by hand is from no sitemap."""
+    assert SitemapPage(H).sitemap_url is None
+
+
+# Back-pressure, and the end
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+def test_a_consumer_that_waits(ordered: bool, concurrency: int) -> None:
+    """Whoever does not ask for more holds the fetching back: nothing is requested but what was on its way."""
+    client = ThreadedClient(many(500))
+    stream = stream_pages_for_homepage(H, client, ordered=ordered, concurrency=concurrency, use_known_paths=False)
+    next(stream)
+    time.sleep(0.05)
+    asked = len(client.asked)
+    assert asked <= 1 + 2 * concurrency
+    time.sleep(0.05)
+    assert len(client.asked) == asked
+    stream.close()
+    assert len(client.asked) == asked
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_closing(ordered: bool) -> None:
+    """When a stream is closed requests that are on their way are cancelled, and the threads are gone."""
+    gates = {name: threading.Event() for name in names(20)[1:]}
+    client = ThreadedClient(many(20), gates)
+    stream = stream_pages_for_homepage(H, client, ordered=ordered, concurrency=8, use_known_paths=False)
+    assert next(stream).url == f"{names(1)[0]}/1"
+    assert threads()
+    started = time.monotonic()
+    while len(client.waiting) < 7:
+        assert time.monotonic() - started < PATIENCE
+        time.sleep(0.001)
+    started = time.monotonic()
+    stream.close()
+    assert time.monotonic() - started < 0.9
+    assert threads() == []
+    assert sorted(client.cancelled) == sorted(client.waiting)
+    assert list(stream) == []
+
+
+def test_an_error_in_the_loop() -> None:
+    """A stream that is left by an error, and not kept, ends as one that is closed."""
+    client = ThreadedClient(many(50))
+
+    def go_through() -> None:
+        for _ in stream_pages_for_homepage(H, client):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        go_through()
+    assert threads() == []
+
+
+def test_a_callback_that_raises() -> None:
+    """An error in the caller's callback reaches the caller, and ends everything."""
+    client = ThreadedClient(many(50))
+    with pytest.raises(ZeroDivisionError):
+        list(stream_pages_for_homepage(H, client, progress=lambda event: 1 // (event.kind != "parsed")))
+    assert threads() == []
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("most", [1, 2, 3, 39, 40, 41])
+def test_max_pages(ordered: bool, concurrency: int, most: int) -> None:
+    """A stream has as many pages as the limit at most, and asks for little more than it needs for them."""
+    client = ThreadedClient(many(20))
+    stream = stream_pages_for_homepage(
+        H, client, ordered=ordered, concurrency=concurrency, use_known_paths=False, limits=Limits(max_pages=most)
+    )
+    pages = urls(stream)
+    everything = [f"{name}/{page}" for name in names(20) for page in (1, 2)]
+    assert len(pages) == min(most, 40)
+    assert len(client.asked) <= 1 + most // 2 + 1 + 2 * concurrency
+    assert pages == everything[:most] if ordered else set(pages) <= set(everything)
+
+
+def test_tree_seconds() -> None:
+    """When the time is up a stream ends, with the pages that were had."""
+    gates = {name: threading.Event() for name in names(5)[1:]}
+    client = ThreadedClient(many(5), gates)
+    stream = stream_pages_for_homepage(H, client, use_known_paths=False, limits=Limits(tree_seconds=0.1))
+    assert urls(stream) == [f"{names(1)[0]}/1", f"{names(1)[0]}/2"]
+
+
+def test_two_streams_at_once() -> None:
+    """Streams that are gone through in turn do not disturb each other, nor does one that is closed the other."""
+    client = ThreadedClient(many(10))
+    first = stream_pages_for_homepage(H, client, use_known_paths=False, ordered=True)
+    second = stream_pages_for_homepage(H, client, use_known_paths=False, ordered=True)
+    seen = [(next(first).url, next(second).url) for _ in range(5)]
+    assert all(a == b for a, b in seen)
+    first.close()
+    assert len(list(second)) == 15
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("homepage", "options", "error"),
+    [
+        ("ftp://h/", {}, SitemapException),
+        (H, {"concurrency": 0}, InvalidArgumentError),
+        (H, {"limits": 5}, InvalidArgumentError),
+        (H, {"politeness": "kind"}, InvalidArgumentError),
+        (H, {"cross_host": "no"}, InvalidArgumentError),
+        (H, {"progress": 5}, InvalidArgumentError),
+        (H, {"recurse_callback": 5}, InvalidArgumentError),
+        (H, {"recurse_list_callback": 5}, InvalidArgumentError),
+        (H, {"extra_known_paths": "a.xml"}, InvalidArgumentError),
+        (H, {"web_client": 5}, InvalidArgumentError),
+        (H, {"unknown": 5}, TypeError),
+    ],
+)
+def test_arguments(homepage: str, options: dict[str, Any], error: type[Exception]) -> None:
+    """What cannot be used is refused when the stream is asked for, not when it is first gone through."""
+    with pytest.raises(error):
+        stream_pages_for_homepage(homepage, **({"web_client": FakeClient({})} | options))
+
+
+def test_none_means_the_default() -> None:
+    """What is None is as if it were not given, as in the other front door."""
+    stream = stream_pages_for_homepage(
+        H, FakeClient(many(2)), concurrency=None, limits=None, politeness=None, progress=None, extra_known_paths=None
+    )
+    assert len(list(stream)) == 4
+
+
+# The drivers below it
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+def test_requests_at_once(concurrency: int) -> None:
+    """A client that can be asked by several threads is asked by as many as allowed, and no more."""
+    lock = threading.Lock()
+    at_once: list[int] = []
+    going_on = 0
+
+    def look_up(url: str) -> str | None:
+        nonlocal going_on
+        with lock:
+            going_on += 1
+            at_once.append(going_on)
+        time.sleep(0.002)
+        with lock:
+            going_on -= 1
+        return site.get(url)
+
+    site = many(40)
+    tree = sitemap_tree_for_homepage(H, ThreadedClient(look_up), concurrency=concurrency)
+    assert len(list(tree.all_pages())) == 80
+    assert max(at_once) == concurrency
+
+
+def test_a_client_for_one_thread() -> None:
+    """A client that does not say that it is made for threads is only ever asked by the caller's own."""
+    asked_by = set()
+
+    def look_up(url: str) -> str | None:
+        asked_by.add(threading.current_thread())
+        return many(10).get(url)
+
+    sitemap_tree_for_homepage(H, FakeClient(look_up), concurrency=8)
+    assert asked_by == {threading.current_thread()}
+
+
+def test_callbacks_are_called_in_one_thread() -> None:
+    """The caller's callbacks are called in the caller's thread, however many make requests."""
+    called_in = set()
+
+    def note(*_: object) -> bool:
+        called_in.add(threading.current_thread())
+        return True
+
+    sitemap_tree_for_homepage(H, ThreadedClient(many(20)), recurse_callback=note, progress=note)
+    assert called_in == {threading.current_thread()}
+
+
+def test_ctrl_c() -> None:
+    """Ctrl-C ends the fetching at once, with all that was had of the tree."""
+    gates = {name: threading.Event() for name in names(5)[1:]}
+
+    def interrupt(event: Progress) -> None:
+        if event.kind == "parsed" and event.url == names(1)[0]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(TreeInterrupted) as caught:
+        sitemap_tree_for_homepage(H, ThreadedClient(many(5), gates), use_known_paths=False, progress=interrupt)
+    tree = caught.value.tree
+    reasons = [s.reason for s in tree.all_sitemaps() if isinstance(s, InvalidSitemap)]
+    assert len(reasons) >= 4
+    assert set(reasons) == {"Not fetched: it was interrupted."}
+    assert [problem.code for problem in tree.problems] == ["C901"]
+
+
+def test_retries_sleep_by_the_schedule() -> None:
+    """One request at a time, the driver sleeps as long as the schedule says, and only then."""
+    answers = {H + "a.xml": iter([WebClientErrorResponse("500 Oops", retryable=True), urlset(H + "1")])}
+    client = FakeClient(lambda url: next(answers[url]) if url in answers else f"Sitemap: {H}a.xml")
+    walk, options, url = homepage_walk(H, use_known_paths=False, politeness=Politeness(retry_seconds=0.01))
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        time.sleep(seconds)
+
+    for _ in blocking.steps(walk, client, options, url, sleep):
+        pass
+    assert len(list(walk.website().all_pages())) == 1
+    assert 0 < sum(slept) <= 0.016
+
+
+def test_page_stream_of_no_pages() -> None:
+    """A stream of a walk that has not begun is empty, and not full."""
+    walk, _, _ = homepage_walk(H)
+    for is_ordered in (False, True):
+        stream = PageStream(walk, is_ordered, None)
+        assert list(stream.fresh()) == []
+        assert not stream.is_full
+        assert not PageStream(walk, is_ordered, 1).is_full
+
+
+def _start_and_wait(workers: Workers[int, int], number: int) -> None:
+    workers.start(number)
+    workers.wait(PATIENCE)
+
+
+def test_workers() -> None:
+    """Both kinds of workers give what each task gave, and raise what it raised."""
+
+    def halve(number: int) -> int:
+        if number % 2:
+            raise UspError(str(number))
+        return number // 2
+
+    for workers in (Inline[int, int](halve), Threads[int, int](halve)):
+        for number in (2, 4, 6):
+            workers.start(number)
+        assert sorted([workers.wait(PATIENCE) or (0, 0) for _ in range(3)]) == [(2, 1), (4, 2), (6, 3)]
+        assert workers.wait(0) is None
+        with pytest.raises(UspError, match="3"):
+            _start_and_wait(workers, 3)
+        workers.close()
+
+
+def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no more threads can be had those that there are do all the work; where there is none, it is said."""
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def scarce(thread: threading.Thread) -> None:
+        if thread.name.startswith("usp-") and len(started) >= allowed:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", scarce)
+    allowed = 2
+    assert len(list(sitemap_tree_for_homepage(H, ThreadedClient(many(30))).all_pages())) == 60
+    assert len(started) == 2
+    started.clear()
+    allowed = 0
+    with pytest.raises(RuntimeError, match="concurrency=1"):
+        sitemap_tree_for_homepage(H, ThreadedClient(many(30)))
