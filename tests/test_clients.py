@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import email.utils
 import gzip
-import socket
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, self_signed, server_context, success, talk
+from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, success, talk
 from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
@@ -271,135 +269,6 @@ def test_retry_after(site: Server, make: Make, value: str, least: float | None, 
         assert least <= seconds <= most
 
 
-def reset(peer: Peer) -> None:
-    time.sleep(0.05)
-    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
-    peer.socket.close()
-
-
-def break_chunk(peer: Peer) -> None:
-    time.sleep(0.05)
-    peer.send(b"zz\r\nmore")
-    peer.hold()
-
-
-@pytest.mark.parametrize(
-    ("answer", "then", "message"),
-    [
-        (b"Content-Length: 100\r\n\r\nonly this", None, "the body was cut off after 9 bytes"),
-        (b"Content-Length: 100\r\n\r\nonly this", reset, "the body was cut off after 9 bytes"),
-        (b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n", None, "the body was cut off after 9 bytes"),
-        (b"Transfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n", break_chunk, "the body was cut off after 9 bytes"),
-        (b"Content-Length: 100\r\n\r\nonly this", Peer.hold, "timed out: the body was cut off after 9 bytes"),
-    ],
-    ids=["too short", "reset", "chunk missing", "broken chunk", "silence"],
-)
-def test_partial_bodies(make: Make, answer: bytes, then: Callable[[Peer], None] | None, message: str) -> None:
-    """What came of a body before its transfer broke off can be had, and the request may be tried again."""
-    with talk(answering(b"HTTP/1.1 200 OK\r\nX-Foo: Bar\r\n" + answer, then=then)) as server:
-        response = error(make(timeout=0.3).get(server.url))
-    assert response.message() == message
-    assert response.retryable()
-    partial = response.partial()
-    assert partial is not None
-    assert (partial.encoded_data(), partial.raw_data()) == (b"only this", b"only this")
-    assert (partial.status_code(), partial.header("x-foo"), partial.url()) == (200, "Bar", server.url)
-    assert partial.transport_problems() == ("T805",)
-
-
-def test_nothing_of_a_body(make: Make) -> None:
-    """A body of which nothing came is no partial one."""
-    with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")) as server:
-        response = error(make().get(server.url))
-    assert (response.message(), response.partial()) == ("the body was cut off after 0 bytes", None)
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (b"", "the connection was closed without an answer"),
-        (b"nonsense\r\n\r\n", "the answer is not HTTP as it should be"),
-    ],
-    ids=["closed", "no HTTP"],
-)
-def test_broken_answers(make: Make, answer: bytes, message: str) -> None:
-    """A server that does not speak HTTP may do so later."""
-    with talk(answering(answer)) as server:
-        response = error(make().get(server.url))
-    assert response.message().startswith(message)
-    assert response.retryable()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\nx",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nx",
-        b"HTTP/1.1 200 OK\r\n" + b"X-Header: y\r\n" * 500,
-        b"HTTP/1.1 200 OK\r\nX-Header: " + b"y" * 200_000,
-        b"HTTP/1.1 999 Odd\r\n\r\n",
-        b"HTTP/1.1 200 \xff\xfe\r\nX: \xff\r\nContent-Encoding: \xff\r\n\r\nx",
-        b"HTTP/9.9 200 OK\r\n\r\nx",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\nx\r\n0\r\n\r\n",
-        b"\x16\x03\x01\x00\x00",
-    ],
-)
-def test_odd_answers(make: Make, answer: bytes) -> None:
-    """Whatever a server sends, there is a response and nothing is raised."""
-    with talk(answering(answer)) as server:
-        make(timeout=1).get(server.url)
-
-
-def test_headers_that_are_cut_off(make: Make) -> None:
-    """An answer that ends in the middle of its headers is none, and not an empty document."""
-    with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nX-He")) as server:
-        response = error(make().get(server.url))
-    assert (response.retryable(), response.partial()) == (True, None)
-
-
-def test_refused(make: Make) -> None:
-    """A refused connection may be accepted later."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        response = error(make().get(f"http://127.0.0.1:{unused.getsockname()[1]}/"))
-    assert (response.message(), response.retryable(), response.status_code()) == ("Connection refused", True, None)
-
-
-def failing_look_up(code: int) -> Callable[[str, int], list[object]]:
-    def resolve(host: str, port: int) -> list[object]:
-        raise socket.gaierror(code, "said the system")
-
-    return resolve
-
-
-def test_names_that_are_not_found(make: Make) -> None:
-    """A name that does not exist will not do so later; one that could not be looked up may be then."""
-    response = error(make(_resolve=resolving({})).get("http://nosuch.example/"))
-    assert (response.message(), response.retryable()) == ("no such host: nosuch.example", False)
-    response = error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/"))
-    assert (response.message(), response.retryable()) == ("some.example cannot be looked up: said the system", True)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "nonsense",
-        "ftp://127.0.0.1/",
-        "http://",
-        "http://[bad/",
-        "http://127.0.0.1:99999/",
-        "http://a b/",
-        "http://\0/",
-    ],
-)
-def test_bad_urls(make: Make, url: str) -> None:
-    """A URL that is none is an error, never raised."""
-    response = error(make().get(url))
-    assert response.message()
-    assert response.retryable() is False
-
-
 def test_headers(site: Server, make: Make) -> None:
     """Requests say who asks, offer gzip and deflate only, and have no other headers that tell one client apart."""
     site.requests.clear()
@@ -446,31 +315,3 @@ def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.
     assert error(client.get("http://unreachable.example/x?é")).message() == "404 Not Found"
     assert site.paths()[-1] == "http://unreachable.example/x?%C3%A9"
     assert error(client.get("http://127.0.0.1:1/")).message() == "Connection refused"
-
-
-def test_tls(make: Make, tmp_path: Path) -> None:
-    """A certificate that nobody vouches for is not accepted, unless the caller does."""
-    certificate = self_signed(tmp_path)
-    with talk(answering(OK), server_context(certificate)) as server:
-        response = error(make().get(server.url))
-        assert response.message() == "the certificate of 127.0.0.1 is not accepted: self-signed certificate"
-        assert not response.retryable()
-        client = make(verify=str(tmp_path / "cert.pem"))
-        for _ in range(2):
-            assert success(client.get(server.url)).raw_data() == b"ok"
-        wrong = server.url.replace("127.0.0.1", "localhost")
-        assert "localhost is not accepted" in error(client.get(wrong)).message()
-
-
-def test_no_tls_where_it_should_be(make: Make) -> None:
-    """Plain HTTP on the port of https is said to be TLS that failed."""
-
-    def handle(peer: Peer) -> None:
-        peer.socket.recv(65_536)
-        peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        peer.hold()
-
-    with talk(handle, scheme="https") as server:
-        response = error(make().get(server.url))
-    assert response.message().startswith("TLS with 127.0.0.1 failed: ")
-    assert not response.retryable()

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import base64
 import errno
+import os
 import re
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from usp.exceptions import InvalidArgumentError
 from usp.inflate import transport_decoded
+from usp.origins import host_of
 from usp.version import __version__
-from usp.web_client.abstract_client import AbstractWebClientSuccessResponse
-from usp.web_client.terms import RefusedError
+from usp.web_client.abstract_client import (
+    RETRYABLE_HTTP_STATUS_CODES,
+    AbstractWebClientSuccessResponse,
+    WebClientErrorResponse,
+)
+from usp.web_client.redirects import REDIRECTS, Redirects
+from usp.web_client.terms import RefusedError, Terms
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
@@ -34,13 +41,13 @@ __all__ = [
     "Failure",
     "TransferredResponse",
     "authorized",
-    "cut_off",
+    "ended",
     "failure_of",
     "headers_to_send",
-    "innermost",
-    "no_whole_answer",
+    "redirected",
     "retry_after_seconds",
     "status_line",
+    "with_additions",
 ]
 
 DEFAULT_USER_AGENT = f"ultimate_sitemap_parser/{__version__}"
@@ -83,6 +90,9 @@ _NO_SUCH_HOST = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") 
 _LASTING_LOOKUPS = {
     getattr(socket, name) for name in ("EAI_FAIL", "EAI_FAMILY", "EAI_ADDRFAMILY") if hasattr(socket, name)
 }
+
+
+AnError = TypeVar("AnError", bound=WebClientErrorResponse)
 
 
 class TransferredResponse(AbstractWebClientSuccessResponse):
@@ -146,7 +156,7 @@ class Failure(NamedTuple):
 
 def failure_of(error: BaseException, host: str) -> Failure:
     """What to say of an error that a request ended with."""
-    inner = innermost(error)
+    inner = _innermost(error)
     match inner:
         case RefusedError():
             return Failure(str(inner), False)
@@ -167,29 +177,68 @@ def failure_of(error: BaseException, host: str) -> Failure:
         case TimeoutError():
             return Failure(f"timed out: {host} did not answer", True)
         case OSError():
-            return Failure(inner.strerror or str(inner) or type(inner).__name__, inner.errno in _PASSING)
+            words = os.strerror(inner.errno) if inner.errno else _words(inner)
+            return Failure(words, isinstance(inner, ConnectionError) or inner.errno in _PASSING)
         case HTTPException():
             return Failure(f"the answer is not HTTP as it should be: {_words(inner)}", True)
     return Failure(_words(inner), False)
 
 
-def cut_off(error: BaseException, size: int) -> str:
+def ended(
+    kind: type[AnError],
+    error: BaseException,
+    redirects: Redirects,
+    terms: Terms,
+    *,
+    refused: RefusedError | None,
+    seconds: float | None,
+    success: TransferredResponse | None,
+) -> AnError:
+    """The response for a request that ended with an error.
+
+    It was refused, or out of time after so many seconds, or something else; in the middle of a body if there is a
+    success.
+    """
+    size = success._give_up() if success is not None else 0
+    if terms.is_cancelled:
+        return kind("cancelled", False)
+    if refused is not None:
+        return kind(str(refused), False)
+    if seconds is not None:
+        message, retryable = f"timed out: no whole answer within {max(seconds, 0):.3g} seconds", True
+    elif success is not None:
+        message, retryable = _cut_off(error, size), True
+    else:
+        message, retryable = failure_of(error, host_of(redirects.url))
+    return kind(message, retryable, partial=success if size else None)
+
+
+def redirected(
+    kind: type[AnError],
+    redirects: Redirects,
+    status: int,
+    reason: str | None,
+    retry_after: str | None,
+    location: bytes | None,
+    set_cookies: Iterable[str],
+) -> AnError | None:
+    """Go where an answer that is no success leads. None if it leads somewhere, else the error that it is."""
+    line = status_line(status, reason)
+    if status not in REDIRECTS:
+        return kind(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=retry_after_seconds(retry_after))
+    if location is None:
+        return kind(f"{line}: it redirects without saying where", False)
+    why_not = redirects.follow(location, set_cookies)
+    return kind(why_not, False) if why_not else None
+
+
+def _cut_off(error: BaseException, size: int) -> str:
     """What to say of an error in the middle of a body, after so many bytes."""
-    inner = innermost(error)
     message = f"the body was cut off after {size} bytes"
-    if isinstance(inner, TimeoutError):
-        return f"timed out: {message}"
-    if isinstance(inner, OSError) and inner.strerror and not isinstance(inner, ssl.SSLError):
-        return f"{message}: {inner.strerror}"
-    return message
+    return f"timed out: {message}" if isinstance(_innermost(error), TimeoutError) else message
 
 
-def no_whole_answer(seconds: float) -> str:
-    """What to say if the deadline has passed."""
-    return f"timed out: no whole answer within {max(seconds, 0):.3g} seconds"
-
-
-def innermost(error: BaseException) -> BaseException:
+def _innermost(error: BaseException) -> BaseException:
     """The error that those of the libraries are wrapped around."""
     for _ in range(_MAX_WRAPPINGS):
         if type(error).__module__.partition(".")[0] not in _WRAPPERS:
@@ -260,3 +309,14 @@ def authorized(url: str) -> tuple[str, str | None]:
     name, _, password = user.partition(":")
     token = base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
     return f"{scheme}{slashes}{host}{rest[len(place) :]}", f"Basic {token}" if name or password else None
+
+
+def with_additions(headers: dict[str, str], authorization: str | None, cookie: str | None) -> dict[str, str]:
+    """Headers with those that one request has beside them."""
+    if authorization or cookie:
+        headers = dict(headers)
+        if authorization:
+            headers["Authorization"] = authorization
+        if cookie:
+            headers["Cookie"] = f"{headers['Cookie']}; {cookie}" if headers.get("Cookie") else cookie
+    return headers

@@ -55,13 +55,11 @@ class Redirects:
         cookies = self._cookies.get(origin_of(self.url))
         return "; ".join(f"{name}={value}" for name, value in cookies.items()) if cookies else None
 
-    def follow(self, location: bytes | None, set_cookies: Iterable[str] = ()) -> str | None:
+    def follow(self, location: bytes, set_cookies: Iterable[str] = ()) -> str | None:
         """Go where a redirect leads. Gives the reason why not, None if `url` is now the next one.
 
         `location` is the header as it came; `set_cookies` are the values of the Set-Cookie headers.
         """
-        if location is None:
-            return "it redirects without saying where"
         self._requested.add((self.url, self.cookie()))
         if len(self._requested) > self._terms.limits.max_redirects:
             return f"redirected more than {self._terms.limits.max_redirects} times"

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 from typing import Any, Self
 
 import requests
 import urllib3
 
 from usp.exceptions import InvalidArgumentError
-from usp.origins import Origin, host_of, origin_of
+from usp.origins import Origin, origin_of
 from usp.web_client.abstract_client import (
-    RETRYABLE_HTTP_STATUS_CODES,
     AbstractWebClient,
     AbstractWebClientResponse,
     RequestWaiter,
@@ -35,12 +35,11 @@ from usp.web_client.answers import (
     PIECE_BYTES,
     TransferredResponse,
     authorized,
-    cut_off,
-    failure_of,
+    ended,
     headers_to_send,
-    no_whole_answer,
-    retry_after_seconds,
+    redirected,
     status_line,
+    with_additions,
 )
 from usp.web_client.connections import Exchange, GuardedAdapter, Resolver, looked_up
 from usp.web_client.redirects import REDIRECTS, Redirects
@@ -91,6 +90,17 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
     def _end(self) -> int:
         self._response.close()
         return super()._end()
+
+    def _check(self, body: bytes) -> None:
+        """Raise an error if there is no body where there must be one.
+
+        To http.client headers that are cut off are whole ones. Then there is neither a body nor a length, which even
+        the server of an empty document gives.
+        """
+        headers = self._response.headers
+        is_framed = "Content-Length" in headers or "Transfer-Encoding" in headers
+        if not body and not is_framed and self.status_code() == HTTPStatus.OK:
+            raise ConnectionResetError("the answer was cut off")
 
 
 class RequestsWebClientErrorResponse(WebClientErrorResponse):
@@ -208,10 +218,20 @@ class RequestsWebClient(AbstractWebClient):
                 answer = self._last_answer(redirects, terms, exchange)
                 if isinstance(answer, RequestsWebClientSuccessResponse):
                     success = answer
-                    success._body()  # read now, so that what goes wrong with it is this request's failure
+                    success._check(success._body())  # now, so that what goes wrong with it is this request's failure
+                if terms.is_cancelled:  # which looks like the end of an answer that does not say where it ends
+                    raise RefusedError("cancelled")
                 return answer
             except _ERRORS as error:
-                return _failed(error, success, redirects, exchange, allowed)
+                return ended(
+                    RequestsWebClientErrorResponse,
+                    error,
+                    redirects,
+                    terms,
+                    refused=exchange.refused,
+                    seconds=allowed if time.monotonic() >= exchange.deadline else None,
+                    success=success,
+                )
 
     def _last_answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> AbstractWebClientResponse:
         """The answer after redirects, its body not read yet."""
@@ -222,31 +242,26 @@ class RequestsWebClient(AbstractWebClient):
                 response.url = redirects.url
                 return RequestsWebClientSuccessResponse(response, self._max_bytes)
             _drop_body(response, exchange)
-            line = status_line(status, response.reason)
-            if status not in REDIRECTS:
-                return RequestsWebClientErrorResponse(
-                    line,
-                    retryable=status in RETRYABLE_HTTP_STATUS_CODES,
-                    retry_after=retry_after_seconds(response.headers.get("Retry-After")),
-                )
-            if location is None:
-                return RequestsWebClientErrorResponse(f"{line}: it redirects without saying where", retryable=False)
-            if reason := redirects.follow(_bytes(location), _set_cookies(response)):
-                return RequestsWebClientErrorResponse(reason, retryable=False)
+            if failed := redirected(
+                RequestsWebClientErrorResponse,
+                redirects,
+                status,
+                response.reason,
+                response.headers.get("Retry-After"),
+                None if location is None else _bytes(location),
+                _set_cookies(response),
+            ):
+                return failed
 
     def _answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> tuple[requests.Response, str | None]:
         """The answer to one request, and where it redirects to."""
         url, authorization = authorized(redirects.url)
         is_home = terms.is_home(url)
-        cookie = redirects.cookie()
         if is_home and not self._is_own_session:
             exchange.target = None
             return self._answer_to_session(url, authorization)
-        headers = dict(self._home_headers if is_home else self._headers)
-        if authorization:
-            headers["Authorization"] = authorization
-        if cookie:
-            headers["Cookie"] = f"{headers['Cookie']}; {cookie}" if headers.get("Cookie") else cookie
+        headers = self._home_headers if is_home else self._headers
+        headers = with_additions(headers, authorization, redirects.cookie())
         exchange.target = url
         request = requests.PreparedRequest()
         request.method = "GET"
@@ -317,29 +332,6 @@ def _own_user_agent(session: requests.Session) -> str | None:
 def _no_credentials(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Given to requests as authentication, so that it looks for none in .netrc."""
     return request
-
-
-def _failed(
-    error: BaseException,
-    success: RequestsWebClientSuccessResponse | None,
-    redirects: Redirects,
-    exchange: Exchange,
-    allowed: float,
-) -> RequestsWebClientErrorResponse:
-    """The response for a request that ended with an error, in the middle of a body if there is a success."""
-    is_late = time.monotonic() >= exchange.deadline
-    size = success._give_up() if success is not None else 0
-    if exchange.terms.is_cancelled:
-        return RequestsWebClientErrorResponse("cancelled", retryable=False)
-    if exchange.refused is not None:
-        return RequestsWebClientErrorResponse(str(exchange.refused), retryable=False)
-    if is_late:
-        message, retryable = no_whole_answer(allowed), True
-    elif success is not None:
-        message, retryable = cut_off(error, size), True
-    else:
-        message, retryable = failure_of(error, host_of(redirects.url))
-    return RequestsWebClientErrorResponse(message, retryable, partial=success if size else None)
 
 
 def _pieces(raw: Any) -> Iterable[bytes]:

@@ -96,7 +96,7 @@ class Terms:
 
         To be called with all addresses that the host was resolved to, right before one of them is connected to.
         """
-        found = {text: ipaddress.ip_address(text.partition("%")[0]) for text in addresses}
+        found = {text: _address(text) for text in addresses}
         is_home = self._is_home_host(host)
         with self._lock:
             if is_home and found and self._home_addresses is None:
@@ -115,7 +115,7 @@ class Terms:
         """
         if _is_public(address):
             return
-        peer = ipaddress.ip_address(address.partition("%")[0])
+        peer = _address(address)
         if not self._is_home_host(host) or (self._home_addresses is not None and peer not in self._home_addresses):
             raise RefusedError(_not_public(host, peer))
 
@@ -179,8 +179,13 @@ def _name_or_address(host: str) -> tuple[bool, Address | None]:
 
 
 @lru_cache(4096)
-def _is_public(address: str) -> bool:
-    return is_public(ipaddress.ip_address(address.partition("%")[0]))
+def _address(text: str) -> Address:
+    return ipaddress.ip_address(text.partition("%")[0])
+
+
+@lru_cache(4096)
+def _is_public(text: str) -> bool:
+    return is_public(_address(text))
 
 
 def is_public(address: Address) -> bool:

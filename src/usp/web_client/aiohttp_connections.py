@@ -1,0 +1,130 @@
+"""The connections of the aiohttp client: only to addresses that the terms admit.
+
+The addresses of a host are checked when they are looked up, each one again when a socket is made for it, which is also
+where those in URLs pass, and the other end of a connection before each request that uses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+
+from usp.web_client.terms import RefusedError, Terms
+
+__all__ = ["CURRENT", "CheckedConnector", "CheckedResolver", "Hop", "Resolver", "checked_socket"]
+
+#: Gives the addresses of a host, as `socket.getaddrinfo` does.
+Resolver = Callable[[str, int], Sequence[tuple[Any, Any, int, str, Any]]]
+
+
+class Hop:
+    """One request as the connections see it."""
+
+    __slots__ = ("host", "is_proxied", "refused", "terms")
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.host = ""
+        self.is_proxied = False
+        #: Why there was no connection, if the terms are the reason.
+        self.refused: RefusedError | None = None
+
+    def check(self, address: str) -> None:
+        """Raise `RefusedError` if an address may not be connected to."""
+        if not self.is_proxied:
+            try:
+                self.terms.check_peer(self.host, address)
+            except RefusedError as refused:
+                self.refused = refused
+                raise
+
+
+CURRENT: ContextVar[Hop] = ContextVar("usp hop")
+
+
+class _Handler(ResponseHandler):
+    """What receives the answers. A body that cannot be read on ends there; aiohttp would wait forever for more."""
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The connection was closed, by the other side or after nonsense from there."""
+        body = getattr(self, "_payload", None)
+        super().connection_lost(exc)
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientPayloadError("the body is not complete"))
+
+
+class CheckedConnector(aiohttp.TCPConnector):
+    """Connections that are checked before each request: those that were kept may stem from another tree."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        handler: type[ResponseHandler] = _Handler
+        self._factory = partial(handler, loop=self._loop)
+
+    async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
+        """Take a connection that was kept, or make one."""
+        connection = await super().connect(req, traces, timeout)
+        peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+        try:
+            if peer:
+                CURRENT.get().check(peer[0])
+        except RefusedError:
+            connection.close()
+            raise
+        return connection
+
+
+def checked_socket(info: Any) -> socket.socket:
+    """A socket for an address that is about to be connected to, whether it was looked up or stands in a URL."""
+    family, kind, protocol, _, address = info
+    CURRENT.get().check(address[0])
+    return socket.socket(family, kind, protocol)
+
+
+class CheckedResolver(AbstractResolver):
+    """Gives those addresses of a host that the terms admit."""
+
+    def __init__(self, resolve: Resolver | None) -> None:
+        self._resolve = resolve
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Look up a host."""
+        hop = CURRENT.get()
+        if self._resolve is not None:
+            found: Sequence[Any] = self._resolve(host, port)
+        else:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        addresses = [_with_scope(info[4]) for info in found]
+        if not hop.is_proxied:
+            try:
+                addresses = hop.terms.admitted(host, addresses)
+            except RefusedError as refused:
+                hop.refused = refused
+                raise
+        if not addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no addresses")
+        return [
+            ResolveResult(
+                hostname=host, host=address, port=port, family=socket.AF_UNSPEC, proto=0, flags=socket.AI_NUMERICHOST
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+def _with_scope(address: Any) -> str:
+    text = str(address[0])
+    return f"{text}%{address[3]}" if len(address) == 4 and address[3] and "%" not in text else text

@@ -1,0 +1,181 @@
+"""When requests end: by their deadline, or when their tree is cancelled. Both clients, against real sockets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sockets import CLIENTS, Make, Peer, error, full_backlog, making, self_signed, server_context, success, talk
+from usp.limits import Limits
+from usp.web_client.terms import Terms
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture(params=list(CLIENTS))
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    with making(request.param) as make:
+        yield make
+
+
+def keep_alive(peer: Peer) -> None:
+    while peer.head():
+        peer.send(OK)
+
+
+def drip_headers(peer: Peer) -> None:
+    peer.head()
+    peer.send(b"HTTP/1.1 200 OK\r\nX-Header: ")
+    peer.drip(b"x")
+
+
+def drip_continue(peer: Peer) -> None:
+    peer.head()
+    peer.drip(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+def drip_body(peer: Peer) -> None:
+    peer.head()
+    peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    peer.drip(b"x")
+
+
+def drip_endless_body(peer: Peer) -> None:
+    peer.head()
+    peer.send(b"HTTP/1.1 200 OK\r\n\r\n")
+    peer.drip(b"x" * 1000)
+
+
+def drip_chunks(peer: Peer) -> None:
+    peer.head()
+    peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    peer.drip(b"1\r\nx\r\n")
+
+
+def redirect_slowly(peer: Peer) -> None:
+    while head := peer.head():
+        time.sleep(0.2)
+        where = head.split()[1] + b"x"
+        peer.send(b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % where)
+
+
+SLOW: dict[str, Callable[[Peer], None]] = {
+    "silence": Peer.hold,
+    "headers": drip_headers,
+    "100 Continue": drip_continue,
+    "body": drip_body,
+    "endless body": drip_endless_body,
+    "chunks": drip_chunks,
+    "redirects": redirect_slowly,
+}
+
+
+@pytest.mark.parametrize("what", list(SLOW))
+def test_deadline(make: Make, what: str) -> None:
+    """A request ends by its deadline, whatever the server is doing; what came of a body can be had."""
+    with talk(SLOW[what]) as server:
+        terms = Terms(server.url, Limits(request_seconds=0.5))
+        started = time.monotonic()
+        response = error(make().get(server.url, terms))
+        assert 0.45 < time.monotonic() - started < 0.9
+    assert response.message() == "timed out: no whole answer within 0.5 seconds"
+    assert response.retryable()
+    assert (response.partial() is not None) is (what in ("body", "endless body", "chunks"))
+
+
+def test_deadline_of_connecting(make: Make) -> None:
+    """So it does while there is no connection yet."""
+    with full_backlog() as url:
+        started = time.monotonic()
+        response = error(make().get(url, Terms(url, Limits(request_seconds=0.5))))
+        assert 0.45 < time.monotonic() - started < 0.9
+    assert response.message() == "timed out: no whole answer within 0.5 seconds"
+
+
+def test_time_to_connect(make: Make) -> None:
+    """The time to connect has a limit of its own."""
+    with full_backlog() as url:
+        response = error(make(timeout=(0.2, 5)).get(url))
+    assert (response.message(), response.retryable()) == ("timed out: 127.0.0.1 did not answer", True)
+
+
+@pytest.mark.parametrize("what", ["silence", "headers", "body"])
+def test_deadline_with_tls(make: Make, tmp_path: Path, what: str) -> None:
+    """It holds with TLS too, in the handshake and after it."""
+    context = server_context(self_signed(tmp_path)) if what != "silence" else None
+    with talk(SLOW[what], context, scheme="https") as server:
+        terms = Terms(server.url, Limits(request_seconds=0.5))
+        client = make(verify=str(tmp_path / "cert.pem") if context else True)
+        started = time.monotonic()
+        response = error(client.get(server.url, terms))
+        assert 0.45 < time.monotonic() - started < 0.9
+    assert response.message() == "timed out: no whole answer within 0.5 seconds"
+
+
+def test_deadline_of_the_tree(make: Make) -> None:
+    """No request outlives its tree, or starts after it."""
+    with talk(Peer.hold) as server:
+        terms = Terms(server.url, expires=time.monotonic() + 0.3)
+        client = make()
+        for _ in range(2):
+            assert error(client.get(server.url, terms)).message().startswith("timed out: no whole answer")
+        assert server.accepted == 1
+
+
+@contextmanager
+def cancelled_soon(terms: Terms) -> Iterator[None]:
+    timer = threading.Timer(0.2, terms.cancel)
+    timer.start()
+    started = time.monotonic()
+    yield
+    assert time.monotonic() - started < 0.5
+    timer.join()
+
+
+@pytest.mark.parametrize("what", ["silence", "headers", "body", "chunks"])
+def test_cancelling(make: Make, what: str) -> None:
+    """A tree that is cancelled, from any thread, ends its requests at once, and starts no more."""
+    with talk(SLOW[what]) as server:
+        terms = Terms(server.url)
+        client = make()
+        with cancelled_soon(terms):
+            response = error(client.get(server.url, terms))
+        assert (response.message(), response.retryable()) == ("cancelled", False)
+        assert error(client.get(server.url, terms)).message() == "cancelled"
+        assert server.accepted == 1
+
+
+def test_cancelling_while_connecting(make: Make) -> None:
+    """So does one without a connection yet."""
+    with full_backlog() as url:
+        terms = Terms(url)
+        with cancelled_soon(terms):
+            assert error(make().get(url, terms)).message() == "cancelled"
+
+
+@pytest.mark.parametrize("what", ["silence", "body"])
+def test_cancelling_with_tls(make: Make, tmp_path: Path, what: str) -> None:
+    """And one with TLS, in the handshake and after it."""
+    context = server_context(self_signed(tmp_path)) if what != "silence" else None
+    with talk(SLOW[what], context, scheme="https") as server:
+        terms = Terms(server.url)
+        client = make(verify=str(tmp_path / "cert.pem") if context else True)
+        with cancelled_soon(terms):
+            assert error(client.get(server.url, terms)).message() == "cancelled"
+
+
+def test_cancelling_one_of_two(make: Make) -> None:
+    """A connection that was kept is no longer the business of the tree that it was used for."""
+    with talk(keep_alive) as server:
+        client = make()
+        first, second = Terms(server.url), Terms(server.url)
+        success(client.get(server.url, first))
+        first.cancel()
+        for _ in range(2):
+            success(client.get(server.url, second))
+        assert server.accepted == 1

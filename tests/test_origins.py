@@ -1,0 +1,66 @@
+"""Where URLs lead, and the form in which they are requested."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from usp.origins import host_of, origin_of, requested_url
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://h.example/", "http://h.example/"),
+        ("http://h.example", "http://h.example/"),
+        ("HTTP://H.Example./A", "http://h.example/A"),
+        ("http://h.example:80/", "http://h.example/"),
+        ("http://h.example:443/", "http://h.example:443/"),
+        ("https://h.example:443/", "https://h.example/"),
+        ("http://h.example:8080/x", "http://h.example:8080/x"),
+        ("http://h.example:0/x", "http://h.example:0/x"),
+        ("http://h.example/x#y", "http://h.example/x"),
+        ("http://h.example/x?", "http://h.example/x"),
+        ("http://h.example?x", "http://h.example/?x"),
+        ("http://h.example/a b?c d", "http://h.example/a%20b?c%20d"),
+        ("http://h.example/%zz%e9", "http://h.example/%zz%e9"),
+        ("http://h.example/é?ü", "http://h.example/%C3%A9?%C3%BC"),
+        ("http://h.example/a[1]", "http://h.example/a[1]"),
+        ("http://bücher.example/", "http://xn--bcher-kva.example/"),
+        ("http://h.example/a/../b/./c", "http://h.example/b/c"),
+        ("http://h.example/../../x", "http://h.example/x"),
+        ("http://h.example/a/..", "http://h.example/"),
+        ("http://h.example/a/.", "http://h.example/a/"),
+        ("http://h.example/.well-known/x", "http://h.example/.well-known/x"),
+        ("http://h.example/a..b/...", "http://h.example/a..b/..."),
+        ("http://h.example/x?a=/../b", "http://h.example/x?a=/../b"),
+        ("http://h.example//x", "http://h.example//x"),
+        ("http://[::1]:80/", "http://[::1]/"),
+        ("http://me:x@h.example:80/", "http://me:x@h.example/"),
+        ("ftp://H/", "ftp://H/"),
+        ("nonsense", "nonsense"),
+        ("http://[bad/", "http://[bad/"),
+        ("http://h:99999/", "http://h:99999/"),
+    ],
+)
+def test_requested_urls(url: str, expected: str) -> None:
+    """Two URLs that are requested alike have one form."""
+    assert requested_url(url) == expected
+
+
+@given(st.text(alphabet="abZ09-._~:/?#[]@!$&'()*+,;=% é\\", max_size=30))
+def test_the_form_is_stable(text: str) -> None:
+    """Whatever a URL is, nothing is raised, and its form has the same form."""
+    for url in (f"http://h.example/{text}", f"http://{text}", text):
+        assert requested_url(requested_url(url)) == requested_url(url)
+
+
+def test_origins() -> None:
+    """An origin is scheme, host in one form, and port; a URL whose port is none has none."""
+    assert origin_of("HTTPS://Bücher.example./x") == ("https", "xn--bcher-kva.example", 443)
+    assert origin_of("http://h:8080/") == ("http", "h", 8080)
+    assert host_of("http://me@H:1/") == "h"
+    assert origin_of("nonsense") == ("", "", 0)
+    with pytest.raises(ValueError, match=r"[Pp]ort"):
+        origin_of("http://h:99999/")

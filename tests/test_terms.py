@@ -1,0 +1,242 @@
+"""The terms of requests, by themselves and as both clients hold them, against real sockets on loopback."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sockets import (
+    CLIENTS,
+    Make,
+    Peer,
+    answering,
+    error,
+    making,
+    resolving,
+    success,
+    talk,
+)
+from support import serve
+from usp.exceptions import InvalidArgumentError
+from usp.web_client.terms import RefusedError, Terms, is_public, terms_for, under
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+PUBLIC = "93.184.216.34"
+HOME = "http://home.example/"
+
+
+@pytest.fixture(params=list(CLIENTS))
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    with making(request.param) as make:
+        yield make
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        (PUBLIC, True),
+        ("2606:4700::1", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),  # noqa: S104 -- nothing is bound to it
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
+        ("::1", False),
+        ("::", False),
+        ("fe80::1", False),
+        ("fec0::1", False),
+        ("fd00::1", False),
+        ("ff02::1", False),
+        ("::ffff:127.0.0.1", False),
+        (f"::ffff:{PUBLIC}", True),
+        ("::127.0.0.1", False),
+        ("2002:7f00:1::", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::5db8:d822", True),
+        ("64:ff9b:1::1", False),
+        ("2001:0:1::1", False),
+    ],
+)
+def test_public_addresses(address: str, expected: bool) -> None:
+    """An address is public only if all that it may lead to is."""
+    assert is_public(ipaddress.ip_address(address)) is expected
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://other.example/", None),
+        ("https://home.example:8443/", None),
+        (f"http://{PUBLIC}/", None),
+        ("http://127.0.0.1/", "127.0.0.1 is not a public address; a website may not lead there"),
+        ("http://127.1/", "127.1 leads to 127.0.0.1, which is not a public address; a website may not lead there"),
+        ("http://0x7f000001/", "0x7f000001 leads to 127.0.0.1"),
+        ("http://2130706433/", "2130706433 leads to 127.0.0.1"),
+        ("http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1 leads to "),
+        ("http://[fe80::1%25eth0]/", "fe80::1%25eth0 "),
+        ("http://127.0.0.1./", "127.0.0.1 is not a public address"),
+        ("http://①②⑦.0.0.1/", "127.0.0.1 is not a public address"),
+        ("http://localhost/", "localhost leads to this machine"),
+        ("http://x.localhost/", "x.localhost leads to this machine"),
+        ("ftp://other.example/", "ftp is not http or https"),
+        ("//other.example/", "this is not http or https"),
+        ("http:///x", "it has no host"),
+        ("http://1.2.3.4.5/", "its host is not a name that can exist"),
+        ("http://a..b/", "its host is not a name that can exist"),
+        (f"http://{'a' * 64}.example/", "its host is not a name that can exist"),
+        ("http://exa mple/", "its host is not a name that can exist"),
+        ("http://h:99999/", "it is not a URL"),
+        ("http://[bad/", "it is not a URL"),
+    ],
+)
+def test_refusals(url: str, reason: str | None) -> None:
+    """What a URL says for itself is judged before anything is looked up."""
+    found = Terms(HOME).refusal(url)
+    assert (found or "").startswith(reason or "")
+    assert (found is None) is (reason is None)
+
+
+def test_cross_host() -> None:
+    """Hosts can be restricted to those of the same site, or to the homepage's."""
+    urls = ["http://www.example.co.uk:81/", "https://news.example.co.uk/", "http://other.co.uk/"]
+    allowed = {
+        kind: [Terms("http://www.example.co.uk/", cross_host=kind).refusal(url) is None for url in urls]
+        for kind in ("allow", "same-site", "same-host")
+    }
+    assert allowed == {"allow": [True] * 3, "same-site": [True, True, False], "same-host": [True, False, False]}
+    with pytest.raises(InvalidArgumentError, match="cross_host"):
+        Terms("http://h.example/", cross_host="nonsense").refusal("http://h.example/")
+
+
+def test_admitted_addresses() -> None:
+    """Of a host's addresses the public ones are admitted; others only to a home that had no public one at first."""
+    terms = Terms(HOME)
+    assert terms.admitted("other.example", [PUBLIC, "127.0.0.1"]) == [PUBLIC]
+    with pytest.raises(RefusedError, match=r"other.example leads to 10.0.0.1"):
+        terms.admitted("other.example", ["10.0.0.1"])
+    assert terms.admitted("home.example", []) == []
+    assert terms.admitted("HOME.example.", ["10.0.0.1", "10.0.0.2"]) == ["10.0.0.1", "10.0.0.2"]
+    assert terms.admitted("home.example", ["10.0.0.2", "10.0.0.3", PUBLIC]) == ["10.0.0.2", PUBLIC]
+    with pytest.raises(RefusedError):
+        terms.admitted("home.example", ["10.0.0.3"])
+    mixed = Terms(HOME)
+    assert mixed.admitted("home.example", [PUBLIC, "10.0.0.1"]) == [PUBLIC]
+    with pytest.raises(RefusedError):
+        mixed.check_peer("home.example", "10.0.0.1")
+
+
+def test_whose_terms() -> None:
+    """A request has the terms of its tree; outside of any, those of its own URL, which may be nonsense."""
+    terms = Terms(HOME)
+    with under(terms):
+        assert terms_for("http://other.example/") is terms
+    assert terms_for("http://127.0.0.1/").refusal("http://127.0.0.1/") is None
+    assert terms_for("http://[bad/").refusal("http://[bad/") == "it is not a URL"
+
+
+def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
+    """Neither a redirect nor a name leads from a site to an address that is not public, which sees no connection."""
+    with talk(answering(OK)) as inner:
+        moved = f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\nContent-Length: 0\r\n\r\n".encode()
+        with talk(answering(moved)) as outer:
+            client = make(_resolve=resolving({"home.example": ["127.0.0.1"], "evil.example": ["127.0.0.1"]}))
+            terms = Terms(HOME)
+            response = error(client.get(f"http://home.example:{outer.port}/", terms))
+            assert response.message() == (
+                f"redirects to {inner.url}: 127.0.0.1 is not a public address; a website may not lead there"
+            )
+            assert response.retryable() is False
+            response = error(client.get(f"http://evil.example:{inner.port}/", terms))
+            assert response.message() == (
+                "evil.example leads to 127.0.0.1, which is not a public address; a website may not lead there"
+            )
+            assert response.retryable() is False
+        assert inner.accepted == 0
+
+
+def test_names_that_change(make: Make) -> None:
+    """A homepage that was public at first does not become this machine later."""
+    terms = Terms(HOME)
+    assert terms.admitted("home.example", [PUBLIC]) == [PUBLIC]
+    with talk(answering(OK)) as inner:
+        client = make(_resolve=resolving({"home.example": ["127.0.0.1"]}))
+        assert "not a public address" in error(client.get(f"http://home.example:{inner.port}/", terms)).message()
+        assert inner.accepted == 0
+
+
+def keep_alive(peer: Peer) -> None:
+    while peer.head():
+        peer.send(OK)
+
+
+def test_kept_connections_are_checked(make: Make) -> None:
+    """A connection that one tree may use is not used for another that may not."""
+    with talk(keep_alive) as server:
+        client = make(_resolve=resolving({"inner.example": ["127.0.0.1"]}))
+        url = f"http://inner.example:{server.port}/"
+        own = Terms(url)
+        for _ in range(2):
+            success(client.get(url, own))
+        assert server.accepted == 1
+        response = error(client.get(url, Terms(HOME)))
+        assert "inner.example leads to 127.0.0.1" in response.message()
+        assert response.retryable() is False
+        success(client.get(url, Terms(url)))
+        assert server.accepted <= 2
+
+
+def test_credentials_stay_at_home(make: Make) -> None:
+    """Headers of the caller's go to the homepage's scheme, host and port, and nowhere else."""
+    with serve({"/x": (200, {}, b"x")}) as home, serve({"/x": (200, {}, b"x")}) as other:
+        home.pages["/away"] = (302, {"Location": f"{other.url}/x"}, b"")
+        home.pages["/alias"] = (302, {"Location": f"{home.url.replace('127.0.0.1', 'alias.example')}/x"}, b"")
+        client = make(
+            headers={"Authorization": "Bearer secret", "Cookie": "a=1", "X-Mine": "yes"},
+            _resolve=resolving({"alias.example": [PUBLIC]}),
+        )
+        terms = Terms(f"{home.url}/")
+        for url in (f"{home.url}/x", f"{home.url}/away", f"{other.url}/x"):
+            success(client.get(url, terms))
+        assert all({"Authorization", "Cookie", "X-Mine"} <= set(headers) for _, headers in home.requests)
+        assert len(other.requests) == 2
+        assert all(not {"Authorization", "Cookie", "X-Mine"} & set(headers) for _, headers in other.requests)
+
+
+def test_credentials_and_other_names(make: Make) -> None:
+    """Another name of the same server is another host."""
+    with serve({"/x": (200, {}, b"x")}) as server:
+        url = server.url.replace("127.0.0.1", "localhost")
+        client = make(headers={"X-Mine": "yes"})
+        success(client.get(f"{url}/x", Terms(f"{url}/")))
+        assert "X-Mine" in server.requests[-1][1]
+        https = Terms(f"{url}/".replace("http:", "https:"))
+        success(client.get(f"{url}/x", https))
+        assert "X-Mine" not in server.requests[-1][1]
+
+
+def test_netrc_is_not_read(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords that the user keeps for other programs are not sent."""
+    netrc = tmp_path / ".netrc"
+    netrc.write_text("default login me password secret\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(netrc))
+    with serve({"/x": (200, {}, b"x")}) as server:
+        success(make().get(f"{server.url}/x"))
+        assert "Authorization" not in server.requests[0][1]
+
+
+def test_proxies_and_terms(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy may be anywhere, but what it is asked for may not."""
+    with serve({}) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        client = make(_resolve=resolving({}))
+        assert error(client.get("http://other.example/", Terms(HOME))).message() == "404 Not Found"
+        for url in ("http://127.0.0.1:1/", "http://127.1/", "http://localhost/"):
+            assert "not a public address" in error(client.get(url, Terms(HOME))).message()
+        assert proxy.paths() == ["http://other.example/"]
