@@ -6,14 +6,18 @@ import gzip
 import hashlib
 import os
 import re
+import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
 
-from bench import cli, documents, environments, measure, report, rows, wholes
+from bench import answers, cli, documents, environments, measure, networks, report, rows, wholes
 from usp.tree import sitemap_from_bytes
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -207,6 +211,94 @@ def test_sites_are_served_and_read(workshop: measure.Workshop) -> None:
     workshop.__exit__()
     with pytest.raises(OSError, match="refused"):
         urlopen(homepage, timeout=5)  # noqa: S310 -- on loopback
+
+
+def test_answers_leave_after_their_delay(workshop: measure.Workshop) -> None:
+    """A server answers as late as it should, also to two requests at once, and keeps connections open."""
+    homepage = workshop.site(1, 10, delay=0.2)
+    assert workshop.site(1, 10, delay=0.2) == homepage
+    with (
+        closing(HTTPConnection(urlsplit(homepage).netloc)) as one,
+        closing(HTTPConnection(one.host, one.port)) as other,
+    ):
+        for path, status in (("/robots.txt", 200), ("/nothing", 404)):
+            start = time.perf_counter()
+            one.request("GET", path)
+            other.request("GET", path)
+            responses = [one.getresponse(), other.getresponse()]
+            assert {(response.status, bool(response.read())) for response in responses} == {(status, True)}
+            assert 0.2 <= time.perf_counter() - start < 0.39
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has more loopback addresses than one")
+def test_sites_of_one_page_have_hosts_of_their_own(workshop: measure.Workshop) -> None:
+    """Many sites are served, each at its own address, and a worker finds the page of each, in their order."""
+    homepages = workshop.sites(300, delay=0.01)
+    assert len({urlsplit(homepage).hostname for homepage in homepages}) == 300
+    sample = homepages[::100]
+    with workshop.fresh_worker("usp") as worker:
+        found = worker.ask("crawl sites", urls=sample, warm_up=homepages[1])
+        at_once = worker.ask("crawl sites asyncio", urls=sample, warm_up=homepages[1], at_once=2)
+    expected = answers.summary(f"{homepage}page" for homepage in sample)
+    assert {**found, **expected} == found
+    assert {**at_once, **expected} == at_once
+
+
+@pytest.mark.parametrize("driver", ["threads", "asyncio"])
+def test_crawls_count_waiting(workshop: measure.Workshop, driver: str) -> None:
+    """A crawl takes the time of its waits, and says which pages it found."""
+    homepage = workshop.site(sitemaps=2, pages=30, delay=0.05)
+    with workshop.fresh_worker("usp") as worker:
+        answer = worker.ask("crawl", url=homepage, warm_up=workshop.site(1, 10), driver=driver, concurrency=2)
+    bodies = [gzip.decompress(path.read_bytes()) for path in (workshop.folder / "site-2-30").iterdir()]
+    urls = [page.url for body in bodies for page in sitemap_from_bytes(body).all_pages()]
+    expected = answers.unordered_summary(urls)
+    assert expected == {"pages": answer["pages"], "checksum": answer["checksum"]}
+    assert answer["seconds"] > 0.15  # robots.txt, the index, and two sitemaps at once
+
+
+def test_unordered_summary() -> None:
+    """Pages in another order are the same; one that is missing, another or there twice is not."""
+    expected = answers.unordered_summary(["a", "b", "c"])
+    assert answers.unordered_summary(["c", "a", "b"]) == expected
+    others = [["a", "b"], ["a", "b", "d"], ["a", "b", "b"], ["a", "b", "c", "c"]]
+    assert expected not in [answers.unordered_summary(other) for other in others]
+
+
+def test_all_rounds_are_compared_with_the_only_one_of_a_slow_side() -> None:
+    """What is too slow to be measured more than once is what each round of ours is compared with."""
+    ours = [{"pages": 10, "checksum": "c", "seconds": seconds} for seconds in (2.0, 1.0)]
+    theirs = {"pages": 10, "checksum": "c", "seconds": 30.0}
+    is_met, found, spread, detail = networks.compared(ours, [theirs], report.Target(30))
+    assert (is_met, found, spread) == (True, "30.0x as fast", "15.0..30.0x in 2")
+    assert detail == "1.00 s (worst 2.00 s) against 30.0 s (once), 10 pages"
+    with pytest.raises(measure.NotMeasured, match="not of the same"):
+        networks.compared(ours, [{**theirs, "checksum": "d"}], report.Target(30))
+
+
+def test_side_that_is_measured_once_is_not_charged_for_a_busy_machine() -> None:
+    """Its time is at most its processor time and its waits, and never more than what passed."""
+    assert networks.undisturbed({"seconds": 9.0, "cpu": 2.0}, requests=20)["seconds"] == 3.0
+    assert networks.undisturbed({"seconds": 2.5, "cpu": 2.0}, requests=20)["seconds"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict", "found"),
+    [
+        (measure.NotMeasured("no module", is_skipped=True), report.Verdict.SKIPPED, "not there yet: no module"),
+        (measure.NotMeasured("out of memory"), report.Verdict.MISSED, "failed: out of memory"),
+    ],
+)
+def test_wholes_that_are_not_measured(
+    workshop: measure.Workshop, reason: measure.NotMeasured, verdict: report.Verdict, found: str
+) -> None:
+    """A row whose modules are missing is skipped; one that fails is missed."""
+
+    def fail(*_: object) -> wholes.Outcome:
+        raise reason
+
+    whole = wholes.Whole("a", "pages", "", report.Target(50), fail)
+    assert _verdict_and_found(whole.result(workshop, lambda _: None)) == (verdict, found)
 
 
 def test_index_that_cannot_be_reached_is_one_line(

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from bench.environments import OURS, PEERS, ROOT, CannotInstall, peer_package, python_of
 from bench.measure import NotMeasured, Workshop
+from bench.networks import NETWORKS
 from bench.report import Result, Verdict, details, kind, machine, page, summary, table
 from bench.rows import ROWS, Row, compared
 from bench.wholes import WHOLES, Whole
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 #: In the order of the table.
-ALL: tuple[Row | Whole, ...] = (*ROWS, *WHOLES)
+ALL: tuple[Row | Whole, ...] = (*ROWS, *WHOLES, *NETWORKS)
 NAMES = [row.name for row in ALL]
 
 
@@ -51,7 +52,7 @@ def progress(text: str) -> None:
 def measured(names: list[str], workshop: Workshop) -> list[Result]:
     """The results of rows, in the order of the table."""
     results = list(compared([row for row in ROWS if row.name in names], workshop, progress))
-    results += [whole.result(workshop, progress) for whole in WHOLES if whole.name in names]
+    results += [whole.result(workshop, progress) for whole in (*WHOLES, *NETWORKS) if whole.name in names]
     progress("")
     return sorted(results, key=lambda result: NAMES.index(result.name))
 
@@ -87,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     """Measure, print and write; gives the exit code."""
     names = options.only or NAMES
-    needed = {row.theirs.environment for row in ROWS if row.name in names} | {OURS}
+    needed = {row.peer for row in ALL if row.name in names} | {OURS}
     with tempfile.TemporaryDirectory(prefix="usp-bench-") as folder, Workshop(Path(folder), options.rounds) as workshop:
         libraries = versions([name for name in (OURS, *PEERS) if name in needed], workshop)
         is_compiled = bool(workshop.worker(OURS).ask("compiled")["compiled"])

@@ -102,6 +102,7 @@ class Workshop:
     rounds: int
     _stack: ExitStack = field(default_factory=ExitStack)
     _workers: dict[str, Worker] = field(default_factory=dict)
+    _servers: dict[tuple[str, ...], list[str]] = field(default_factory=dict)  # their homepages
     _logs: int = 0
 
     def __enter__(self) -> Workshop:
@@ -134,20 +135,37 @@ class Workshop:
             path.write_bytes(documents.compressed(data) if name.endswith(".gz") else data)
         return str(path)
 
-    def site(self, sitemaps: int, pages: int) -> str:
-        """The homepage of a site that a process of its own serves from now on."""
+    def site(self, sitemaps: int, pages: int, delay: float = 0) -> str:
+        """The homepage of a site that a process of its own serves from now on, each answer after a delay in seconds."""
         folder = self.folder / f"site-{sitemaps}-{pages}"
-        documents.write_site(folder, sitemaps, pages)
-        server = subprocess.Popen(  # noqa: S603 -- all of it stands here
-            [sys.executable, "-P", str(HERE / "server.py"), str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
+        if not folder.exists():
+            documents.write_site(folder, sitemaps, pages)
+        served = (
+            self._served("delayed.py", str(delay), str(folder)) if delay else self._served("server.py", str(folder))
         )
-        self._stack.callback(server.communicate)
-        self._stack.callback(server.kill)
-        assert server.stdout is not None
-        return server.stdout.readline().decode().strip()
+        return served[0]
+
+    def sites(self, count: int, delay: float) -> list[str]:
+        """The homepages of sites of one page, all served by one process."""
+        return self._served("delayed.py", str(delay), str(count))
+
+    def _served(self, script: str, *arguments: str) -> list[str]:
+        """The homepages that a server prints, started when it is first asked for."""
+        if (script, *arguments) not in self._servers:
+            server = subprocess.Popen(  # noqa: S603 -- all of it stands here
+                [sys.executable, "-P", str(HERE / script), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            self._stack.callback(server.communicate)
+            self._stack.callback(server.kill)
+            assert server.stdout is not None
+            homepages = server.stdout.readline().decode().split()
+            if not homepages:
+                raise NotMeasured("the server of sites did not start")
+            self._servers[script, *arguments] = homepages
+        return self._servers[script, *arguments]
 
     def rounds_in_time(self) -> Iterator[int]:
         """Numbers of rounds, until there are enough or the time is up; at least one."""

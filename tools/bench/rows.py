@@ -24,6 +24,11 @@ class Row:
     theirs: Subject
     target: Target | None = None
 
+    @property
+    def peer(self) -> str:
+        """The environment that it is compared with."""
+        return self.theirs.environment
+
 
 def _ours(task: str, file: str, is_pure: bool = False) -> Subject:
     return Subject(OURS, task, file, is_pure)

@@ -36,14 +36,17 @@ class Whole:
     against: str
     target: Target
     measure: Callable[[Workshop, Progress, Target], Outcome]
+    peer: str = ""  # the environment that it is compared with, if there is one
 
     def result(self, workshop: Workshop, progress: Progress) -> Result:
         """What it has come to."""
         try:
             is_met, found, spread, detail = self.measure(workshop, progress, self.target)
+            verdict = Verdict.of(is_met)
         except NotMeasured as reason:
-            is_met, found, spread, detail = False, f"failed: {reason}", "", ""
-        verdict = Verdict.of(is_met)
+            verdict = Verdict.SKIPPED if reason.is_skipped else Verdict.MISSED
+            found = f"not there yet: {reason}" if reason.is_skipped else f"failed: {reason}"
+            spread = detail = ""
         return Result(self.name, self.what, self.against, found, spread, str(self.target), verdict, detail)
 
 
@@ -52,7 +55,7 @@ def _memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
     progress(f"memory: writing {sitemaps} sitemaps")
     homepage = workshop.site(sitemaps, pages)
     progress("memory: reading them")
-    answer = _ask_fresh(workshop, sitemaps * pages, "site", url=homepage)
+    answer = ask_fresh(workshop, sitemaps * pages, "site", url=homepage)
     peak = answer["memory"] / MB
     cost = duration(answer["cpu"] / answer["pages"])
     return target.is_met_by(peak), f"{peak:.0f} MB", "one run", f"{answer['pages']:,.0f} pages, {cost} of CPU per page"
@@ -67,7 +70,7 @@ def _sites(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
         for sitemaps, times in SITES.items():
             progress(f"sites: {sitemaps} sitemaps, round {number + 1} of {workshop.rounds}")
             asked = {"url": homepages[sitemaps], "times": times, "warm_up": homepages[min(SITES)]}
-            answer = _ask_fresh(workshop, sitemaps * SITE_PAGES, "site", **asked)
+            answer = ask_fresh(workshop, sitemaps * SITE_PAGES, "site", **asked)
             costs[sitemaps].append(answer["cpu"] / times / answer["pages"])
             memory[sitemaps] = answer["memory"] / MB
     ratio = growth(list(costs.values()))
@@ -75,7 +78,7 @@ def _sites(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
         f"{sitemaps:,} sitemaps {duration(min(costs[sitemaps]))} of CPU per page, {memory[sitemaps]:.0f} MB"
         for sitemaps in SITES
     )
-    return target.is_met_by(ratio.best), _times(ratio), _spread(ratio, len(costs[10])), detail
+    return target.is_met_by(ratio.best), _times(ratio), spread_of(ratio, len(costs[10])), detail
 
 
 def _hostile(kind: str) -> Callable[[Workshop, Progress, Target], Outcome]:
@@ -87,7 +90,7 @@ def _hostile(kind: str) -> Callable[[Workshop, Progress, Target], Outcome]:
         for number in workshop.rounds_in_time():
             for size, path in paths.items():
                 progress(f"hostile {kind}: {size} MB, round {number + 1} of {workshop.rounds}")
-                answer = _ask_fresh(workshop, pages[size], "hostile", file=str(path))
+                answer = ask_fresh(workshop, pages[size], "hostile", file=str(path))
                 seconds[size].append(answer["seconds"] / size)
                 grown[size].append(answer["grown"] / MB / size)
         for path in paths.values():
@@ -99,7 +102,7 @@ def _hostile(kind: str) -> Callable[[Workshop, Progress, Target], Outcome]:
             for size in HOSTILE_SIZES
         )
         found = f"{_times(time_ratio)} in time, {_times(memory_ratio)} in memory"
-        return is_met, found, _spread(time_ratio, len(seconds[25])), detail
+        return is_met, found, spread_of(time_ratio, len(seconds[25])), detail
 
     return measure
 
@@ -127,7 +130,7 @@ def _started(program: str) -> float:
     return time.perf_counter() - start
 
 
-def _ask_fresh(workshop: Workshop, pages: int, command: str, **arguments: Any) -> dict[str, Any]:
+def ask_fresh(workshop: Workshop, pages: int, command: str, **arguments: Any) -> dict[str, Any]:
     """What a new process of ours answers, if it finds all pages."""
     with workshop.fresh_worker(OURS) as worker:
         answer = worker.ask(command, **arguments)
@@ -157,7 +160,8 @@ def _times(ratio: Ratio) -> str:
     return f"{significant(ratio.best)}x"
 
 
-def _spread(ratio: Ratio, rounds: int) -> str:
+def spread_of(ratio: Ratio, rounds: int) -> str:
+    """The least and most of any round."""
     return f"{significant(ratio.least)}..{significant(ratio.most)}x in {rounds}"
 
 

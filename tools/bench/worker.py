@@ -1,13 +1,12 @@
 """Does what is measured, in the Python of one environment: JSON requests in, a line each; JSON answers out.
 
-It knows no other module of the tool, and imports each library only when its task is asked for. A task has three parts:
+It imports each library only when its task is asked for; `crawls` does what needs a site. A task has three parts:
 `prepare` what it is given and `check` what it found are not counted, `run` is. Repeated until `REPEAT_SECONDS` have
 passed, the mean of a run is the answer, so that short runs are as steady as long ones.
 """
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import logging
@@ -26,8 +25,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: no library may find other modules there
+
+from bench import crawls  # after the line that makes it importable
+from bench.answers import Answer, peak_memory, summary
+from bench.crawls import MAX_ADDRESS_SPACE, read_urls
+
 REPEAT_SECONDS = 0.3
-MAX_ADDRESS_SPACE = 12_000_000_000  # a reader that takes more fails, rather than other programs
 _SITEMAP_TAG = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
 _PAGE_FIELDS = (
     "url",
@@ -51,8 +55,6 @@ _STORY_FIELDS = (
 )
 _IMAGE_FIELDS = ("loc", "caption", "geo_location", "title", "license")
 
-Answer = dict[str, Any]
-
 
 class Task(NamedTuple):
     """Something that is measured."""
@@ -70,21 +72,7 @@ def _text(path: str) -> str:
     return Path(path).read_text("utf-8")
 
 
-def _summary(values: Iterable[str]) -> Answer:
-    """How many pages there are, and a checksum of what was read of them."""
-    digest, pages = hashlib.sha256(), 0
-    for pages, value in enumerate(values, 1):  # noqa: B007 -- the last number is used
-        digest.update(value.encode() + b"\n")
-    return {"pages": pages, "checksum": digest.hexdigest()[:16]}
-
-
 # Both packages called usp
-
-
-def _read_urls(sitemap: Any) -> Any:
-    for page in sitemap.all_pages():
-        page.url  # noqa: B018 -- reading it is what is measured
-    return sitemap
 
 
 def _read_fields(sitemap: Any) -> Any:
@@ -101,11 +89,11 @@ def _read_fields(sitemap: Any) -> Any:
 
 
 def _check_urls(sitemap: Any) -> Answer:
-    return _summary(page.url for page in sitemap.all_pages())
+    return summary(page.url for page in sitemap.all_pages())
 
 
 def _check_fields(sitemap: Any) -> Answer:
-    return _summary(repr(_plain(page)) for page in sitemap.all_pages())
+    return summary(repr(_plain(page)) for page in sitemap.all_pages())
 
 
 def _plain(page: Any) -> list[Any]:
@@ -148,7 +136,7 @@ def _check_columns(columns: Any) -> Answer:
     names = [frequency.value for frequency in import_module("usp.scan.columns").CHANGE_FREQUENCIES]
     offsets, dates = columns.url_offsets.cast("B").cast("q"), columns.last_modified.cast("B").cast("q")
     priorities, urls = columns.priority.cast("B").cast("d"), bytes(columns.urls)
-    return _summary(
+    return summary(
         f"{urls[offsets[i] : offsets[i + 1]].decode()} {dates[i]} {names[columns.change_frequency[i]]} {priorities[i]}"
         for i in range(columns.length)
     )
@@ -162,7 +150,7 @@ def _check_inflated(data: bytes) -> Answer:
     tags = ("loc", "lastmod", "changefreq", "priority")
     entries = re.findall(r"\s+".join(f"<{tag}>(.*)</{tag}>" for tag in tags), data.decode())
     seconds = (round(datetime.fromisoformat(date).timestamp()) for _, date, _, _ in entries)
-    return _summary(
+    return summary(
         f"{html.unescape(url)} {second * 1_000_000} {frequency} {float(priority)}"
         for (url, _, frequency, priority), second in zip(entries, seconds, strict=True)
     )
@@ -191,7 +179,7 @@ def _read_entries(entries: Callable[[bytes], Iterable[dict[str, str]]]) -> Task:
             entry["loc"]
         return data
 
-    return Task(_bytes, run, lambda data: _summary(entry["loc"] for entry in entries(data)))
+    return Task(_bytes, run, lambda data: summary(entry["loc"] for entry in entries(data)))
 
 
 def _advertools_table(url: str) -> Any:
@@ -199,16 +187,16 @@ def _advertools_table(url: str) -> Any:
 
 
 TASKS = {
-    "urls": Task(_bytes, lambda data: _read_urls(_from_bytes(data)), _check_urls),
-    "urls of text": Task(_text, lambda text: _read_urls(_from_str(text)), _check_urls),
-    "urls of gzip": Task(_bytes, lambda data: _read_urls(_from_gzip(data)), _check_urls),
+    "urls": Task(_bytes, lambda data: read_urls(_from_bytes(data)), _check_urls),
+    "urls of text": Task(_text, lambda text: read_urls(_from_str(text)), _check_urls),
+    "urls of gzip": Task(_bytes, lambda data: read_urls(_from_gzip(data)), _check_urls),
     "fields": Task(_bytes, lambda data: _read_fields(_from_bytes(data)), _check_fields),
     "fields of text": Task(_text, lambda text: _read_fields(_from_str(text)), _check_fields),
     "columns": Task(_bytes, _columns, _check_columns),
     "inflate": Task(_bytes, _inflate, _check_inflated),
     "lxml": _read_entries(_lxml_entries),
     "scrapy": _read_entries(_scrapy_entries),
-    "advertools": Task(lambda path: Path(path).as_uri(), _advertools_table, lambda table: _summary(table["loc"])),
+    "advertools": Task(lambda path: Path(path).as_uri(), _advertools_table, lambda table: summary(table["loc"])),
 }
 
 
@@ -237,32 +225,6 @@ def hostile(file: str) -> Answer:
     return {"seconds": seconds, "grown": peak - before, "memory": peak, "pages": _check_urls(sitemap)["pages"]}
 
 
-def site(url: str, times: int = 1, warm_up: str = "") -> Answer:
-    """Fetch a site's tree and read all its pages, this many times; what guesses cost is left out."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
-    tree_of = import_module("usp.tree").sitemap_tree_for_homepage
-    if warm_up:
-        _read_urls(tree_of(warm_up, use_known_paths=False))
-    pages, start = 0, time.process_time()
-    for _ in range(times):
-        for page in tree_of(url, use_known_paths=False).all_pages():
-            page.url  # noqa: B018 -- reading it is what is measured
-            pages += 1
-    return {"cpu": time.process_time() - start, "memory": peak_memory(), "pages": pages / times}
-
-
-def peak_memory() -> int:
-    """The most memory that this process had, in bytes.
-
-    Where there is /proc, not `ru_maxrss`: Linux starts that at the size of the process that started this one.
-    """
-    try:
-        status = Path("/proc/self/status").read_text("ascii")
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
-
-
 def about(package: str) -> Answer:
     """The Python, and the version of a package."""
     return {"python": platform.python_version(), "version": version(package)}
@@ -278,9 +240,9 @@ def compiled_modules() -> Answer:
 COMMANDS: dict[str, Callable[..., Answer]] = {
     "timed": timed,
     "hostile": hostile,
-    "site": site,
     "about": about,
     "compiled": compiled_modules,
+    **crawls.COMMANDS,
 }
 
 

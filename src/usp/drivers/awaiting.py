@@ -41,7 +41,9 @@ class _Tasks:
 
     async def wait(self, seconds: float) -> tuple[Task, Outcome] | None:
         """A task that is done, and its outcome; None if there is none for so long. Raises what the task raised."""
-        if not self._done and seconds > 0:
+        if not self._done and seconds <= 0:
+            await asyncio.sleep(0)
+        elif not self._done:
             self._waiter = self._loop.create_future()
             timer = self._loop.call_later(seconds, self._wake)
             try:
@@ -99,6 +101,8 @@ async def steps(
                 return
             if (done := await tasks.wait(schedule.seconds(now()))) is not None:
                 schedule.done(*done, now())
+            else:
+                schedule.idle()
             yield
     finally:
         terms.cancel()

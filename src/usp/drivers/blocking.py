@@ -68,6 +68,8 @@ def steps(
                 return
             if (done := workers.wait(schedule.seconds(now()))) is not None:
                 schedule.done(*done, now())
+            else:
+                schedule.idle()
             yield
     except KeyboardInterrupt:
         terms.cancel()

@@ -5,7 +5,7 @@ No I/O and no clock here. A driver starts each of `tasks(now)` by whatever means
 one thread, so the walk, the caller's callbacks and the counts need no locks.
 
     Fetch(job)             request job.url; gives a Document or a Failure
-    Parse(job, document)   read a large document; gives a Reading. Small ones are read at once.
+    Parse(...).reading()   read a large document; gives a Reading. Small ones are read when it is `idle()`.
 
 Retries, waits between requests, robots rules and the change from http to https live here; how one host is treated, in
 `hosts`.
@@ -42,7 +42,6 @@ _SMALL_BYTES = 1 << 15
 _SMALL_PACKED_BYTES = 1 << 9
 _HOSTS_AT_ONCE = 4  # requests at once in all, for each that one host may get
 _MAX_DOUBLINGS = 30
-_MAX_UNPARSED = 16  # documents that wait to be read before no more are fetched
 
 
 @dataclass(slots=True, eq=False)
@@ -117,6 +116,7 @@ class Schedule:
         self._rules: dict[Origin, Rules] = {}
         self._ruled: dict[Origin, deque[Job]] = {}  # origins whose robots.txt is on its way -> jobs that wait for it
         self._unparsed: deque[Parse] = deque()
+        self._small: deque[Parse] = deque()
         self._running: set[Task] = set()
         self._is_parsing = False
         self._counts = _Counts()
@@ -142,6 +142,8 @@ class Schedule:
 
     def seconds(self, now: float) -> float:
         """How long to wait at most before `tasks` is asked again."""
+        if self._small:
+            return 0.0
         at = min(self._ends_at, self._later[0][0]) if self._later else self._ends_at
         return max(0.0, at - now)
 
@@ -150,7 +152,7 @@ class Schedule:
         """Whether there is nothing more to come."""
         if self._walk.is_stopped:
             return True
-        return not (self._running or self._unparsed or self._ready or self._later)
+        return not (self._running or self._unparsed or self._small or self._ready or self._later)
 
     def done(self, task: Task, outcome: Document | Failure | Reading, now: float) -> None:
         """Take in what came of a task."""
@@ -167,9 +169,15 @@ class Schedule:
             assert isinstance(outcome, Failure)
             self._failed(task.job, outcome, now)
 
+    def idle(self) -> None:
+        """Read a small document. To be called when no task is done: requests are started before answers are read."""
+        if self._small and not self._walk.is_stopped:
+            parse = self._small.popleft()
+            self._receive(parse.fetcher, parse.reading())
+
     def stop(self, reason: str) -> None:
         """Start nothing more, and let the walk keep what it has: documents that wait to be read, too."""
-        for task in [*self._running, *self._unparsed]:
+        for task in [*self._running, *self._unparsed, *self._small]:
             if isinstance(task, Parse) and not self._walk.is_stopped:
                 self._receive(task.fetcher, task.reading())
         self._walk.stop(reason)
@@ -255,8 +263,8 @@ class Schedule:
         if self._unparsed and not self._is_parsing:
             self._is_parsing = True
             return self._unparsed.popleft()
-        if len(self._running) >= self._most or len(self._unparsed) >= _MAX_UNPARSED:
-            return None
+        if len(self._running) >= self._most or len(self._unparsed) + len(self._small) >= self._options.concurrency:
+            return None  # what was had is read before more is fetched than one host may give at once
         while self._ready:
             host = self._ready.popleft()
             host.is_listed = False
@@ -347,10 +355,12 @@ class Schedule:
         self._tell("fetched", fetcher.url, size=answer.size)
         is_counted = self._options.progress is not None or self._walk.limits.max_pages is not None
         parse = Parse(fetcher, answer, is_counted)
-        if answer.size <= (_SMALL_PACKED_BYTES if answer.may_be_packed else _SMALL_BYTES):
+        if answer.size > (_SMALL_PACKED_BYTES if answer.may_be_packed else _SMALL_BYTES):
+            self._unparsed.append(parse)
+        elif self._most == 1:
             self._receive(fetcher, parse.reading())
         else:
-            self._unparsed.append(parse)
+            self._small.append(parse)
         most = self._options.limits.max_total_bytes
         if self._counts.bytes >= most:
             self.stop(f"the tree's sitemaps have {most:,} bytes (limits.max_total_bytes)")

@@ -43,7 +43,7 @@ from usp.web_client.answers import (
     status_line,
     with_additions,
 )
-from usp.web_client.environment import proxy_of, tls_context
+from usp.web_client.environment import getproxies, proxy_of, tls_context
 from usp.web_client.redirects import Redirects
 from usp.web_client.terms import Terms, terms_for
 
@@ -122,6 +122,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         self._max_connections = max_connections
         self._resolve = _resolve
         self._context: ssl.SSLContext | None = None
+        self._environment: dict[str, str] | None = None  # the proxies that it named when they were first asked for
         self._proxies: dict[Origin, str | None] = {}
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any]]] = {}
         self._max_bytes: int | None = DEFAULT_MAX_BYTES
@@ -223,11 +224,15 @@ class AiohttpWebClient(AbstractAsyncWebClient):
     def _proxy_for(self, url: str) -> str | None:
         if self._proxy is not None:
             return self._proxy or None  # an empty one: none, whatever the environment says
+        if self._environment is None:
+            self._environment = getproxies()
+        if not self._environment:
+            return None
         origin = origin_of(url)
         if origin not in self._proxies:
             if len(self._proxies) >= _MAX_REMEMBERED_ORIGINS:
                 self._proxies.clear()
-            self._proxies[origin] = proxy_of(*origin)
+            self._proxies[origin] = proxy_of(self._environment, origin)
         return self._proxies[origin]
 
 

@@ -7,6 +7,7 @@ where those in URLs pass, and the other end of a connection before each request 
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -71,7 +72,13 @@ class CheckedConnector(aiohttp.TCPConnector):
 
     async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
         """Take a connection that was kept, or make one."""
-        connection = await super().connect(req, traces, timeout)
+        try:
+            connection = await super().connect(req, traces, timeout)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._conns:
+                raise
+            self._close_kept(0)
+            connection = await super().connect(req, traces, timeout)
         peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
         try:
             if peer:
@@ -80,6 +87,20 @@ class CheckedConnector(aiohttp.TCPConnector):
             connection.close()
             raise
         return connection
+
+    def _release(self, *arguments: Any, **options: Any) -> None:
+        """Keep a connection that is not used any more, and close the oldest that are kept where there are too many.
+
+        The limit of aiohttp counts those in use only: a client that goes from site to site would run out of files.
+        """
+        super()._release(*arguments, **options)
+        self._close_kept(self.limit)
+
+    def _close_kept(self, most: int) -> None:
+        """Leave the kept connections of so many hosts at most."""
+        while len(self._conns) > most:
+            for handler, _ in self._conns.pop(next(iter(self._conns))):
+                handler.close()
 
 
 def checked_socket(info: Any) -> socket.socket:

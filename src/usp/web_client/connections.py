@@ -30,6 +30,7 @@ from urllib3.exceptions import ConnectTimeoutError, LocationValueError, NameReso
 from urllib3.util.connection import allowed_gai_family
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
+from usp.web_client.environment import state_of
 from usp.web_client.terms import RefusedError, Terms
 
 __all__ = ["AddressInfo", "Exchange", "GuardedAdapter", "Resolver", "looked_up"]
@@ -267,7 +268,8 @@ class _GuardedHTTPSConnection(_GuardedHTTPConnection, HTTPSConnection):
             if self.cert_file:
                 self.ssl_context = _context(self.cert_reqs)  # of its own: a client certificate is a credential
             else:
-                state = _state_of(self.ca_certs or self.ca_cert_dir)
+                trusted = self.ca_certs or self.ca_cert_dir
+                state = trusted and state_of(trusted)
                 self.ssl_context = _shared_context(self.cert_reqs, self.ca_certs, self.ca_cert_dir, state)
                 if self.proxy is None:
                     self.ca_certs = self.ca_cert_dir = None  # they are in the context, where they are read once only
@@ -287,14 +289,6 @@ def _context(cert_reqs: int | str | None) -> ssl.SSLContext:
     context = create_urllib3_context(cert_reqs=resolve_cert_reqs(cert_reqs))
     context.sslsocket_class = TimedTLSSocket
     return context
-
-
-def _state_of(path: str | None) -> object:
-    """What changes if a file does."""
-    if path is None:
-        return None
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size
 
 
 @lru_cache(16)

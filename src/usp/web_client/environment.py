@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Mapping
+from functools import lru_cache
 from urllib.request import getproxies, proxy_bypass
 
 import certifi
 
-__all__ = ["proxy_of", "tls_context"]
+from usp.origins import Origin
+
+__all__ = ["getproxies", "proxy_of", "state_of", "tls_context"]
 
 
-def proxy_of(scheme: str, host: str, port: int) -> str | None:
-    """The proxy that the environment names for an origin, None if there is none."""
-    proxies = getproxies()
+def proxy_of(proxies: Mapping[str, str], origin: Origin) -> str | None:
+    """The proxy for an origin, of those that `getproxies()` gave; None if there is none for it."""
+    scheme, host, port = origin
     proxy = proxies.get(scheme) or proxies.get("all")
     if not proxy or proxy_bypass(f"{host}:{port}"):
         return None
@@ -30,6 +34,18 @@ def tls_context(verify: bool | str) -> ssl.SSLContext:
     path = verify
     if path is True:
         path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or certifi.where()
+    return _trusting(path, state_of(path))
+
+
+def state_of(path: str) -> object:
+    """What changes if a file does. Raises OSError if there is none."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(16)
+def _trusting(path: str, _state: object) -> ssl.SSLContext:
+    """A context that trusts a bundle: reading one takes tens of milliseconds, so clients share it."""
     if os.path.isdir(path):
         return ssl.create_default_context(capath=path)
     return ssl.create_default_context(cafile=path)
