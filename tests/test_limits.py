@@ -365,7 +365,7 @@ def test_max_sitemaps(most: int) -> None:
     else:
         assert codes(tree) == ["C901"]
         assert reasons(tree) == {
-            f"{most - 1}.xml": f"Not fetched, nor what follows it: the tree has {most} sitemaps already"
+            f"{most - 1}.xml": f"Not fetched, nor what follows it: the tree has {most} sitemap{'s' * (most != 1)} already"
             " (limits.max_sitemaps)."
         }
 

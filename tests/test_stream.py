@@ -439,13 +439,12 @@ def test_retries_sleep_by_the_schedule() -> None:
 
 
 def test_page_stream_of_no_pages() -> None:
-    """A stream of a walk that has not begun is empty, and not full."""
+    """A stream of a walk that has not begun is empty, and stops nothing."""
     walk, _, _ = homepage_walk(H)
     for is_ordered in (False, True):
         stream = PageStream(walk, is_ordered, None)
-        assert list(stream.fresh()) == []
-        assert not stream.is_full
-        assert not PageStream(walk, is_ordered, 1).is_full
+        assert list(stream.fresh()) == list(PageStream(walk, is_ordered, 1).fresh()) == []
+        assert not walk.is_stopped
 
 
 def _start_and_wait(workers: Workers[int, int], number: int) -> None:

@@ -102,7 +102,5 @@ async def _streamed(
                 yield page
                 if number % _PAGES_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            if stream.is_full:
-                return
     for page in stream.fresh():
         yield page

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from threading import get_ident
 from typing import IO, Protocol, TypeVar
+from weakref import finalize
 
 from usp.exceptions import DocumentReadError
 from usp.inflate import (
@@ -205,17 +206,14 @@ class InFile:
 class TemporaryFile:
     """Bytes that are appended once and read back from anywhere; closed when nothing refers to it any more."""
 
-    __slots__ = ("_end", "_file", "_lock", "_process")
+    __slots__ = ("__weakref__", "_end", "_file", "_lock", "_process")
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._process = os.getpid()
         self._end = 0
         self._lock = threading.Lock()
-
-    def __del__(self) -> None:
-        with suppress(OSError):
-            self._file.close()
+        finalize(self, _close, file)  # not __del__: where both are part of a cycle, the file would be collected first
 
     @property
     def is_ours(self) -> bool:
@@ -263,6 +261,11 @@ class TemporaryFile:
 
 
 _CANNOT_READ = "A sitemap that was put into the tree's temporary file cannot be read back; fetch the tree again"
+
+
+def _close(file: IO[bytes]) -> None:
+    with suppress(OSError):
+        file.close()
 
 
 def _open_unnamed_file() -> IO[bytes]:

@@ -18,7 +18,7 @@ wrong becomes an `InvalidSitemap` or a `Problem` in the tree and is never raised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from usp.objects.sitemap import AbstractSitemap
+    from usp.objects.sitemap import IndexWebsiteSitemap
 
 __all__ = [
     "DocumentReadError",
@@ -68,6 +68,6 @@ class DocumentReadError(UspError):
 class TreeInterrupted(KeyboardInterrupt):
     """Ctrl-C was pressed while a tree was fetched. `tree` is all that was had of it."""
 
-    def __init__(self, tree: "AbstractSitemap") -> None:
+    def __init__(self, tree: "IndexWebsiteSitemap") -> None:
         super().__init__()
         self.tree = tree

@@ -17,24 +17,25 @@ __all__ = ["Limits"]
 class Limits:
     """What a tree may cost. Every limit has a default, and none is without end but `max_pages`.
 
-    >>> Limits(max_pages=1000, tree_seconds=60)
+    `max_depth`: how deep sitemaps may be nested, robots.txt and the known paths being at depth 0.
+    `max_sitemap_bytes`: bytes of one sitemap, inflated (100 MiB). No more than that is transferred either.
+    `max_sitemaps`: places in the tree where a sitemap is declared.
+    `max_pages`: pages, counted in the order of the tree; None for all of them.
+    `max_total_bytes`: bytes of all sitemaps together, as they were transferred (10 GiB).
+    `max_redirects`: redirects that are followed from one URL.
+    `request_seconds`: for one request in all, from looking up its host to the last byte of its answer.
+    `tree_seconds`: for the tree in all.
+
+    Example: `Limits(max_pages=1000, tree_seconds=60)`
     """
 
-    #: How deep sitemaps may be nested, robots.txt and the known paths being at depth 0.
     max_depth: int = 11
-    #: Bytes of one sitemap, inflated; twice what the protocol allows. No more than that is transferred either.
     max_sitemap_bytes: int = 100 * 1024 * 1024
-    #: Places in the tree where a sitemap is declared.
     max_sitemaps: int = 100_000
-    #: Pages, counted in the order of the tree; None for all of them.
     max_pages: int | None = None
-    #: Bytes of all sitemaps together, as they were transferred: what a tree may take of memory and disk.
     max_total_bytes: int = 10 * 1024 * 1024 * 1024
-    #: Redirects that are followed from one URL.
     max_redirects: int = 5
-    #: Seconds for one request in all, from looking up its host to the last byte of its answer, redirects included.
     request_seconds: float = 120.0
-    #: Seconds for the tree in all.
     tree_seconds: float = 6 * 60 * 60.0
 
     def __post_init__(self) -> None:

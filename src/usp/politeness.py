@@ -14,18 +14,19 @@ __all__ = ["Politeness"]
 class Politeness:
     """How hosts are treated, beside how many requests are made to one of them at once (`concurrency=`).
 
-    >>> Politeness(spacing=0.5, crawl_delay=True)
+    `spacing`: seconds between the starts of two requests to one host.
+    `crawl_delay`: whether the `Crawl-delay` of a host's robots.txt is kept, where that is longer.
+    `max_delay`: seconds that a host's `Crawl-delay` and `Retry-After` may ask for at most.
+    `tries`: how often a URL is tried, where the failure is worth it.
+    `retry_seconds`: before the second try; each wait after that is twice as long, and each is varied at random.
+
+    Example: `Politeness(spacing=0.5, crawl_delay=True)`
     """
 
-    #: Seconds between the starts of two requests to one host.
     spacing: float = 0.0
-    #: Whether the `Crawl-delay` of a host's robots.txt is kept, where that is longer.
     crawl_delay: bool = False
-    #: Seconds that a host's `Crawl-delay` and `Retry-After` may ask for at most.
     max_delay: float = 120.0
-    #: How often a URL is tried, where the failure is worth it.
     tries: int = 5
-    #: Seconds before the second try; each wait after that is twice as long, and each is varied at random.
     retry_seconds: float = 1.0
 
     def __post_init__(self) -> None:

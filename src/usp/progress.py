@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = ["Progress", "ProgressCallbackType"]
 
@@ -19,11 +20,12 @@ class Progress:
     - "parsed": it was read; `listed` is how many pages it lists,
     - "failed": it could not be had, or is no sitemap; `reason` says why.
 
-    Each sitemap is found, and then parsed or failed, once. The counts are those of the whole tree so far. What was
-    only guessed at, and is not there, is found and failed like all else.
+    Each sitemap is found, and then parsed or failed, once; also one that is left out, for a limit or a rule, which
+    fails without having been fetched. What was only guessed at, and is not there, is found and failed like all else.
+    The counts are those of the whole tree so far.
     """
 
-    kind: str
+    kind: Literal["found", "fetched", "parsed", "failed"]
     url: str
     size: int = 0
     listed: int = 0

@@ -93,12 +93,13 @@ def stream_pages_for_homepage(
     *,
     ordered: bool = False,
     **options: Unpack[HomepageOptions],
-) -> Generator[SitemapPage, None, None]:
+) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
     """The pages of a website, while its sitemaps are still being fetched. Parameters are as for the tree.
 
     They come sitemap by sitemap as these come in, those of robots.txt before those of known paths; or, with `ordered`,
-    in the order of the tree. In the end they are the pages of `sitemap_tree_for_homepage(...).all_pages()`.
-    `page.sitemap_url` says which sitemap a page is from. What could not be had is told to `progress`.
+    in the order of the tree. In the end they are the pages of `sitemap_tree_for_homepage(...).all_pages()`, and the
+    tree is the generator's return value. `page.sitemap_url` says which sitemap a page is from. What could not be had
+    is told to `progress`.
 
     Nothing is fetched before the first page is asked for. Whoever goes through the pages slowly holds the fetching
     back. When the generator is closed everything stops, and nothing stays open.
@@ -113,19 +114,22 @@ def stream_pages_for_homepage(
 
 def _streamed(
     walk: HomepageWalk, options: Options, homepage_url: str, web_client: AbstractWebClient | None, ordered: bool
-) -> Generator[SitemapPage, None, None]:
+) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
     from contextlib import closing
 
     from usp.drivers.blocking import client_or_default, steps
     from usp.drivers.stream import PageStream
+    from usp.exceptions import TreeInterrupted
 
     stream = PageStream(walk, ordered, options.limits.max_pages)
-    with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
-        for _ in pauses:
-            yield from stream.fresh()
-            if stream.is_full:
-                return
+    try:
+        with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
+            for _ in pauses:
+                yield from stream.fresh()
+    except KeyboardInterrupt:
+        raise TreeInterrupted(walk.website()) from None
     yield from stream.fresh()
+    return walk.website()
 
 
 def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap:

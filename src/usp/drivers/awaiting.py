@@ -116,7 +116,7 @@ async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, ans
         return await asyncio.get_running_loop().run_in_executor(None, task.reading)
     try:
         with under(terms):
-            return answers.of(await client.get(task.job.url), task.job.url, task.job.is_guess)
+            return answers.of(await client.get(task.job.url), task.job.url)
     except Exception as error:
         return answers.of_error(error, task.job.url)
 

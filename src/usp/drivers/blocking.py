@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
             return task.reading()
         try:
             with under(terms):
-                return answers.of(client.get(task.job.url), task.job.url, task.job.is_guess)
+                return answers.of(client.get(task.job.url), task.job.url)
         except Exception as error:
             return answers.of_error(error, task.job.url)
 
@@ -105,8 +106,12 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
 
 def check_client(client: AbstractWebClient | None) -> None:
     """Raise `InvalidArgumentError` for what cannot be a client."""
+    if client is None:
+        return
+    if inspect.iscoroutinefunction(getattr(client, "get", None)):
+        raise InvalidArgumentError(f"{client!r} is a client for asyncio: use it with usp.aio")
     methods = (getattr(client, name, None) for name in ("get", "set_max_response_data_length"))
-    if client is not None and (isinstance(client, type) or not all(map(callable, methods))):
+    if isinstance(client, type) or not all(map(callable, methods)):
         raise InvalidArgumentError(f"web_client must be an AbstractWebClient, not {client!r}")
 
 

@@ -34,11 +34,10 @@ class Answers:
     """Makes plain values of what a client gives, and puts documents into the store of the tree."""
 
     def __init__(self, terms: Terms) -> None:
-        self._terms = terms
         self._limit = terms.limits.max_sitemap_bytes
         self._store = DocumentStore()
 
-    def of(self, response: AbstractWebClientResponse, url: str, is_guess: bool = False) -> Document | Failure:
+    def of(self, response: AbstractWebClientResponse, url: str) -> Document | Failure:
         """What a client gave. A client of the caller's may raise from any of its methods; see `of_error`."""
         if isinstance(response, AbstractWebClientSuccessResponse):
             return self._document(response, url)
@@ -46,23 +45,19 @@ class Answers:
             kind = type(response).__name__
             return Failure(f"the web client gave a {kind}, which is neither a success nor an error")
         partial = response.partial()
-        failure = Failure(
+        return Failure(
             response.message(),
             response.status_code(),
             response.retryable(),
             response.retry_after(),
             None if partial is None else self._document(partial, url),
         )
-        is_expected = (is_guess and failure.status == HTTPStatus.NOT_FOUND) or self._terms.is_cancelled
-        level = logging.INFO if is_expected else logging.WARNING
-        log.log(level, "Request for URL %s failed: %s", url, failure.message)
-        return failure
 
     def of_error(self, error: Exception, url: str) -> Failure:
         """What a client raised, which must not cost the rest of the tree."""
         if isinstance(error, NoWebClientException):
             return Failure(UNFETCHED)
-        log.warning("Request for URL %s failed: %r", url, error, exc_info=log.isEnabledFor(logging.DEBUG))
+        log.debug("The web client raised for URL %s", url, exc_info=error)
         return Failure(f"{type(error).__name__}: {error}")
 
     def _document(self, response: AbstractWebClientSuccessResponse, url: str) -> Document:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from usp.drivers.options import Options
 from usp.exceptions import InvalidArgumentError, SitemapException
@@ -26,7 +26,7 @@ class FetchOptions(TypedDict, total=False):
     limits: Limits | None
     politeness: Politeness | None
     respect_robots: bool
-    cross_host: str
+    cross_host: Literal["allow", "same-site", "same-host"]
     progress: ProgressCallbackType | None
 
 
@@ -55,8 +55,13 @@ def homepage_walk(
 ) -> tuple[HomepageWalk, Options, str]:
     """A walk of a website, how it is to be fetched, and the homepage's URL. Raises for wrong parameters."""
     homepage_url = _checked_homepage(homepage_url, normalize_homepage_url)
+    for name in fetching:
+        if name not in FetchOptions.__annotations__:
+            known = ", ".join(HomepageOptions.__annotations__)
+            raise TypeError(f"unexpected keyword argument {name!r}; there are: {known}")
     options = Options(**{name: value for name, value in fetching.items() if value is not None})  # type: ignore[arg-type]
-    known_paths = (*KNOWN_PATHS, *_checked_paths(extra_known_paths)) if use_known_paths else ()
+    extra_paths = _checked_paths(extra_known_paths)
+    known_paths = (*KNOWN_PATHS, *extra_paths) if use_known_paths else ()
     for callback in (recurse_callback, recurse_list_callback):
         if callback is not None and not callable(callback):
             raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
@@ -92,6 +97,6 @@ def _checked_homepage(url: str, is_to_be_stripped: bool) -> str:
 def _checked_paths(paths: Iterable[str] | None) -> list[str]:
     """The paths, sorted: callers of ultimate-sitemap-parser pass a set, and the order must be the same every time."""
     found = list(paths or ()) if isinstance(paths, Iterable) or paths is None else [paths]
-    if isinstance(paths, str) or not all(isinstance(path, str) for path in found):
+    if isinstance(paths, str) or not all(isinstance(path, str) and not is_http_url(path) for path in found):
         raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
     return sorted(found)

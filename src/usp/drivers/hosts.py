@@ -81,6 +81,8 @@ class Reach:
 
     def __init__(self) -> None:
         self.has_answered = False
+        self.is_doubtful = False  # whether a try has failed, and the next is to show whether it answers at all
+        self.held: deque[Job] = deque()  # that wait for that
         self.last_words = ""
         self._unreached = 0  # URLs that were given up
 
@@ -90,9 +92,17 @@ class Reach:
             return most
         return min(most, _TRIES_AT_FIRST if not self._unreached else 1)
 
-    def give_up(self) -> None:
-        """A URL was given up."""
-        self._unreached += 1
+    def doubt(self) -> None:
+        """A URL is to be tried again."""
+        self.is_doubtful = not self.has_answered
+
+    def settle(self, has_answered: bool) -> deque[Job]:
+        """It has answered, or else a URL was given up; gives the jobs that waited for that."""
+        self.has_answered |= has_answered
+        self._unreached += not has_answered
+        self.is_doubtful = False
+        held, self.held = self.held, deque()
+        return held
 
     @property
     def is_gone(self) -> bool:

@@ -38,6 +38,8 @@ class Options:
             raise InvalidArgumentError(f"politeness must be usp.politeness.Politeness(...), not {self.politeness!r}")
         if not isinstance(self.cross_host, str) or self.cross_host not in CROSS_HOST:
             raise InvalidArgumentError(f"cross_host must be one of {', '.join(CROSS_HOST)}, not {self.cross_host!r}")
+        if not isinstance(self.respect_robots, bool):
+            raise InvalidArgumentError(f"respect_robots must be True or False, not {self.respect_robots!r}")
         if self.progress is not None and not callable(self.progress):
             raise InvalidArgumentError(f"progress must be a function, not {self.progress!r}")
 

@@ -23,18 +23,18 @@ class Rules:
 
     def __init__(self, answer: Document | Failure, user_agent: str) -> None:
         self._user_agent = user_agent
-        self._unreachable: str | None = None
+        self.unreachable: str | None = None
         text = ""
         if isinstance(answer, Document):
             text = _text(answer)
         elif not 400 <= (answer.status or 0) < 500:  # 2.3.1.3: a 4xx means that there is none, and all is allowed
-            self._unreachable = answer.message  # 2.3.1.4: nothing is allowed
+            self.unreachable = answer.message  # 2.3.1.4: nothing is allowed
         self._rules: Protego = _parsed(text)
 
     def refusal(self, url: str) -> str | None:
         """Why a URL is not to be fetched; None if it may be."""
-        if self._unreachable is not None:
-            return f"its host's robots.txt cannot be had ({self._unreachable}), so nothing is allowed there"
+        if self.unreachable is not None:
+            return f"its host's robots.txt cannot be had ({self.unreachable}), so nothing is allowed there"
         if self._rules.can_fetch(url, self._user_agent):
             return None
         return f"its host's robots.txt disallows it to {self._user_agent!r}"

@@ -14,10 +14,11 @@ Retries, waits between requests, robots rules and the change from http to https 
 from __future__ import annotations
 
 import heapq
+import logging
 import random
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
@@ -25,13 +26,12 @@ from urllib.parse import urljoin
 from usp.documents import Document, Failure
 from usp.drivers.hosts import Host, Reach
 from usp.drivers.options import Options
+from usp.drivers.reports import Reports
 from usp.drivers.robots import Rules
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import Reading
 from usp.logs import logger
-from usp.objects.sitemap import InvalidSitemap
 from usp.origins import Origin, origin_of, requested_url
-from usp.progress import Progress
 from usp.walk import Walk
 
 __all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
@@ -42,6 +42,7 @@ _SMALL_BYTES = 1 << 15
 _SMALL_PACKED_BYTES = 1 << 9
 _HOSTS_AT_ONCE = 4  # requests at once in all, for each that one host may get
 _MAX_DOUBLINGS = 30
+_MAX_WAIT = 300.0
 
 
 @dataclass(slots=True, eq=False)
@@ -89,15 +90,6 @@ class Parse:
 Task = Fetch | Parse
 
 
-@dataclass(slots=True)
-class _Counts:
-    found: int = 0
-    parsed: int = 0
-    failed: int = 0
-    pages: int = 0
-    bytes: int = 0
-
-
 class Schedule:
     """Runs one walk."""
 
@@ -119,8 +111,7 @@ class Schedule:
         self._small: deque[Parse] = deque()
         self._running: set[Task] = set()
         self._is_parsing = False
-        self._counts = _Counts()
-        self._open: dict[SitemapFetcher, None] = {}  # found, and neither parsed nor failed
+        self._reports = Reports(options.progress)
         self._for_rules: dict[str, Job] = {}  # robots.txt files that were requested for their rules
 
     # What a driver asks
@@ -128,7 +119,9 @@ class Schedule:
     def tasks(self, now: float) -> Iterator[Task]:
         """What is to be started now."""
         if now >= self._ends_at:
-            self.stop(f"the tree's time of {self._options.limits.tree_seconds:g} seconds is up (limits.tree_seconds)")
+            self.stop(
+                f"the tree's time is up, after {_seconds(self._options.limits.tree_seconds)} (limits.tree_seconds)"
+            )
         self._wake(now)
         self._pull()
         while not self._walk.is_stopped:
@@ -185,20 +178,16 @@ class Schedule:
 
     def _close(self) -> None:
         """Tell of all that is not had where the walk was stopped, by whomever."""
-        reason = next(reversed(self._walk.cuts), "")
-        left, self._open = self._open, {}
-        for fetcher in left:
-            self._counts.failed += 1
-            self._tell("failed", fetcher.url, reason=f"Not fetched: {reason}.")
+        self._reports.stopped(next(reversed(self._walk.cuts), ""))
 
     # What is started when
 
     def _pull(self) -> bool:
         """Take from the walk all that it gives out, if any. What it found last goes first, as in the walk itself."""
         pulled = list(iter(self._walk.next, None))
+        self._tell_left_out()
         for fetcher in pulled:
-            self._open[fetcher] = None
-            self._tell("found", fetcher.url)
+            self._reports.found(fetcher)
         for fetcher in reversed(pulled):
             if (job := self._for_rules.get(requested_url(fetcher.url))) is None:
                 self._enqueue(self._job_for(fetcher.url, fetcher), is_first=True)
@@ -238,6 +227,10 @@ class Schedule:
             self._ruled[origin].appendleft(job) if is_first else self._ruled[origin].append(job)
             return False
         refusal = self._rules[origin].refusal(job.url) if self._options.respect_robots else None
+        if self._rules[origin].unreachable is not None and refusal is not None:
+            self._walk.cuts[f"the robots.txt of {job.host.name} cannot be had, so nothing else is (respect_robots)"] = (
+                None
+            )
         if refusal is not None and job.fetcher is not None:
             self._take(job.fetcher, Failure(f"{refusal} (respect_robots)"))
         return refusal is None
@@ -275,6 +268,9 @@ class Schedule:
                 continue
             job = host.queue.popleft()
             self._list(host)
+            if job.reach.is_doubtful and not job.tries:
+                job.reach.held.append(job)
+                continue
             if job.reach.is_gone:
                 words = f"{host.name} does not answer: {job.reach.last_words}"
                 self._give_up(job, Failure(words, is_retryable=True))
@@ -297,31 +293,38 @@ class Schedule:
             job.reach.last_words = failure.message
         job.partial = failure.partial or job.partial
         waits = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
-        wait = min(max(waits, failure.retry_after or 0), politeness.max_delay)
+        wait = max(min(waits, _MAX_WAIT), min(failure.retry_after or 0, politeness.max_delay))
         is_asked_to = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         self._end(job, (failure.status or 200) if failure.is_answered else None, wait if is_asked_to else 0, now)
         is_worth_it = failure.is_retryable and job.tries < job.reach.tries(politeness.tries)
         if is_worth_it and job.host.take_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
+            job.reach.doubt()
             self._wait(now + wait, job)
         else:
             self._give_up(job, failure)
 
     def _end(self, job: Job, status: int | None, pause: float, now: float) -> None:
         if status is not None:
-            job.reach.has_answered = True
+            self._settle(job.reach, has_answered=True)
         job.host.end(status, pause, now)
         self._list(job.host)
 
     def _give_up(self, job: Job, failure: Failure) -> None:
         """A job that is not tried any more: what came in part is used; http is tried over https, once."""
         if not failure.is_answered and failure.is_retryable:
-            job.reach.give_up()
+            self._settle(job.reach)
             if self._is_tried_over_https(job, failure):
                 return
         if job.instead_of is not None:
             failure = replace(failure, message=f"{job.instead_of.message}; and over https: {failure.message}")
         self._answer(job, job.partial or failure)
+
+    def _settle(self, reach: Reach, has_answered: bool = False) -> None:
+        """An origin has answered, or a URL of it was given up: let go what waited for that."""
+        held = reach.settle(has_answered)
+        while held:
+            self._enqueue(held.pop(), is_first=True)
 
     def _is_tried_over_https(self, job: Job, failure: Failure) -> bool:
         """Have the same over https, where the homepage is, if the host never answered over http."""
@@ -341,9 +344,13 @@ class Schedule:
     def _answer(self, job: Job, answer: Document | Failure) -> None:
         """A job has come to its end."""
         job.answer = answer
+        if isinstance(answer, Failure):
+            is_expected = job.is_guess and answer.status == HTTPStatus.NOT_FOUND
+            level = logging.INFO if is_expected else logging.WARNING
+            log.log(level, "Request for URL %s failed: %s", job.url, answer.message)
         self._learn(job, answer)
         if isinstance(answer, Document):
-            self._counts.bytes += answer.size
+            self._reports.transferred(answer)
         if job.fetcher is not None:
             self._take(job.fetcher, answer)
 
@@ -352,8 +359,8 @@ class Schedule:
         if isinstance(answer, Failure):
             self._receive(fetcher, fetcher.receive(answer))
             return
-        self._tell("fetched", fetcher.url, size=answer.size)
-        is_counted = self._options.progress is not None or self._walk.limits.max_pages is not None
+        self._reports.fetched(fetcher, answer)
+        is_counted = self._reports.counts_pages or self._walk.limits.max_pages is not None
         parse = Parse(fetcher, answer, is_counted)
         if answer.size > (_SMALL_PACKED_BYTES if answer.may_be_packed else _SMALL_BYTES):
             self._unparsed.append(parse)
@@ -362,20 +369,18 @@ class Schedule:
         else:
             self._small.append(parse)
         most = self._options.limits.max_total_bytes
-        if self._counts.bytes >= most:
+        if self._reports.bytes >= most:
             self.stop(f"the tree's sitemaps have {most:,} bytes (limits.max_total_bytes)")
 
     def _receive(self, fetcher: SitemapFetcher, reading: Reading) -> None:
-        self._open.pop(fetcher, None)
-        if reading.sitemap_class is InvalidSitemap:
-            self._counts.failed += 1
-            self._tell("failed", fetcher.url, reason=reading.reason)
-        else:
-            self._counts.parsed += 1
-            listed = len(reading.pages) if self._options.progress is not None else 0
-            self._counts.pages += listed
-            self._tell("parsed", fetcher.url, listed=listed)
+        self._reports.received(fetcher, reading)
         self._walk.receive(fetcher, reading)
+        self._tell_left_out()
+
+    def _tell_left_out(self) -> None:
+        left_out, self._walk.left_out = self._walk.left_out, []
+        for sitemap in left_out:
+            self._reports.left_out(sitemap)
 
     def _learn(self, job: Job, answer: Document | Failure) -> None:
         """Take in the rules of a robots.txt, and let go what waited for them."""
@@ -390,9 +395,6 @@ class Schedule:
         for waiting in self._ruled.pop(origin):
             self._enqueue(waiting)
 
-    def _tell(self, kind: str, url: str, *, size: int = 0, listed: int = 0, reason: str = "") -> None:
-        """Call the caller's progress callback."""
-        counts = self._counts
-        counts.found += kind == "found"
-        if self._options.progress is not None:
-            self._options.progress(Progress(kind, url, size, listed, reason, **asdict(counts)))
+
+def _seconds(number: float) -> str:
+    return f"{number:g} second{'s' * (number != 1)}"

@@ -27,7 +27,7 @@ from usp.origins import requested_url
 from usp.walk.nodes import Node
 from usp.walk.order import Arrivals, Front
 
-__all__ = ["Walk"]
+__all__ = ["Walk", "pages_reached"]
 
 #: Why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
@@ -46,6 +46,7 @@ class Walk:
         self.roots = [Node(fetcher, None) for fetcher in roots]
         self.cuts: dict[str, None] = {}  # why something was left out, in the order in which it happened
         self.is_stopped = False
+        self.left_out: list[InvalidSitemap] = []  # declared and not to be fetched, for the driver to tell of
         self._refusal = refusal
         self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
         self._readings: dict[str, Reading] = {}
@@ -140,6 +141,11 @@ class Walk:
         node.reading = reading
         self._nodes += node.parent is None and reading.sitemap_class is not InvalidSitemap
         node.children = list(self._children_of(node, reading))
+        self.left_out.extend(
+            child
+            for child in node.children
+            if isinstance(child, InvalidSitemap) and requested_url(str(child.url)) not in self._readings  # as a loop is
+        )
         below = node.nodes_below()
         node.missing = len(below)
         self._to_visit.extend(reversed(below))
@@ -151,9 +157,11 @@ class Walk:
     def _children_of(self, node: Node, reading: Reading) -> Iterator[Node | InvalidSitemap]:
         """The places below a node, up to the limit; beyond it, one invalid sitemap for all that are left out."""
         most = self.limits.max_sitemaps
+        if reading.children and node.fetcher.recursion_level >= node.fetcher.max_depth:
+            self.cuts[f"sitemaps are nested deeper than {node.fetcher.max_depth} (limits.max_depth)"] = None
         for child in reading.children[:1] if self._nodes >= most else node.fetcher.children(reading):
             if self._nodes >= most:
-                reason = f"the tree has {most:,} sitemaps already (limits.max_sitemaps)"
+                reason = f"the tree has {most:,} sitemap{'s' * (most != 1)} already (limits.max_sitemaps)"
                 self.cuts[reason] = None
                 yield InvalidSitemap(child.url, f"Not fetched, nor what follows it: {reason}.")
                 return
@@ -188,7 +196,7 @@ class Walk:
             self._pages += listed
             if self._pages >= most:
                 self._last = node, listed - (self._pages - most)
-                self.stop(self._full())
+                self.stop(pages_reached(most))
                 return
 
     def _built(self, nodes: Iterable[Node | InvalidSitemap], past: list[str]) -> Iterator[AbstractSitemap]:
@@ -213,13 +221,9 @@ class Walk:
                     reading = self._cut(reading, self._last[1], past)
                 yield reading.sitemap(list(self._built(node.children, past)), node.fetcher.last_modified)
 
-    def _full(self) -> str:
-        """Why there are no more pages."""
-        most = self.limits.max_pages
-        return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
-
     def _cut(self, reading: Reading, kept: int, past: list[str]) -> Reading:
-        reason = self._full()
+        assert self.limits.max_pages is not None
+        reason = pages_reached(self.limits.max_pages)
         past.append(reason)
         if kept == len(reading.pages):
             return reading
@@ -227,6 +231,11 @@ class Walk:
         log = ProblemLog(reading.url)
         log.add("C901", text=reason)
         return reading.first(kept, log.problems())
+
+
+def pages_reached(most: int) -> str:
+    """Why there are no more pages."""
+    return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
 
 
 def _refused(fetcher: SitemapFetcher, why: str) -> InvalidSitemap:

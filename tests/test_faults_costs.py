@@ -1,0 +1,105 @@
+"""Servers that ask to wait, and bodies that inflate without end: what a sitemap may cost, by both drivers."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from faults import BAD, QUICK, START, Driver, described, each_driver, ok, once, status, visit
+from usp.limits import Limits
+from usp.politeness import Politeness
+
+
+def in_seconds(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@each_driver
+@pytest.mark.parametrize(
+    ("code", "form", "least", "most"),
+    [
+        (429, "seconds", 1.0, 2.5),
+        (429, "date", 0.4, 3.0),
+        (429, "huge", 0.4, 2.0),
+        (503, "huge", 0.4, 2.0),
+        (429, "far", 0.4, 2.0),
+        (429, "nonsense", 0.0, 0.35),
+        (429, "negative", 0.0, 0.35),
+        (429, "past", 0.0, 0.35),
+        (503, "past", 0.0, 0.35),
+        (429, "not a number", 0.0, 0.35),
+        (429, "empty", 0.0, 0.35),
+    ],
+)
+def test_retry_after(driver: Driver, code: int, form: str, least: float, most: float) -> None:
+    """A server that asks to wait is left alone for as long, up to the limit; what makes no sense asks for nothing."""
+    values = {
+        "seconds": "1",
+        "date": in_seconds(1.5),  # dates have whole seconds
+        "huge": "9" * 30,
+        "far": in_seconds(86_400 * 365),
+        "nonsense": "soon",
+        "negative": "-5",
+        "past": in_seconds(-86_400),
+        "not a number": "nan",
+        "empty": "",
+    }
+    politeness = Politeness(retry_seconds=0.01, max_delay=0.4 if form in ("huge", "far") else 60)
+    found = visit(driver, once(status(code, Retry_After=values[form])), politeness=politeness, seconds=6)
+    assert described(found.sitemap) == "1 pages"
+    first, second = found.server.times(BAD)
+    assert least <= second - first < most
+    others = [at for at, _ in found.server.asked if first + 0.2 < at < second - 0.05]
+    assert others == [], "the whole host is left alone"
+
+
+@each_driver
+def test_never_anything_but_429(driver: Driver) -> None:
+    """A server that always asks to wait is asked a few times, and the sitemap says so."""
+    found = visit(driver, status(429, Retry_After="0"), politeness=QUICK)
+    assert "429" in found.reason
+    assert found.server.count(BAD) == 2
+
+
+GIB = 1 << 30
+
+
+def bomb(size: int) -> bytes:
+    """Gzip data that inflates to one page and this many spaces: one compressed piece, repeated."""
+    block = 1 << 20
+    start, rest = zlib.compressobj(9, zlib.DEFLATED, 31), zlib.compressobj(9, zlib.DEFLATED, -15)
+    first = start.compress(START) + start.flush(zlib.Z_FULL_FLUSH)
+    piece = rest.compress(b" " * block) + rest.flush(zlib.Z_FULL_FLUSH)
+    return first + piece * (size // block)
+
+
+@each_driver
+@pytest.mark.parametrize("way", ["file", "transport", "file in file", "file in transport", "twice in transport"])
+def test_bomb(driver: Driver, way: str) -> None:
+    """What inflates to ten gigabytes is read up to the limit, with little memory."""
+    data = bomb(10 * GIB)
+    twice = gzip.compress(data, 1)
+    handler = {
+        "file": ok(data),
+        "transport": ok(data, Content_Encoding="gzip"),
+        "file in file": ok(twice),
+        "file in transport": ok(twice, Content_Encoding="gzip"),
+        "twice in transport": ok(twice, Content_Encoding="gzip, gzip"),
+    }[way]
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    before = memory_peak()
+    limits = Limits(request_seconds=5, tree_seconds=10, max_sitemap_bytes=20_000_000)
+    found = visit(driver, handler, limits=limits)
+    assert re.search("1 pages T804", described(found.sitemap)), described(found.sitemap)
+    assert memory_peak() - before < 150_000_000
+
+
+def memory_peak() -> int:
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) * 1024
