@@ -12,6 +12,8 @@ from usp.exceptions import InvalidArgumentError
 
 __all__ = ["Limits"]
 
+_MAX_DEPTH = 200  # what goes through a tree calls itself for each level
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -45,5 +47,12 @@ class Limits:
                 continue
             kind, what = (int, "a whole number") if field.name.startswith("max_") else ((int, float), "a number")
             least = 0 if field.name in ("max_depth", "max_redirects") else 1 if kind is int else 0.001
-            if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
-                raise InvalidArgumentError(f"limits: {field.name} must be {what}, {least} or more, not {value!r}")
+            most = _MAX_DEPTH if field.name == "max_depth" else math.inf
+            if (
+                not isinstance(value, kind)
+                or isinstance(value, bool)
+                or not least <= value <= most
+                or value == math.inf
+            ):
+                wanted = f"{least} or more" if most == math.inf else f"from {least} to {most}"
+                raise InvalidArgumentError(f"limits: {field.name} must be {what}, {wanted}, not {value!r}")

@@ -13,12 +13,14 @@ from typing import Any
 from usp.documents import Document, Failure
 from usp.drivers.fetch import Answers
 from usp.drivers.options import Options
-from usp.drivers.schedule import Fetch, Schedule, Task
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch, Task
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.reading import Reading
 from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.terms import Terms, under
+from usp.web_client.threads import in_thread
 
 __all__ = ["check_client", "client_or_default", "run", "steps"]
 
@@ -112,8 +114,7 @@ async def steps(
 
 async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, answers: Answers) -> Outcome:
     if not isinstance(task, Fetch):
-        # In a thread, so that the loop goes on with what arrives meanwhile.
-        return await asyncio.get_running_loop().run_in_executor(None, task.reading)
+        return await in_thread(task.reading)
     try:
         with under(terms):
             return answers.of(await client.get(task.job.url), task.job.url)

@@ -11,7 +11,8 @@ from dataclasses import replace
 from usp.documents import Document, Failure
 from usp.drivers.fetch import Answers
 from usp.drivers.options import Options
-from usp.drivers.schedule import Fetch, Schedule, Task
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch, Task
 from usp.drivers.workers import Inline, Threads, Workers
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from usp.drivers.schedule import Job
+    from usp.drivers.tasks import Job
 
 __all__ = ["Host", "Reach"]
 

@@ -18,7 +18,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
@@ -28,13 +28,14 @@ from usp.drivers.hosts import Host, Reach
 from usp.drivers.options import Options
 from usp.drivers.reports import Reports
 from usp.drivers.robots import Rules
+from usp.drivers.tasks import Fetch, Job, Parse, Task
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.reading import Reading
 from usp.logs import logger
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
-__all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
+__all__ = ["Schedule"]
 
 log = logger(__name__)
 
@@ -43,51 +44,6 @@ _SMALL_PACKED_BYTES = 1 << 9
 _HOSTS_AT_ONCE = 4  # requests at once in all, for each that one host may get
 _MAX_DOUBLINGS = 30
 _MAX_WAIT = 300.0
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A URL to be requested for a fetcher; for none, if it is a robots.txt of which only the rules are wanted."""
-
-    url: str
-    fetcher: SitemapFetcher | None
-    host: Host
-    reach: Reach
-    tries: int = 0
-    partial: Document | None = None  # what came of it at best
-    answer: Document | Failure | None = None  # in the end
-    instead_of: Failure | None = None  # of http, where the same is tried over https
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether it may well be that there is nothing."""
-        return self.fetcher is None or self.fetcher.quiet_404
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fetch:
-    """To be done: a request."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parse:
-    """To be done: a document is to be read."""
-
-    fetcher: SitemapFetcher
-    document: Document
-    is_counted: bool = False  # whether the number of its pages will be asked for
-
-    def reading(self) -> Reading:
-        """What the document holds."""
-        reading = self.fetcher.receive(self.document)
-        if self.is_counted:
-            len(reading.pages)  # found out here, where nobody waits for it; it is kept
-        return reading
-
-
-Task = Fetch | Parse
 
 
 class Schedule:
@@ -107,6 +63,7 @@ class Schedule:
         self._numbers = count()
         self._rules: dict[Origin, Rules] = {}
         self._ruled: dict[Origin, deque[Job]] = {}  # origins whose robots.txt is on its way -> jobs that wait for it
+        self._same: dict[str, list[SitemapFetcher]] = {}  # https URLs on their way -> who wants them instead of http
         self._unparsed: deque[Parse] = deque()
         self._small: deque[Parse] = deque()
         self._running: set[Task] = set()
@@ -138,7 +95,7 @@ class Schedule:
         if self._small:
             return 0.0
         at = min(self._ends_at, self._later[0][0]) if self._later else self._ends_at
-        return max(0.0, at - now)
+        return min(max(0.0, at - now), _MAX_WAIT)
 
     @property
     def is_done(self) -> bool:
@@ -172,7 +129,7 @@ class Schedule:
         """Start nothing more, and let the walk keep what it has: documents that wait to be read, too."""
         for task in [*self._running, *self._unparsed, *self._small]:
             if isinstance(task, Parse) and not self._walk.is_stopped:
-                self._receive(task.fetcher, task.reading())
+                self._receive(task.fetcher, task.fetcher.receive(task.document))
         self._walk.stop(reason)
         self._close()
 
@@ -210,7 +167,7 @@ class Schedule:
         if self._options.needs_rules and not self._may_go(job, is_first):
             return
         job.host.queue.appendleft(job) if is_first else job.host.queue.append(job)
-        self._list(job.host)
+        self._list(job.host, is_first)
 
     def _may_go(self, job: Job, is_first: bool) -> bool:
         origin = origin_of(job.url)
@@ -235,10 +192,10 @@ class Schedule:
             self._take(job.fetcher, Failure(f"{refusal} (respect_robots)"))
         return refusal is None
 
-    def _list(self, host: Host) -> None:
+    def _list(self, host: Host, is_first: bool = False) -> None:
         if not host.is_listed:
             host.is_listed = True
-            self._ready.append(host)
+            self._ready.appendleft(host) if is_first else self._ready.append(host)
 
     def _wake(self, now: float) -> None:
         """Bring back what was to wait until now."""
@@ -331,10 +288,15 @@ class Schedule:
         if not self._is_https or job.reach.has_answered or origin_of(job.url)[::2] != ("http", 80):
             return False
         # What an origin that is not there would disallow is not known, and does not matter.
-        self._learn(job, Failure(failure.message, HTTPStatus.NOT_FOUND))
+        job.answer = Failure(failure.message, HTTPStatus.NOT_FOUND)
+        self._learn(job, job.answer)
         url = f"https{requested_url(job.url)[4:]}"
-        if job.fetcher is not None and (reading := self._walk.reading_of(url)) is not None:
+        if job.fetcher is None:
+            return True
+        if (reading := self._walk.reading_of(url)) is not None:
             self._receive(job.fetcher, reading)
+        elif self._walk.is_waiting_for(url):
+            self._same.setdefault(url, []).append(job.fetcher)
         else:
             instead = self._job_for(url, job.fetcher)
             instead.instead_of = failure
@@ -376,6 +338,8 @@ class Schedule:
         self._reports.received(fetcher, reading)
         self._walk.receive(fetcher, reading)
         self._tell_left_out()
+        for other in self._same.pop(requested_url(fetcher.url), ()):
+            self._receive(other, reading)
 
     def _tell_left_out(self) -> None:
         left_out, self._walk.left_out = self._walk.left_out, []

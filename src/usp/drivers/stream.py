@@ -7,8 +7,8 @@ from itertools import islice
 
 from usp.objects.page import SitemapPage
 from usp.walk import Walk
+from usp.walk.cutting import pages_reached
 from usp.walk.order import Front
-from usp.walk.walk import pages_reached
 
 __all__ = ["PageStream"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Thread, current_thread
 from typing import Generic, TypeVar
 
 __all__ = ["Inline", "Threads", "Workers"]
@@ -54,22 +54,26 @@ class Threads(Generic[T, R]):
         self._done: SimpleQueue[tuple[T, R | None, BaseException | None]] = SimpleQueue()
         self._threads: list[Thread] = []
         self._going_on = 0
+        self._process = os.getpid()
 
     def start(self, task: T) -> None:
         """Hand a task to a thread."""
         self._going_on += 1
         if self._going_on > len(self._threads):
             thread = Thread(target=self._work, name=f"usp-{len(self._threads)}", daemon=True)
-            # Where no more threads can be had, those that there are do the work.
-            with suppress(RuntimeError):
+            self._threads.append(thread)  # before it is started: an interrupt may come in between
+            try:
                 thread.start()
-                self._threads.append(thread)
-            if not self._threads:
-                raise RuntimeError("no thread can be started; use concurrency=1")
+            except RuntimeError as error:  # no more threads can be had: those that there are do the work
+                self._threads.remove(thread)
+                if not self._threads:
+                    raise RuntimeError("no thread can be started; use concurrency=1") from error
         self._tasks.put(task)
 
     def wait(self, seconds: float) -> tuple[T, R] | None:
         """A task that is done, and its result; None if there is none for so long. Raises what the task raised."""
+        if os.getpid() != self._process:
+            raise RuntimeError("this tree was being fetched when the process was forked; fetch it anew in the child")
         try:
             task, result, error = self._done.get(timeout=seconds) if seconds > 0 else self._done.get_nowait()
         except Empty:
@@ -81,11 +85,12 @@ class Threads(Generic[T, R]):
 
     def close(self) -> None:
         """Let the threads end, and wait a little for those that are at work."""
-        for _ in self._threads:
-            self._tasks.put(None)
+        self._tasks.put(None)
         ends_at = time.monotonic() + _SECONDS_TO_END
         for thread in self._threads:
-            thread.join(max(0.0, ends_at - time.monotonic()))
+            # One that is not alive was never started; and the garbage collector may call this in one of them.
+            if thread.is_alive() and thread is not current_thread():
+                thread.join(max(0.0, ends_at - time.monotonic()))
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -93,6 +98,7 @@ class Threads(Generic[T, R]):
                 self._done.put((task, self._perform(task), None))
             except BaseException as error:  # whatever it is, it is the caller's to see
                 self._done.put((task, None, error))
+        self._tasks.put(None)  # for the next one
 
 
 Workers = Inline[T, R] | Threads[T, R]

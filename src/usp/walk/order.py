@@ -46,12 +46,13 @@ class Front:
 
 
 class Arrivals:
-    """The nodes in the order in which they come in."""
+    """The nodes in the order in which they come in, those of a root after those of the roots before it."""
 
     def __init__(self, walk: Verdicts) -> None:
         self._walk = walk
         self._placed: deque[Node] = deque()
         self._waiting: dict[Node, list[Node]] = {}  # roots whose verdict is not known -> what came in of them
+        self._judged = 0  # roots whose verdict is known, from the first on
 
     def place(self, node: Node) -> None:
         """A node came in."""
@@ -61,8 +62,15 @@ class Arrivals:
         """The nodes that came in since the last time."""
         while self._placed:
             node = self._placed.popleft()
-            self._waiting.setdefault(node.root(), []).append(node)
-        for root in [root for root in self._walk.roots if root in self._waiting]:
+            root = node.root()
             is_part = self._walk.verdict(root)
-            if is_part is not None:
-                yield from self._waiting.pop(root) if is_part else self._waiting.pop(root)[:0]
+            if is_part is None or root in self._waiting:
+                self._waiting.setdefault(root, []).append(node)
+            elif is_part:
+                yield node
+        while self._judged < len(self._walk.roots):
+            root = self._walk.roots[self._judged]
+            if (is_part := self._walk.verdict(root)) is None:
+                return
+            self._judged += 1
+            yield from self._waiting.pop(root, []) if is_part else self._waiting.pop(root, [])[:0]

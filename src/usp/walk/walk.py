@@ -10,7 +10,7 @@ Rules that live here:
 - Loops end: by ancestors and depth (`SitemapFetcher` refuses them), by redirects to an ancestor, and by the limit on
   the number of nodes, for indexes that list each other in all combinations, or ever new URLs.
 - A walk that is stopped keeps all that was had. What was still to be fetched is an invalid sitemap that says why.
-- Pages are counted in the order of the tree, so that a limit on them cuts every walk of a site at the same page.
+- Sitemaps and pages are counted in the order of the tree; see `cutting`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from usp.documents import Document, Failure
 from usp.fetch_parse.fetcher import SitemapFetcher, named
 from usp.fetch_parse.reading import Reading
 from usp.limits import Limits
-from usp.objects.problem import ProblemLog, shortened
+from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import requested_url
+from usp.walk.cutting import Cutting, sitemaps_reached
 from usp.walk.nodes import Node
-from usp.walk.order import Arrivals, Front
+from usp.walk.order import Arrivals
 
-__all__ = ["Walk", "pages_reached"]
+__all__ = ["Walk"]
+
+_FEW_NODES = 1_000
 
 #: Why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
@@ -54,9 +57,9 @@ class Walk:
         self._nodes = 0
         self._led_to: set[str] = set()  # every URL that was declared or redirected to
         self._arrivals: Arrivals | None = None
-        self._counted = Front(self)
-        self._pages = 0
-        self._last: tuple[Node, int] | None = None  # where the limit on pages is reached, and how many of it count
+        self._marks: list[tuple[Node, str]] = []  # nodes of which children were left out, and why
+        self._cutting = Cutting(self, self.limits)
+        self._is_past = self._is_marked = False  # while the tree is built: whether the last node that counts is passed
 
     def next(self) -> SitemapFetcher | None:
         """A fetcher to be fetched now; None if there is none before something on its way is received."""
@@ -67,7 +70,7 @@ class Walk:
                 self._place(node, Reading.invalid(node.fetcher.url, "It was found already."))
             elif (reading := self._readings.get(key)) is not None:
                 self._place(node, reading)
-                self._count_pages()
+                self._count()
             elif key in self._waiting:
                 self._waiting[key].append(node)
             else:
@@ -87,11 +90,15 @@ class Walk:
         self._led_to.update(requested_url(child.url) for child in reading.children)
         for node in self._waiting.pop(key):
             self._place(node, reading)
-        self._count_pages()
+        self._count()
 
     def reading_of(self, url: str) -> Reading | None:
         """What was had for a URL already."""
         return self._readings.get(requested_url(url))
+
+    def is_waiting_for(self, url: str) -> bool:
+        """Whether a URL was given out and is on its way."""
+        return requested_url(url) in self._waiting
 
     def stop(self, reason: str) -> None:
         """Leave out all that is still to be fetched, or on its way."""
@@ -115,7 +122,8 @@ class Walk:
 
     def sitemaps(self) -> list[AbstractSitemap]:
         """The roots as sitemaps, once the walk is done."""
-        return list(self._built(self.roots, []))
+        self._is_past = self._is_marked = False
+        return list(self._built(self.roots))
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether a node is to be visited at all."""
@@ -139,7 +147,6 @@ class Walk:
             )
             reading = Reading.invalid(fetcher.url, reason)
         node.reading = reading
-        self._nodes += node.parent is None and reading.sitemap_class is not InvalidSitemap
         node.children = list(self._children_of(node, reading))
         self.left_out.extend(
             child
@@ -155,16 +162,20 @@ class Walk:
             self._complete(node)
 
     def _children_of(self, node: Node, reading: Reading) -> Iterator[Node | InvalidSitemap]:
-        """The places below a node, up to the limit; beyond it, one invalid sitemap for all that are left out."""
-        most = self.limits.max_sitemaps
-        if reading.children and node.fetcher.recursion_level >= node.fetcher.max_depth:
-            self.cuts[f"sitemaps are nested deeper than {node.fetcher.max_depth} (limits.max_depth)"] = None
-        for child in reading.children[:1] if self._nodes >= most else node.fetcher.children(reading):
-            if self._nodes >= most:
-                reason = f"the tree has {most:,} sitemap{'s' * (most != 1)} already (limits.max_sitemaps)"
-                self.cuts[reason] = None
-                yield InvalidSitemap(child.url, f"Not fetched, nor what follows it: {reason}.")
+        """The places below a node. Where there are far too many, one invalid sitemap is for all that are left out.
+
+        No more than may stand in the tree are made below one node; nor twice as many in all, wherever they stand.
+        """
+        fetcher, most = node.fetcher, self.limits.max_sitemaps
+        if reading.children and fetcher.recursion_level >= fetcher.max_depth:
+            self._marks.append((node, f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"))
+        left = min(most - fetcher.recursion_level - 1, 2 * most + _FEW_NODES - self._nodes)
+        for child in fetcher.children(reading) if left > 0 else reading.children[:1]:
+            if left <= 0:
+                self._marks.append((node, sitemaps_reached(most)))
+                yield _all_refused(child.url, sitemaps_reached(most))
                 return
+            left -= 1
             self._nodes += 1
             if isinstance(child, InvalidSitemap):
                 yield child
@@ -185,57 +196,52 @@ class Walk:
             if completed is not None:
                 completed.missing -= 1
 
-    def _count_pages(self) -> None:
-        """Stop where the nodes at the front of the tree list as many pages as there may be."""
-        most = self.limits.max_pages
-        if most is None or self._last is not None:
-            return
-        for node in self._counted.advance():
-            assert node.reading is not None
-            listed = len(node.reading.pages)
-            self._pages += listed
-            if self._pages >= most:
-                self._last = node, listed - (self._pages - most)
-                self.stop(pages_reached(most))
-                return
+    def _count(self) -> None:
+        """Stop where the front of the tree has as many sitemaps or pages as there may be."""
+        if self._cutting.count():
+            self.stop(self._cutting.reason)
 
-    def _built(self, nodes: Iterable[Node | InvalidSitemap], past: list[str]) -> Iterator[AbstractSitemap]:
-        """The sitemaps of nodes: as they were completed, but for what the limit on pages leaves out.
+    def _built(self, nodes: Iterable[Node | InvalidSitemap]) -> Iterator[AbstractSitemap]:
+        """The sitemaps of nodes: as they were completed, but for what is behind the last one that counts.
 
-        `past` has the reason once the last page is passed. An interrupt may have left nodes that are not complete.
+        An interrupt may have left nodes that are not complete.
         """
+        cutting = self._cutting
         for node in nodes:
+            if self._is_past and cutting.is_marked_once:
+                if not self._is_marked:
+                    self._is_marked = True
+                    self.cuts[cutting.reason] = None
+                    yield _all_refused(_url_of(node), cutting.reason)
+                return
             if isinstance(node, InvalidSitemap):
                 yield node
-                continue
-            if node.reading is None:
+            elif node.reading is None:
                 yield _refused(node.fetcher, "it was interrupted")
-            elif past:
-                self.cuts[past[0]] = None
-                yield _refused(node.fetcher, past[0])
-            elif node.sitemap is not None and (self._last is None or isinstance(node.sitemap, InvalidSitemap)):
+            elif self._is_past:
+                self.cuts[cutting.reason] = None
+                yield _refused(node.fetcher, cutting.reason)
+            elif node.sitemap is not None and not cutting.is_reached:
                 yield node.sitemap
             else:
-                reading = node.reading
-                if self._last is not None and node is self._last[0]:
-                    reading = self._cut(reading, self._last[1], past)
-                yield reading.sitemap(list(self._built(node.children, past)), node.fetcher.last_modified)
+                yield self._rebuilt(node, node.reading)
 
-    def _cut(self, reading: Reading, kept: int, past: list[str]) -> Reading:
-        assert self.limits.max_pages is not None
-        reason = pages_reached(self.limits.max_pages)
-        past.append(reason)
-        if kept == len(reading.pages):
-            return reading
-        self.cuts[reason] = None
-        log = ProblemLog(reading.url)
-        log.add("C901", text=reason)
-        return reading.first(kept, log.problems())
+    def _rebuilt(self, node: Node, reading: Reading) -> AbstractSitemap:
+        """The sitemap of a node, of which not everything may count."""
+        if self._cutting.is_last(node):
+            self._is_past = True
+            if self._cutting.cuts_pages_of(reading):
+                self.cuts[self._cutting.reason] = None
+                reading = self._cutting.kept_of(reading)
+        return reading.sitemap(list(self._built(node.children)), node.fetcher.last_modified)
 
 
-def pages_reached(most: int) -> str:
-    """Why there are no more pages."""
-    return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
+def _url_of(place: Node | InvalidSitemap) -> str:
+    return place.fetcher.url if isinstance(place, Node) else place.url
+
+
+def _all_refused(url: str, why: str) -> InvalidSitemap:
+    return InvalidSitemap(url, f"Not fetched, nor what follows it: {why}.")
 
 
 def _refused(fetcher: SitemapFetcher, why: str) -> InvalidSitemap:

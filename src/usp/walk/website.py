@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog
-from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import requested_url
 from usp.walk.nodes import Node
 from usp.walk.walk import Refusal, Walk
@@ -76,8 +76,14 @@ class HomepageWalk(Walk):
 
     def website(self) -> IndexWebsiteSitemap:
         """The whole tree, once the walk is done."""
-        kept = [root for root in self.roots if self.verdict(root)]
-        sitemaps = [s for s in self._built(kept, []) if not isinstance(s, InvalidSitemap)]
+        self._is_past = self._is_marked = False
+        sitemaps: list[AbstractSitemap] = []
+        for root in self.roots:
+            if self._is_past and self._is_guess(root):  # whether it is a sitemap may not be known, and does not matter
+                self.cuts[self._cutting.reason] = None
+            elif self.verdict(root):
+                sitemaps += (sitemap for sitemap in self._built([root]) if not isinstance(sitemap, InvalidSitemap))
+        self.cuts.update((reason, None) for node, reason in self._marks if self.verdict(node.root()))
         problems = ProblemLog(self._homepage_url)
         if (robots := self._robots) is not None and robots.reading is not None:
             # 4xx means that there is none. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
@@ -89,8 +95,10 @@ class HomepageWalk(Walk):
 
     def _is_wanted(self, node: Node) -> bool:
         """A known path is not tried where a sitemap led to it already; `verdict` sees to those found out later."""
-        is_guess = node.parent is None and node is not self._robots
-        return not is_guess or requested_url(node.fetcher.url) not in self._led_to
+        return not self._is_guess(node) or requested_url(node.fetcher.url) not in self._led_to
+
+    def _is_guess(self, node: Node) -> bool:
+        return node.parent is None and node is not self._robots
 
     def _release(self) -> bool:
         is_too_early = self._waiting and (self._is_filtered or (self._robots is not None and not self._robots.reading))
