@@ -945,3 +945,42 @@ def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     levels = [record.levelno for record in caplog.records if "a.xml" in record.message and "500" in record.message]
     assert levels.count(logging.WARNING) == 1
     assert levels.count(logging.INFO) == 4
+
+
+def test_hosts_are_asked_in_the_order_they_are_listed() -> None:
+    """Children on many hosts are requested in their order, so that little more is than a limit on pages needs."""
+    site = {H + "robots.txt": robots(*(f"http://h{i}/a.xml" for i in range(200)))}
+    site |= {f"http://h{i}/a.xml": urlset(f"http://h{i}/") for i in range(200)}
+    driver = Driver(site, concurrency=1)
+    driver.run()
+    assert driver.urls()[1:] == [f"http://h{i}/a.xml" for i in range(200)]
+    driver = Driver(site, concurrency=4, limits=Limits(max_pages=1))
+    driver.run()
+    assert len(driver.urls()) < 40
+
+
+def test_rules_of_a_host_that_does_not_answer_over_http() -> None:
+    """Its robots.txt is not requested over https for that, where it may be had already; its sitemaps are."""
+    site: dict[str, Answer] = {S + "robots.txt": robots("http://s/a.xml", "http://s/robots.txt", home=S)}
+    site |= {"http://s/robots.txt": NO_ANSWER, "http://s/a.xml": NO_ANSWER, S + "a.xml": urlset(S)}
+    driver = Driver(site, S, respect_robots=True)
+    tree = driver.run()
+    assert driver.urls().count(S + "robots.txt") == 1
+    assert [page.url for page in tree.all_pages()] == [S]
+    assert codes(tree) == []
+
+
+def test_over_https_where_that_is_on_its_way() -> None:
+    """A URL that is wanted over https instead of http, and is on its way over https already, is not requested again."""
+    site: dict[str, Answer] = {S + "robots.txt": robots("http://s/a.xml", S + "a.xml", home=S)}
+    site |= {"http://s/a.xml": NO_ANSWER, S + "a.xml": urlset(S)}
+    driver = Driver(site, S, seconds=lambda url: 60.0 if url == S + "a.xml" else 1.0)
+    tree = driver.run()
+    assert driver.urls().count(S + "a.xml") == 1
+    assert [page.url for page in tree.all_pages()] == [S, S]
+
+
+def test_a_wait_is_never_too_long_for_a_clock() -> None:
+    """However long a tree may take, a driver is told to look again before that."""
+    driver = Driver({H + "robots.txt": NO_ANSWER}, limits=Limits(tree_seconds=1e300))
+    assert driver.schedule.seconds(driver.now) <= 3600

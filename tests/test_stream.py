@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -23,7 +24,7 @@ from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.limits import Limits
 from usp.objects.page import SitemapPage
-from usp.objects.sitemap import InvalidSitemap
+from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness
 from usp.progress import Progress
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
@@ -489,3 +490,71 @@ def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
     allowed = 0
     with pytest.raises(RuntimeError, match="concurrency=1"):
         sitemap_tree_for_homepage(H, ThreadedClient(many(30)))
+
+
+def test_an_interrupt_while_a_thread_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that was started when an interrupt came is ended like all others, at once."""
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        raise KeyboardInterrupt
+
+    workers: Threads[int, int] = Threads(lambda number: number)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            workers.start(1)
+    began = time.monotonic()
+    workers.close()
+    assert time.monotonic() - began < 0.5
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("usp-")] == []
+
+
+def test_a_stream_in_a_forked_process() -> None:
+    """A child that goes on with its parent's stream is told at once that it cannot."""
+    stream = stream_pages_for_homepage(H, ThreadedClient(many(30)), use_known_paths=False)
+    next(stream)
+    if (child := os.fork()) == 0:
+        try:
+            list(stream)
+        except RuntimeError as error:
+            os._exit(7 if "forked" in str(error) else 1)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert len(list(stream)) == 59
+
+
+def test_the_tree_of_a_stream() -> None:
+    """In the end a stream gives the tree, cut where its pages were."""
+
+    def tree_of(**options: Any) -> IndexWebsiteSitemap:
+        stream = stream_pages_for_homepage(H, ThreadedClient(many(5)), use_known_paths=False, **options)
+        while True:
+            try:
+                next(stream)
+            except StopIteration as end:
+                found: IndexWebsiteSitemap = end.value
+                return found
+
+    assert tree_of() == sitemap_tree_for_homepage(H, ThreadedClient(many(5)), use_known_paths=False)
+    assert [problem.code for problem in tree_of(limits=Limits(max_pages=1)).problems] == ["C901"]
+
+
+def test_an_asynchronous_client_is_refused() -> None:
+    """A client for asyncio is not taken for one that blocks."""
+
+    class Awaited:
+        async def get(self, url: str) -> None: ...
+        def set_max_response_data_length(self, max_response_data_length: int | None) -> None: ...
+
+    with pytest.raises(InvalidArgumentError, match=r"usp\.aio"):
+        sitemap_tree_for_homepage(H, Awaited())  # type: ignore[arg-type]
+
+
+def test_options_that_are_not_known() -> None:
+    """A keyword that there is none of is named, with those that there are."""
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'timeout'; there are: .*concurrency"):
+        sitemap_tree_for_homepage(H, timeout=5)  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgumentError, match="several paths"):
+        sitemap_tree_for_homepage(H, extra_known_paths=["http://h/x.xml"])
