@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import gzip
 import logging
 import os
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
+from usp import aio
 from usp.drivers.fetch import get_with_retries
 from usp.exceptions import SitemapException, UspError
 from usp.fetch_parse import SitemapFetcher
@@ -194,7 +197,7 @@ def test_arguments_that_make_no_sense(option: str, value: object, message: str) 
         ("http://h/a/b?c", True, "http://h/"),
         ("http://h/a/b", False, "http://h/a/b/"),
         ("http://h/a/", False, "http://h/a/"),
-        ("https://u:p@h:8080/a", True, "https://u:p@h:8080/"),
+        ("https://u:p@h:8080/a", True, "https://h:8080/"),
     ],
 )
 def test_homepage(homepage: str, normalize: bool, root: str) -> None:
@@ -449,3 +452,26 @@ def server_that_is_gone() -> str:
     with serve({}) as site:
         gone: Server = site
     return gone.url
+
+
+@pytest.mark.parametrize("is_awaited", [False, True])
+def test_credentials_of_the_homepage(is_awaited: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """User and password in the homepage's URL are sent for all of its origin, and stand nowhere in the tree or log."""
+    caplog.set_level(logging.DEBUG, logger="usp")
+    pages = {
+        "/robots.txt": (302, {"Location": "{base}/robots"}, b""),
+        "/robots": (200, {}, b"Sitemap: {base}/a.xml\nSitemap: /sitemap.xml"),
+        "/a.xml": (200, {}, urlset("http://x/1").encode()),
+        "/sitemap.xml": (200, {}, urlset("http://x/2").encode()),
+    }
+    with serve(pages) as site:
+        homepage = site.url.replace("//", "//user:s3cret@")
+        if is_awaited:
+            tree = asyncio.run(aio.sitemap_tree_for_homepage(homepage))
+        else:
+            tree = sitemap_tree_for_homepage(homepage)
+        sent = {headers.get("Authorization") for _, headers in site.requests}
+        assert sent == {"Basic " + base64.b64encode(b"user:s3cret").decode()}
+        assert [page.url for page in tree.all_pages()] == ["http://x/1", "http://x/2"]
+        assert [s.url for s in tree.all_sitemaps()][1:] == [f"{site.url}/a.xml", f"{site.url}/sitemap.xml"]
+        assert "s3cret" not in repr(tree.to_dict()) + caplog.text

@@ -117,7 +117,7 @@ async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, ans
         return await in_thread(task.reading)
     try:
         with under(terms):
-            return answers.of(await client.get(task.job.url), task.job.url)
+            return answers.of(await client.get(terms.with_credentials(task.job.url)), task.job.url)
     except Exception as error:
         return answers.of_error(error, task.job.url)
 

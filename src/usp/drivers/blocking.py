@@ -98,7 +98,7 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
             return task.reading()
         try:
             with under(terms):
-                return answers.of(client.get(task.job.url), task.job.url)
+                return answers.of(client.get(terms.with_credentials(task.job.url)), task.job.url)
         except Exception as error:
             return answers.of_error(error, task.job.url)
 

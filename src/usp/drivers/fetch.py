@@ -34,6 +34,7 @@ class Answers:
     """Makes plain values of what a client gives, and puts documents into the store of the tree."""
 
     def __init__(self, terms: Terms) -> None:
+        self._terms = terms
         self._limit = terms.limits.max_sitemap_bytes
         self._store = DocumentStore()
 
@@ -67,7 +68,7 @@ class Answers:
             data = response.raw_data()
             encoding = encoding and "identity"  # what there was, the client has taken off
         return Document(
-            response.url() or url,
+            self._terms.without_credentials(response.url() or url),
             data if isinstance(data, bytes) else bytes(memoryview(data)),
             response.header("Content-Type"),
             encoding,

@@ -10,7 +10,7 @@ from usp.drivers.options import Options
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.limits import Limits
-from usp.origins import outside
+from usp.origins import outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
@@ -53,8 +53,12 @@ def homepage_walk(
     is_streamed: bool = False,
     **fetching: Unpack[FetchOptions],
 ) -> tuple[HomepageWalk, Options, str]:
-    """A walk of a website, how it is to be fetched, and the homepage's URL. Raises for wrong parameters."""
-    homepage_url = _checked_homepage(homepage_url, normalize_homepage_url)
+    """A walk of a website, how it is to be fetched, and the homepage's URL. Raises for wrong parameters.
+
+    Only that URL has the user and password, if there are any: they are to stand nowhere in the tree.
+    """
+    secret_url = _checked_homepage(homepage_url, normalize_homepage_url)
+    homepage_url, _ = split_credentials(secret_url)
     for name in fetching:
         if name not in FetchOptions.__annotations__:
             known = ", ".join(HomepageOptions.__annotations__)
@@ -84,7 +88,7 @@ def homepage_walk(
         replace(options.limits, max_pages=None) if is_streamed else options.limits,
         lambda url: outside(url, homepage_url, options.cross_host),
     )
-    return walk, options, homepage_url
+    return walk, options, secret_url
 
 
 def _checked_homepage(url: str, is_to_be_stripped: bool) -> str:
