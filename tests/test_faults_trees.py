@@ -91,7 +91,7 @@ def test_an_endless_forest(driver: Driver) -> None:
     robots = {"/robots.txt": ok("Sitemap: {base}/0.xml")}
     with serve_faults(robots, default=ever_wider) as server, nothing_left(server), within(10):
         tree = driver.tree(server.url, limits=limits)
-    assert len(server.asked) <= 501
+    assert len(server.asked) <= 2 * 500 + 100  # which of them stand in the tree is known only in its order
     assert "C901" in [problem.code for problem in tree.problems]
     assert len(list(tree.all_sitemaps())) < 1_200
 

@@ -30,7 +30,7 @@ from usp.walk.order import Arrivals
 
 __all__ = ["Walk"]
 
-_FEW_NODES = 1_000
+_FEW_NODES = 20
 
 #: Why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
