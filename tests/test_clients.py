@@ -301,12 +301,30 @@ def test_nonsensical_headers(make: Make, options: dict[str, object]) -> None:
         make(**options)
 
 
+@pytest.mark.parametrize("headers", ["a: b", ["a: b"], 1])
+def test_headers_that_are_no_mapping(make: Make, headers: object) -> None:
+    """So is what is no mapping of names to values."""
+    with pytest.raises(InvalidArgumentError, match="headers must be a mapping"):
+        make(headers=headers)
+
+
+@pytest.mark.parametrize("verify", ["", 0, None, 1, b"x", ()])
+def test_nonsensical_verification(make: Make, verify: object) -> None:
+    """Only False turns the verification of certificates off; what is merely empty is a mistake."""
+    with pytest.raises(InvalidArgumentError, match="verify must be"):
+        make(verify=verify)
+
+
 def test_credentials_in_urls(site: Server, make: Make) -> None:
     """A user and a password in a URL are sent with it."""
     site.requests.clear()
     url = f"{site.url}/plain".replace("//", "//me%40here:s%C3%A9cret@")
     assert success(make().get(url)).url() == url
     assert site.requests[0][1]["Authorization"] == "Basic bWVAaGVyZTpzw6ljcmV0"
+    make().get(url.replace("/plain", "/three"))
+    assert [path for path, headers in site.requests if "Authorization" in headers] == [
+        *("/plain", "/three", "/four", "/five?a=b", "/plain")
+    ]
 
 
 def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, self_signed, server_context, success, talk
+from usp.web_client.terms import Terms
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -140,13 +141,15 @@ def test_names_that_are_not_found(make: Make) -> None:
         "http://127.0.0.1:99999/",
         "http://a b/",
         "http://\0/",
+        "http://a.1\0.2/",
+        "http://\ud800.1/",
     ],
 )
 def test_bad_urls(make: Make, url: str) -> None:
     """A URL that is none is an error, never raised."""
     response = error(make().get(url))
     assert response.message()
-    assert response.retryable() is False
+    assert (response.retryable(), response.status_code()) == (False, None)
 
 
 def test_tls(make: Make, tmp_path: Path) -> None:
@@ -175,3 +178,74 @@ def test_no_tls_where_it_should_be(make: Make) -> None:
         response = error(make().get(server.url))
     assert response.message().startswith("TLS with 127.0.0.1 failed: ")
     assert not response.retryable()
+
+
+def test_hosts_that_look_like_a_status(make: Make) -> None:
+    """A request without an answer has no status, whatever its message begins with."""
+    terms = Terms("http://home.example/")
+    responses = [
+        make(_resolve=resolving({"404.example": ["127.0.0.1"]})).get("http://404.example/", terms),
+        make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://404.example/", terms),
+        make().get("http://127.0.0.1/", terms),
+    ]
+    assert [error(response).message().partition(" ")[0] for response in responses] == [
+        *("404.example", "404.example", "127.0.0.1")
+    ]
+    assert [error(response).status_code() for response in responses] == [None] * 3
+
+
+def paths(peer: Peer, interim: bytes, pause: float = 0) -> None:
+    """Answers each request with its path, the one for /early after something else."""
+    while head := peer.head():
+        path = head.split()[1]
+        if path == b"/early":
+            peer.send(interim)
+            time.sleep(pause)
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(path), path))
+
+
+@pytest.mark.parametrize("status", [100, 102, 103, 199])
+def test_interim_answers(make: Make, status: int) -> None:
+    """An interim answer is not the answer, nor is what follows it the answer to another request."""
+    interim = b"HTTP/1.1 %d Wait\r\nLink: </x>; rel=preload\r\n\r\n" % status
+    with talk(lambda peer: paths(peer, interim * 3, 0.1)) as server:
+        client = make()
+        for path in ("early", "a", "b"):
+            assert success(client.get(server.url + path)).raw_data() == b"/" + path.encode()
+        assert server.accepted == 1
+
+
+def test_floods_of_interim_answers(make: Make) -> None:
+    """There is a limit to interim answers."""
+    with talk(lambda peer: paths(peer, b"HTTP/1.1 103 Early Hints\r\n\r\n" * 101)) as server:
+        client = make()
+        response = error(client.get(f"{server.url}early"))
+        assert response.message() == "the answer is not HTTP as it should be: more than 100 interim answers"
+        assert success(client.get(f"{server.url}a")).raw_data() == b"/a"
+
+
+def test_switching_protocols(make: Make) -> None:
+    """After an answer that is the last one of HTTP its connection is not used again."""
+    with talk(lambda peer: paths(peer, b"HTTP/1.1 101 Switching\r\n\r\n", 0.1)) as server:
+        client = make()
+        assert error(client.get(f"{server.url}early")).status_code() == 101
+        for path in ("a", "b"):
+            assert success(client.get(server.url + path)).raw_data() == b"/" + path.encode()
+        assert server.accepted == 2
+
+
+def test_tls_with_a_proxy(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The certificate of a proxy is verified too, whatever it is asked for; where it is wrong, nothing is sent."""
+    heads = []
+
+    def handle(peer: Peer) -> None:
+        heads.append(peer.head())
+        peer.send(OK)
+
+    with talk(handle, server_context(self_signed(tmp_path))) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("https_proxy", proxy.url)
+        for url in ("http://h.example/", "https://h.example/"):
+            assert "self-signed certificate" in error(make().get(url)).message()
+        assert heads == []
+        assert success(make(verify=str(tmp_path / "cert.pem")).get("http://h.example/")).raw_data() == b"ok"

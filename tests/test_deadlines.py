@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import pytest
 
 from sockets import CLIENTS, Make, Peer, error, full_backlog, making, self_signed, server_context, success, talk
 from usp.limits import Limits
+from usp.web_client.connections import looked_up
+from usp.web_client.lookups import AddressInfo
 from usp.web_client.terms import Terms
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -123,8 +125,48 @@ def test_deadline_of_the_tree(make: Make) -> None:
         terms = Terms(server.url, expires=time.monotonic() + 0.3)
         client = make()
         for _ in range(2):
-            assert error(client.get(server.url, terms)).message().startswith("timed out: no whole answer")
+            response = error(client.get(server.url, terms))
+            assert (response.message(), response.retryable()) == ("the tree's time is up", False)
         assert server.accepted == 1
+
+
+def test_deadline_of_a_lookup(make: Make) -> None:
+    """A name that takes long to be looked up holds nothing up, beyond the deadline or once the tree is cancelled."""
+    is_over = threading.Event()
+
+    def resolve(host: str, port: int) -> list[AddressInfo]:
+        is_over.wait(5)
+        return []
+
+    url = "http://slow.example/"
+    try:
+        started = time.monotonic()
+        response = error(make(_resolve=resolve).get(url, Terms(url, Limits(request_seconds=0.3))))
+        assert 0.25 < time.monotonic() - started < 0.7
+        assert response.message() == "timed out: no whole answer within 0.3 seconds"
+        terms = Terms(url)
+        with cancelled_soon(terms):
+            assert error(make(_resolve=resolve).get(url, terms)).message() == "cancelled"
+    finally:
+        is_over.set()
+
+
+def test_addresses_need_no_thread(make: Make) -> None:
+    """An address is not looked up in a thread of its own, nor is anything where a connection is there."""
+    threads = []
+
+    def resolve(host: str, port: int) -> Sequence[AddressInfo]:
+        threads.append(threading.current_thread())
+        return looked_up("127.0.0.1", port)
+
+    with talk(keep_alive) as server:
+        success(make(_resolve=resolve).get(server.url))
+        assert threads in ([], [threading.current_thread()])
+        threads.clear()
+        client = make(_resolve=resolve)
+        for _ in range(2):
+            success(client.get(f"http://home.example:{server.port}/"))
+        assert len(threads) == 1
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usp.origins import host_of, origin_of, requested_url
+from usp.origins import host_of, origin_of, put_credentials, requested_url, split_credentials
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,27 @@ def test_origins() -> None:
     assert origin_of("nonsense") == ("", "", 0)
     with pytest.raises(ValueError, match=r"[Pp]ort"):
         origin_of("http://h:99999/")
+
+
+@pytest.mark.parametrize(
+    ("url", "plain", "credentials"),
+    [
+        ("http://h.example/", "http://h.example/", ""),
+        ("http://me:secret@h.example:81/x@y?z", "http://h.example:81/x@y?z", "me:secret"),
+        ("http://me@h.example", "http://h.example", "me"),
+        ("http://me:p@ss@h.example/", "http://h.example/", "me:p@ss"),
+        ("http://@h.example/", "http://h.example/", ""),
+        ("//me:x@h.example/", "//h.example/", "me:x"),
+        ("http://me:x@[bad/", "http://[bad/", "me:x"),
+        ("http://h.example?a=b@c", "http://h.example?a=b@c", ""),
+        ("mailto:me@h.example", "mailto:me@h.example", ""),
+        ("/x//me@y", "/x//me@y", ""),
+        ("", "", ""),
+    ],
+)
+def test_credentials(url: str, plain: str, credentials: str) -> None:
+    """A user and password can be taken off a URL, and put back."""
+    assert split_credentials(url) == (plain, credentials)
+    if credentials:
+        assert put_credentials(plain, credentials) == put_credentials(url, credentials) == url
+    assert put_credentials("nonsense", "me:x") == "nonsense"

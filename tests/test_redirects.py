@@ -110,3 +110,36 @@ def test_cookies_stay_at_their_origin(elsewhere: bytes) -> None:
     assert redirects.cookie() is None
     assert redirects.follow(b"http://h.example/y", ["b=2"]) is None
     assert redirects.cookie() == "a=1"
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        (b"/c", "http://me:secret@h.example/c"),
+        (b"//H.example/c", "http://me:secret@h.example/c"),
+        (b"http://h.example:80/c", "http://me:secret@h.example/c"),
+        (b"http://you:x@h.example/c", "http://you:x@h.example/c"),
+        (b"http://www.h.example/c", "http://www.h.example/c"),
+        (b"https://h.example/c", "https://h.example/c"),
+        (b"http://h.example:81/c", "http://h.example:81/c"),
+    ],
+)
+def test_credentials_in_urls(location: bytes, url: str) -> None:
+    """A user and password in a URL are those of where it leads too, as long as that is the same origin."""
+    redirects = start("http://me:secret@h.example/a/b")
+    assert redirects.follow(location) is None
+    assert redirects.url == url
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        (b"", "redirects in a loop, to http://h.example/a/b"),
+        (b"http://me:secret@[bad/", "redirects to http://[bad/, which is not a URL"),
+        (b"ftp://me:secret@h.example/", "redirects to ftp://h.example/: ftp is not http or https"),
+        (b"http://me:secret@x:99999/", "redirects to http://x:99999/: it is not a URL"),
+    ],
+)
+def test_credentials_are_not_shown(location: bytes, reason: str) -> None:
+    """No message has a user and password in it."""
+    assert start("http://me:secret@h.example/a/b").follow(location) == reason

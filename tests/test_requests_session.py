@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 import requests
+import requests.auth
+import urllib3
+from urllib3.util import Retry
 
-from sockets import Peer, success, talk
+from sockets import Peer, answering, error, resolving, success, talk
 from support import Server, serve
-from usp.web_client.abstract_client import RequestWaiter
-from usp.web_client.connections import GuardedAdapter
+from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
+from usp.web_client.adapter import GuardedAdapter
 from usp.web_client.requests_client import RequestsWebClient
 from usp.web_client.terms import Terms, under
 
@@ -56,7 +63,7 @@ def test_session_goes_home_only(site: Server) -> None:
         ((_, headers),) = other.requests
         assert set(headers) == {"Host", "User-Agent", "Accept-Encoding", "Accept"}
         assert headers["User-Agent"] == "me"
-        assert session.cookies["theirs"] == "2"  # the caller's own session may keep what it likes
+        assert session.cookies.get_dict() == {"mine": "1"}
 
 
 def test_adapters_of_a_session(site: Server) -> None:
@@ -78,6 +85,130 @@ def test_adapters_of_a_session(site: Server) -> None:
         copy = pickle.loads(pickle.dumps(session.get_adapter(site.url)))
         assert isinstance(copy, GuardedAdapter)
         copy.close()
+
+
+@pytest.mark.parametrize("kind", ["later", "subclass"])
+def test_adapters_are_checked_when_they_are_taken(site: Server, kind: str) -> None:
+    """Adapters that were mounted later, or are not known, do not lead inwards either."""
+
+    class Mine(requests.adapters.HTTPAdapter):
+        used = 0
+
+        def send(self, *args: Any, **options: Any) -> requests.Response:
+            Mine.used += 1
+            return super().send(*args, **options)
+
+    with requests.Session() as session:
+        resolve = resolving({"inner.example": ["127.0.0.1"]})
+        with RequestsWebClient(session=session, _resolve=resolve) as client:
+            session.mount("http://", Mine() if kind == "subclass" else requests.adapters.HTTPAdapter(max_retries=2))
+            port = site.url.rpartition(":")[2]
+            with under(Terms("http://home.example/")):
+                response = error(client.get(f"http://inner.example:{port}/plain"))
+            assert response.message().startswith("inner.example leads to 127.0.0.1, which is not a public address")
+            assert Mine.used == 0
+            assert success(client.get(f"{site.url}/plain")).raw_data() == TEXT
+            assert Mine.used == (kind == "subclass")
+
+
+def test_home_of_an_unknown_adapter(site: Server) -> None:
+    """Where an adapter is not known, neither is what it connects to: its host does not lead inwards from there."""
+
+    class Mine(requests.adapters.BaseAdapter):
+        def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+            response = requests.Response()
+            response.status_code = 200
+            response.raw = urllib3.HTTPResponse(body=io.BytesIO(b"mine"), preload_content=False)
+            return response
+
+        def close(self) -> None:
+            pass
+
+    with requests.Session() as session:
+        session.mount("http://home.example/", Mine())
+        resolve = resolving({"home.example": ["127.0.0.1"]})
+        with RequestsWebClient(session=session, _resolve=resolve) as client, under(Terms("http://home.example/")):
+            assert success(client.get("http://home.example/")).raw_data() == b"mine"
+            inner = site.url.replace("127.0.0.1", "home.example")
+            assert "not a public address" in error(client.get(f"{inner}/plain")).message()
+    assert site.requests == []
+
+
+def test_retries_of_a_session(site: Server) -> None:
+    """Retries of a session are made for its caller, none for the client: urllib3 would sleep beyond the deadline."""
+    site.pages["/busy"] = (503, {}, b"")
+    site.pages["/later"] = (503, {"Retry-After": "30"}, b"")
+    retries = Retry(total=2, status_forcelist=[503], raise_on_status=False, backoff_factor=0)
+    with requests.Session() as session:
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        with RequestsWebClient(session=session) as client:
+            started = time.monotonic()
+            assert error(client.get(f"{site.url}/later")).retry_after() == 30
+            assert time.monotonic() - started < 5
+            assert site.paths() == ["/later"]
+            assert session.get(f"{site.url}/busy", timeout=2).status_code == 503
+            assert site.paths() == ["/later", *["/busy"] * 3]
+
+
+def test_bodies_of_challenges(site: Server) -> None:
+    """The body of an answer that asks for a password is not read by what gives that."""
+    bomb = gzip.compress(b"\0" * 50_000_000)
+    challenge = {"WWW-Authenticate": 'Digest realm="a", nonce="b"', "Content-Encoding": "gzip", "Set-Cookie": "c=1"}
+    site.pages["/secret"] = (401, challenge, bomb)
+    with requests.Session() as session:
+        session.auth = requests.auth.HTTPDigestAuth("me", "secret")
+        with RequestsWebClient(session=session) as client:
+            tracemalloc.start()
+            try:
+                assert error(client.get(f"{site.url}/secret")).status_code() == 401
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+        assert session.cookies.get_dict() == {}
+    assert peak < 5_000_000
+    first, second = (headers for _, headers in site.requests)
+    assert "Authorization" not in first
+    assert second["Authorization"].startswith("Digest ")
+    assert second["Cookie"] == "c=1"
+
+
+def test_cookies_of_a_session(site: Server) -> None:
+    """A session's cookies are sent, those set on the way are sent on it, and none of them stays in the session."""
+    site.pages["/wall"] = (302, {"Location": "/plain", "Set-Cookie": "a=new; Path=/"}, b"")
+    with requests.Session() as session:
+        session.cookies.set("a", "old", domain="127.0.0.1")
+        session.cookies.set("b", "mine")
+        with RequestsWebClient(session=session) as client:
+            for _ in range(2):
+                assert success(client.get(f"{site.url}/wall")).raw_data() == TEXT
+        sent = [set(headers["Cookie"].split("; ")) for _, headers in site.requests]
+        assert sent == [{"a=old", "b=mine"}, {"a=new", "b=mine"}] * 2
+        assert session.cookies.get_dict() == {"a": "old", "b": "mine"}
+
+
+def test_headers_that_are_none(client: RequestsWebClient, caplog: pytest.LogCaptureFixture) -> None:
+    """A line that is no header is not worth a traceback in the log."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nno header\r\nX: y\r\n\r\nok"
+    with talk(answering(answer)) as server:
+        assert success(client.get(server.url)).raw_data() == b"ok"
+    assert caplog.records == []
+
+
+def test_status_of_errors() -> None:
+    """A response that says its status has that one; of others it is what their message begins with."""
+
+    class Old(WebClientErrorResponse):
+        def __init__(self) -> None:
+            pass
+
+        def message(self) -> str:
+            return "410 Gone"
+
+    assert WebClientErrorResponse("404 Not Found", False).status_code() == 404
+    assert WebClientErrorResponse("404.example is away", False, status=None).status_code() is None
+    assert WebClientErrorResponse("it is gone", False, status=410).status_code() == 410
+    assert WebClientErrorResponse("timed out", True).status_code() is None
+    assert Old().status_code() == 410
 
 
 def test_thread_safety() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,15 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         ("64:ff9b::5db8:d822", True),
         ("64:ff9b:1::1", False),
         ("2001:0:1::1", False),
+        ("192.0.0.1", False),
+        ("192.0.0.9", False),
+        ("192.88.99.1", False),
+        ("::ffff:192.0.0.9", False),
+        ("2001:20::1", False),
+        ("3fff::1", False),
+        ("3fff:fff::1", False),
+        ("192.0.1.1", True),
+        ("2001:200::1", True),
     ],
 )
 def test_public_addresses(address: str, expected: bool) -> None:
@@ -90,6 +99,7 @@ def test_public_addresses(address: str, expected: bool) -> None:
         ("http://a..b/", "its host is not a name that can exist"),
         (f"http://{'a' * 64}.example/", "its host is not a name that can exist"),
         ("http://exa mple/", "its host is not a name that can exist"),
+        ("http://a.1\x00.2/", "its host is not a name that can exist"),
         ("http://h:99999/", "it is not a URL"),
         ("http://[bad/", "it is not a URL"),
     ],
@@ -114,20 +124,94 @@ def test_cross_host() -> None:
 
 
 def test_admitted_addresses() -> None:
-    """Of a host's addresses the public ones are admitted; others only to a home that had no public one at first."""
+    """Of a host's addresses the public ones are admitted; to a home that had none of these at first, those it had."""
     terms = Terms(HOME)
     assert terms.admitted("other.example", [PUBLIC, "127.0.0.1"]) == [PUBLIC]
     with pytest.raises(RefusedError, match=r"other.example leads to 10.0.0.1"):
         terms.admitted("other.example", ["10.0.0.1"])
     assert terms.admitted("home.example", []) == []
     assert terms.admitted("HOME.example.", ["10.0.0.1", "10.0.0.2"]) == ["10.0.0.1", "10.0.0.2"]
-    assert terms.admitted("home.example", ["10.0.0.2", "10.0.0.3", PUBLIC]) == ["10.0.0.2", PUBLIC]
-    with pytest.raises(RefusedError):
+    assert terms.admitted("home.example", ["10.0.0.2", "10.0.0.3", PUBLIC]) == ["10.0.0.2"]
+    with pytest.raises(RefusedError, match=r"leads to 10.0.0.3, which is not a public address"):
         terms.admitted("home.example", ["10.0.0.3"])
+    with pytest.raises(RefusedError, match=f"leads to {PUBLIC} now, which is not an address that it had at first"):
+        terms.admitted("home.example", [PUBLIC])
+    with pytest.raises(RefusedError, match="had at first"):
+        terms.check_peer("home.example", PUBLIC)
     mixed = Terms(HOME)
     assert mixed.admitted("home.example", [PUBLIC, "10.0.0.1"]) == [PUBLIC]
     with pytest.raises(RefusedError):
         mixed.check_peer("home.example", "10.0.0.1")
+
+
+def known_by_lookup(terms: Terms, address: str) -> None:
+    assert terms.admitted("home.example", [address]) == [address]
+
+
+def known_by_peer(terms: Terms, address: str) -> None:
+    terms.check_peer("home.example", address)
+
+
+@pytest.mark.parametrize("known", [known_by_lookup, known_by_peer])
+def test_what_a_home_is(known: Callable[[Terms, str], None]) -> None:
+    """A home is public or not by what is known of it first, a lookup or a connection that was kept."""
+    public, inner = Terms(HOME), Terms(HOME)
+    known(public, PUBLIC)
+    known(inner, "10.0.0.1")
+    for check in (known_by_lookup, known_by_peer):
+        check(public, "8.8.8.8")
+        check(inner, "10.0.0.1")
+        for terms, address in ((public, "10.0.0.1"), (inner, "10.0.0.2"), (inner, PUBLIC)):
+            with pytest.raises(RefusedError):
+                check(terms, address)
+
+
+def test_homes_behind_a_proxy() -> None:
+    """A home that a proxy looks up is public, unless it was known before not to be, or is an address."""
+    terms = Terms(HOME)
+    terms.looked_up_elsewhere("other.example")
+    terms.check_peer("home.example", "10.0.0.1")
+    terms.looked_up_elsewhere("home.example")
+    terms.check_peer("home.example", "10.0.0.1")
+    terms = Terms(HOME)
+    terms.looked_up_elsewhere("home.example")
+    with pytest.raises(RefusedError):
+        terms.check_peer("home.example", "10.0.0.1")
+    for host, address in (
+        ("10.0.0.1", "10.0.0.1"),
+        ("127.1", "127.0.0.1"),
+        ("[::1]", "::1"),
+        ("[fe80::1%25e0]", "fe80::1"),
+    ):
+        terms = Terms(f"http://{host}/")
+        terms.looked_up_elsewhere(host)
+        terms.check_peer(host.strip("[]"), address)
+        with pytest.raises(RefusedError):
+            terms.admitted(host.strip("[]"), ["10.0.0.2"])
+
+
+def test_this_host_is_this_machine(make: Make) -> None:
+    """What connects to 0.0.0.0 is connected to this machine, and stays so."""
+    with talk(keep_alive) as server:
+        client = make()
+        url = f"http://0.0.0.0:{server.port}/"
+        terms = Terms(url)
+        for _ in range(2):
+            success(client.get(url, terms))
+
+
+def test_credentials_of_the_homepage() -> None:
+    """A user and password in the homepage's URL are put into URLs of its origin, and taken off these, and no others."""
+    terms = Terms("http://me:secret@h.example:80/", cross_host="same-host")
+    assert terms.is_home("http://h.example/x")
+    assert terms.refusal("http://h.example/x") is None
+    assert "same-host" in (terms.refusal("http://other.example/") or "")
+    assert terms.with_credentials("http://h.example/x") == "http://me:secret@h.example/x"
+    assert terms.without_credentials("http://me:secret@h.example/x") == "http://h.example/x"
+    for url in ("http://you:x@h.example/", "https://h.example/", "http://o.example/", "http://[bad/", "nonsense", ""):
+        assert terms.with_credentials(url) == terms.without_credentials(url) == url
+    for url in ("http://h.example/", "http://me:secret@h.example/"):
+        assert Terms(HOME).with_credentials(url) == Terms("http://h.example/").without_credentials(url) == url
 
 
 def test_whose_terms() -> None:
@@ -188,6 +272,33 @@ def test_kept_connections_are_checked(make: Make) -> None:
         assert response.retryable() is False
         success(client.get(url, Terms(url)))
         assert server.accepted <= 2
+
+
+def test_a_home_that_is_known_by_a_kept_connection(make: Make) -> None:
+    """A tree that starts on a connection of another has its home there, not where the name leads next."""
+    addresses: dict[str, Sequence[str]] = {"home.example": ["127.0.0.1"]}
+    with talk(keep_alive) as server:
+        client = make(_resolve=resolving(addresses))
+        url = f"http://home.example:{server.port}/"
+        success(client.get(url, Terms(url)))
+        addresses["home.example"] = ["127.0.0.2"]
+        terms = Terms(url)
+        success(client.get(url, terms))
+        with talk(answering(OK)) as other:
+            response = error(client.get(f"http://home.example:{other.port}/", terms))
+    assert response.message().startswith("home.example leads to 127.0.0.2, which is not a public address")
+
+
+def test_a_home_that_only_the_proxy_knows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a request to the homepage by a proxy, its name does not lead inwards without the proxy."""
+    with serve({HOME: (200, {}, b"x")}) as proxy, talk(answering(OK)) as inner:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        client = make(_resolve=resolving({"home.example": ["127.0.0.1"]}))
+        terms = Terms(HOME)
+        success(client.get(HOME, terms))
+        response = error(client.get(f"https://home.example:{inner.port}/", terms))
+        assert response.message().startswith("home.example leads to 127.0.0.1, which is not a public address")
+        assert inner.accepted == 0
 
 
 def test_credentials_stay_at_home(make: Make) -> None:

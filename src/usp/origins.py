@@ -12,7 +12,16 @@ from urllib.parse import quote, urlsplit
 
 from usp.exceptions import InvalidArgumentError
 
-__all__ = ["CROSS_HOST", "Origin", "host_of", "origin_of", "outside", "requested_url"]
+__all__ = [
+    "CROSS_HOST",
+    "Origin",
+    "host_of",
+    "origin_of",
+    "outside",
+    "put_credentials",
+    "requested_url",
+    "split_credentials",
+]
 
 #: Scheme, host in one form, and port.
 Origin = tuple[str, str, int]
@@ -29,6 +38,7 @@ _PLAIN_URL = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # nothing that would be changed
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
 )
+_CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
 _SAFE = "!$%&'()*+,/:;=?@[]~"
 
 
@@ -74,6 +84,18 @@ def _without_dots(path: str) -> str:
 
 def _quoted(text: str) -> str:
     return quote(text, safe=_SAFE, errors="replace")
+
+
+def split_credentials(url: str) -> tuple[str, str]:
+    """A URL without its user and password, and these as they stand there: "me:secret"; empty if there are none."""
+    match = _CREDENTIALS.match(url)
+    return (f"{match[1]}{url[match.end() :]}", match[2]) if match else (url, "")
+
+
+def put_credentials(url: str, credentials: str) -> str:
+    """A URL with a user and password, in the place of those that it has."""
+    scheme, slashes, rest = split_credentials(url)[0].partition("//")
+    return f"{scheme}{slashes}{credentials}@{rest}" if slashes else url
 
 
 def host_of(url: str) -> str:

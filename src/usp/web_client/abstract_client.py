@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from types import EllipsisType
 
 from usp.exceptions import InvalidArgumentError, NoWebClientException
 
@@ -85,7 +86,12 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
 
 
 class WebClientErrorResponse(AbstractWebClientResponse):
-    """A request that failed, and whether it may be worth trying again."""
+    """A request that failed, and whether it may be worth trying again.
+
+    `status` is the HTTP status, None if there was no answer. Without it, the status is what the message begins with.
+    """
+
+    _status: int | EllipsisType | None = ...
 
     def __init__(
         self,
@@ -94,11 +100,13 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         *,
         retry_after: float | None = None,
         partial: AbstractWebClientSuccessResponse | None = None,
+        status: int | EllipsisType | None = ...,
     ) -> None:
         self._message = message
         self._retryable = retryable
         self._retry_after = retry_after
         self._partial = partial
+        self._status = status
 
     def message(self) -> str:
         """What went wrong."""
@@ -111,8 +119,10 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     def status_code(self) -> int | None:
         """The HTTP status, None if there was no answer.
 
-        Clients written before this method existed say it only in their message ("404 Not Found"), so it is read there.
+        Clients that do not say it have it in their message ("404 Not Found"), so it is read there.
         """
+        if self._status is not ...:
+            return self._status
         match = _LEADING_STATUS.match(self.message())
         return int(match[1]) if match else None
 

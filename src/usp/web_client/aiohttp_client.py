@@ -29,7 +29,7 @@ from usp.web_client.abstract_client import (
     AbstractWebClientResponse,
     WebClientErrorResponse,
 )
-from usp.web_client.aiohttp_connections import CURRENT, CheckedConnector, CheckedResolver, Hop, Resolver, checked_socket
+from usp.web_client.aiohttp_connections import CURRENT, CheckedConnector, CheckedResolver, Hop, checked_socket
 from usp.web_client.answers import (
     DEFAULT_MAX_BYTES,
     DEFAULT_TIMEOUT,
@@ -43,7 +43,8 @@ from usp.web_client.answers import (
     status_line,
     with_additions,
 )
-from usp.web_client.environment import getproxies, proxy_of, tls_context
+from usp.web_client.environment import checked_verify, getproxies, proxy_of, tls_context
+from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import Redirects
 from usp.web_client.terms import Terms, terms_for
 
@@ -53,7 +54,7 @@ Timeout = float | tuple[float | None, float | None] | None
 
 _MAX_HEADER_BYTES = 65_536  # as http.client has it
 _MAX_REMEMBERED_ORIGINS = 256
-_ERRORS = (aiohttp.ClientError, HttpProcessingError, OSError, ValueError, EOFError)
+_ERRORS = (aiohttp.ClientError, aiohttp.EofStream, HttpProcessingError, OSError, ValueError, EOFError)
 
 
 class AiohttpWebClientSuccessResponse(TransferredResponse):
@@ -114,7 +115,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         _resolve: Resolver | None = None,
     ) -> None:
         self._headers, self._home_headers = headers_to_send(user_agent, headers)
-        self._verify = verify
+        self._verify = checked_verify(verify)
         self._proxy = proxy
         self._timeout = _checked_timeout(timeout)
         if not isinstance(max_connections, int) or max_connections < 1:
@@ -160,9 +161,10 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         terms = terms_for(url)
         redirects = Redirects(url, terms)
         if reason := redirects.refusal():
-            return AiohttpWebClientErrorResponse(reason, retryable=False)
+            return AiohttpWebClientErrorResponse(reason, retryable=False, status=None)
         loop = asyncio.get_running_loop()
-        allowed = terms.deadline() - time.monotonic()
+        deadline = terms.deadline()
+        allowed = deadline - time.monotonic()
         scope = asyncio.timeout(allowed)
         fetch = _Fetch(self, redirects, terms)
 
@@ -182,7 +184,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
                 async with scope:
                     return await fetch.run()
         except _ERRORS as error:
-            return fetch.failed(error, allowed if allowed <= 0 or scope.expired() else None)
+            return fetch.failed(error, deadline if allowed <= 0 or scope.expired() else None)
         finally:
             CURRENT.reset(token)
 
@@ -279,6 +281,8 @@ class _Fetch:
         proxy = self._client._proxy_for(url)
         self.hop.host = host_of(url)
         self.hop.is_proxied = proxy is not None
+        if proxy is not None:
+            self._terms.looked_up_elsewhere(self.hop.host)
         return await session.get(URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> AiohttpWebClientSuccessResponse:
@@ -303,8 +307,8 @@ class _Fetch:
             response.headers.getall("Set-Cookie", ()),
         )
 
-    def failed(self, error: BaseException, seconds: float | None) -> AiohttpWebClientErrorResponse:
-        """The response for a request that ended with an error, or after so many seconds."""
+    def failed(self, error: BaseException, deadline: float | None) -> AiohttpWebClientErrorResponse:
+        """The response for a request that ended with an error, or by its deadline."""
         if self._success is not None:
             # What has come but was not read yet is given up by aiohttp if the connection breaks.
             for piece in getattr(self._content, "_buffer", ()):
@@ -315,7 +319,7 @@ class _Fetch:
             self._redirects,
             self._terms,
             refused=self.hop.refused,
-            seconds=seconds,
+            deadline=deadline,
             success=self._success,
         )
 
@@ -323,7 +327,7 @@ class _Fetch:
 def _plain(error: BaseException) -> BaseException:
     """The error of the standard library that says what one of aiohttp does."""
     match error:
-        case aiohttp.ServerDisconnectedError():
+        case aiohttp.ServerDisconnectedError() | aiohttp.EofStream():
             return RemoteDisconnected("")
         case aiohttp.ClientHttpProxyError():
             return OSError(f"Tunnel connection failed: {error.status} {error.message}")

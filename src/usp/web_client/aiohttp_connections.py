@@ -6,24 +6,25 @@ where those in URLs pass, and the other end of a connection before each request 
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket
-from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 
+from usp.web_client.lookups import Resolver, looked_up_aside
 from usp.web_client.terms import RefusedError, Terms
 
-__all__ = ["CURRENT", "CheckedConnector", "CheckedResolver", "Hop", "Resolver", "checked_socket"]
+__all__ = ["CURRENT", "CheckedConnector", "CheckedResolver", "Hop", "checked_socket"]
 
-#: Gives the addresses of a host, as `socket.getaddrinfo` does.
-Resolver = Callable[[str, int], Sequence[tuple[Any, Any, int, str, Any]]]
+
+_MAX_INTERIM_ANSWERS = 100
 
 
 class Hop:
@@ -53,6 +54,21 @@ CURRENT: ContextVar[Hop] = ContextVar("usp hop")
 
 class _Handler(ResponseHandler):
     """What receives the answers. A body that cannot be read on ends there; aiohttp would wait forever for more."""
+
+    _interim_answers = 0
+
+    def feed_data(self, data: Any, *args: Any) -> None:
+        """Take an answer in, which is kept to a number if it is an interim one."""
+        status = data[0].code
+        if status == HTTPStatus.SWITCHING_PROTOCOLS:
+            self.force_close()  # whatever follows, it is not the answer to another request
+        self._interim_answers = self._interim_answers + 1 if status < HTTPStatus.OK else 0
+        if self._interim_answers <= _MAX_INTERIM_ANSWERS:
+            super().feed_data(data, *args)
+        elif self._interim_answers == _MAX_INTERIM_ANSWERS + 1:
+            self.set_exception(HttpProcessingError(message=f"more than {_MAX_INTERIM_ANSWERS} interim answers"))
+            if self.transport is not None:
+                self.transport.close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection was closed, by the other side or after nonsense from there."""
@@ -121,11 +137,8 @@ class CheckedResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Look up a host."""
         hop = CURRENT.get()
-        if self._resolve is not None:
-            found: Sequence[Any] = self._resolve(host, port)
-        else:
-            loop = asyncio.get_running_loop()
-            found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
+        resolve = self._resolve or partial(socket.getaddrinfo, family=family, type=socket.SOCK_STREAM)
+        found = await looked_up_aside(resolve, host, port)
         addresses = [_with_scope(info[4]) for info in found]
         if not hop.is_proxied:
             try:

@@ -22,7 +22,7 @@ from urllib.parse import unquote_to_bytes
 
 from usp.exceptions import InvalidArgumentError
 from usp.inflate import transport_decoded
-from usp.origins import host_of
+from usp.origins import host_of, split_credentials
 from usp.version import __version__
 from usp.web_client.abstract_client import (
     RETRYABLE_HTTP_STATUS_CODES,
@@ -191,26 +191,28 @@ def ended(
     terms: Terms,
     *,
     refused: RefusedError | None,
-    seconds: float | None,
+    deadline: float | None,
     success: TransferredResponse | None,
 ) -> AnError:
     """The response for a request that ended with an error.
 
-    It was refused, or out of time after so many seconds, or something else; in the middle of a body if there is a
+    It was refused, or out of time if there is a deadline, or something else; in the middle of a body if there is a
     success.
     """
     size = success._give_up() if success is not None else 0
     if terms.is_cancelled:
-        return kind("cancelled", False)
+        return kind("cancelled", False, status=None)
     if refused is not None:
-        return kind(str(refused), False)
-    if seconds is not None:
-        message, retryable = f"timed out: no whole answer within {max(seconds, 0):.3g} seconds", True
+        return kind(str(refused), False, status=None)
+    if deadline is not None and terms.is_trees(deadline):
+        message, retryable = "the tree's time is up", False
+    elif deadline is not None:
+        message, retryable = f"timed out: no whole answer within {terms.limits.request_seconds:.3g} seconds", True
     elif success is not None:
         message, retryable = _cut_off(error, size), True
     else:
         message, retryable = failure_of(error, host_of(redirects.url))
-    return kind(message, retryable, partial=success if size else None)
+    return kind(message, retryable, partial=success if size else None, status=None)
 
 
 def redirected(
@@ -225,11 +227,12 @@ def redirected(
     """Go where an answer that is no success leads. None if it leads somewhere, else the error that it is."""
     line = status_line(status, reason)
     if status not in REDIRECTS:
-        return kind(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=retry_after_seconds(retry_after))
+        wait = retry_after_seconds(retry_after)
+        return kind(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=wait, status=status)
     if location is None:
-        return kind(f"{line}: it redirects without saying where", False)
+        return kind(f"{line}: it redirects without saying where", False, status=status)
     why_not = redirects.follow(location, set_cookies)
-    return kind(why_not, False) if why_not else None
+    return kind(why_not, False, status=None) if why_not else None
 
 
 def _cut_off(error: BaseException, size: int) -> str:
@@ -282,6 +285,8 @@ def retry_after_seconds(value: str | None) -> float | None:
 
 def headers_to_send(user_agent: str | None, headers: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
     """The headers that go everywhere, and those that go to the homepage's origin."""
+    if headers is not None and not isinstance(headers, Mapping):
+        raise InvalidArgumentError(f"headers must be a mapping of names to values, not {headers!r}")
     everywhere = {
         "User-Agent": DEFAULT_USER_AGENT if user_agent is None else user_agent,
         "Accept-Encoding": "gzip, deflate",
@@ -301,14 +306,12 @@ def headers_to_send(user_agent: str | None, headers: Mapping[str, str] | None) -
 
 def authorized(url: str) -> tuple[str, str | None]:
     """A URL without its user and password, and the Authorization header that stands for these; None without any."""
-    scheme, slashes, rest = url.partition("://")
-    place = rest.partition("/")[0]
-    user, at, host = place.rpartition("@")
-    if not at:
-        return url, None
-    name, _, password = user.partition(":")
+    plain, credentials = split_credentials(url)
+    name, _, password = credentials.partition(":")
+    if not (name or password):
+        return plain, None
     token = base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
-    return f"{scheme}{slashes}{host}{rest[len(place) :]}", f"Basic {token}" if name or password else None
+    return plain, f"Basic {token}"
 
 
 def with_additions(headers: dict[str, str], authorization: str | None, cookie: str | None) -> dict[str, str]:

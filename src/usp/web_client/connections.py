@@ -3,7 +3,7 @@
 requests and urllib3 know a time-out between two reads, but none for a request as a whole, and they connect to whatever
 a name leads to. Both can only be put right at the socket: a `TimedSocket` waits no longer than the request that uses it
 has time left, whatever is being read just then; and before each request, on a new connection or one that was kept, the
-address at its other end is checked. Only looking up a name cannot be cut short: the system does that.
+address at its other end is checked.
 
 A socket knows its request by the `Exchange` that it is lent to, which the client makes for each request. Where there is
 none, as when a caller uses the session for something else, all of this behaves as requests does by itself.
@@ -11,19 +11,17 @@ none, as when a caller uses the session for something else, all of this behaves 
 
 from __future__ import annotations
 
-import os
+import http.client
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import requests
-import requests.adapters
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, LocationValueError, NameResolutionError, NewConnectionError
@@ -31,19 +29,17 @@ from urllib3.util.connection import allowed_gai_family
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.web_client.environment import state_of
+from usp.web_client.lookups import AddressInfo, Resolver, looked_up_in_time
 from usp.web_client.terms import RefusedError, Terms
 
-__all__ = ["AddressInfo", "Exchange", "GuardedAdapter", "Resolver", "looked_up"]
+if TYPE_CHECKING:
+    from requests.cookies import RequestsCookieJar
 
-#: One of those that `socket.getaddrinfo` gives.
-AddressInfo = tuple[Any, Any, int, str, Any]
-#: Gives the addresses of a host, as `socket.getaddrinfo` does.
-Resolver = Callable[[str, int], Sequence[AddressInfo]]
+__all__ = ["CURRENT", "POOLS", "Exchange", "looked_up"]
 
 Result = TypeVar("Result")
 
-_KEPT_CONNECTIONS = 64  # to one host
-_KEPT_HOSTS = 64
+_MAX_INTERIM_ANSWERS = 100
 
 
 def looked_up(host: str, port: int) -> Sequence[AddressInfo]:
@@ -54,7 +50,7 @@ def looked_up(host: str, port: int) -> Sequence[AddressInfo]:
 class Exchange:
     """One request with all its redirects, as the connections see it. To be used as a context, in one thread."""
 
-    __slots__ = ("_lent", "_resolve", "_token", "deadline", "refused", "target", "terms")
+    __slots__ = ("_lent", "_resolve", "_token", "cookies", "deadline", "refused", "target", "terms")
 
     def __init__(self, terms: Terms, deadline: float, resolve: Resolver) -> None:
         self.terms = terms
@@ -63,15 +59,17 @@ class Exchange:
         self.target: str | None = None
         #: Why there was no connection, if the terms are the reason.
         self.refused: RefusedError | None = None
+        #: The cookies that were set on the way, where a session of the caller's is asked.
+        self.cookies: RequestsCookieJar | None = None
         self._resolve = resolve
         self._lent: dict[_Timed, AbstractContextManager[None]] = {}
 
     def __enter__(self) -> Self:
-        self._token: Token[Exchange | None] = _CURRENT.set(self)
+        self._token: Token[Exchange | None] = CURRENT.set(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._token)
+        CURRENT.reset(self._token)
         for connection in list(self._lent):
             self.give_back(connection)
 
@@ -81,6 +79,10 @@ class Exchange:
         if left <= 0:
             raise TimeoutError("the deadline has passed")
         return left
+
+    def is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return time.monotonic() >= self.deadline
 
     def lend(self, connection: _Timed) -> None:
         """Let a socket be used for this request, until it is given back or the request has ended."""
@@ -106,7 +108,7 @@ class Exchange:
     ) -> TimedSocket:
         """Connect to a host, at one of the addresses that the terms admit."""
         host = host.strip("[]")
-        found = self._resolve(host, port)
+        found = self._allowed(lambda: looked_up_in_time(self._resolve, host, port, self.terms, self.seconds_left()))
         addresses = [str(info[4][0]) for info in found]
         admitted = addresses if is_proxy else self._allowed(lambda: self.terms.admitted(host, addresses))
         error: OSError | None = None
@@ -149,7 +151,7 @@ class Exchange:
             raise LocationValueError(str(refused)) from refused
 
 
-_CURRENT: ContextVar[Exchange | None] = ContextVar("usp exchange", default=None)
+CURRENT: ContextVar[Exchange | None] = ContextVar("usp exchange", default=None)
 
 
 class _Timed(socket.socket):
@@ -208,18 +210,45 @@ class TimedTLSSocket(_Timed, ssl.SSLSocket):
 
     def do_handshake(self, block: bool = False) -> None:
         """Agree on the keys."""
-        exchange = _CURRENT.get()
+        exchange = CURRENT.get()
         if exchange is not None:
             exchange.lend(self)
         self._hold_deadline()
         super().do_handshake(block)
 
 
+class _FinalAnswer(http.client.HTTPResponse):
+    """An answer that is not an interim one: http.client knows 100 only, and takes any other for the answer itself.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-15.2
+    """
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(_MAX_INTERIM_ANSWERS):
+            version, status, reason = super()._read_status()  # type: ignore[misc]  # not in its types
+            if status >= HTTPStatus.OK or status == HTTPStatus.SWITCHING_PROTOCOLS:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
+        raise http.client.HTTPException(f"more than {_MAX_INTERIM_ANSWERS} interim answers")
+
+    def begin(self) -> None:
+        """Read the status and the headers."""
+        super().begin()
+        if self.status < HTTPStatus.OK:
+            self.will_close = True  # whatever follows, it is not the answer to another request
+        if CURRENT.get() is not None and (self.headers.defects or self.headers.get_payload()):
+            # Lines that are no headers. urllib3 would log them, with a traceback.
+            self.headers.defects.clear()
+            self.headers.set_payload("")
+
+
 class _GuardedHTTPConnection(HTTPConnection):
     """A connection that is checked before each request."""
 
+    response_class = _FinalAnswer
+
     def _new_conn(self) -> socket.socket:
-        exchange = _CURRENT.get()
+        exchange = CURRENT.get()
         if exchange is None:
             return super()._new_conn()
         place = (self._dns_host, self.port, self.timeout, self.source_address, self.socket_options)
@@ -236,7 +265,7 @@ class _GuardedHTTPConnection(HTTPConnection):
         self, method: str, url: str, body: Any = None, headers: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
         """Send a request."""
-        exchange = _CURRENT.get()
+        exchange = CURRENT.get()
         if exchange is not None:
             self._be_lent_to(exchange)
             if exchange.target is not None:
@@ -279,7 +308,7 @@ class _GuardedHTTPSConnection(_GuardedHTTPConnection, HTTPSConnection):
         wrapped = super()._connect_tls_proxy(hostname, sock)
         if type(wrapped) is ssl.SSLSocket:
             wrapped.__class__ = TimedTLSSocket
-            exchange = _CURRENT.get()
+            exchange = CURRENT.get()
             if exchange is not None:
                 exchange.lend(wrapped)  # type: ignore[arg-type]  # its class has just been changed
         return wrapped
@@ -310,7 +339,7 @@ class _GuardedHTTPPool(HTTPConnectionPool):
 
     def _put_conn(self, conn: Any) -> None:
         if conn is not None:
-            exchange = _CURRENT.get()
+            exchange = CURRENT.get()
             if exchange is not None:
                 exchange.give_back(conn.sock)  # before another thread can take it
             if not self.block and self.pool is not None and self.pool.full():
@@ -325,63 +354,4 @@ class _GuardedHTTPSPool(_GuardedHTTPPool, HTTPSConnectionPool):
     ConnectionCls = _GuardedHTTPSConnection
 
 
-_POOLS = {"http": _GuardedHTTPPool, "https": _GuardedHTTPSPool}
-
-
-class GuardedAdapter(requests.adapters.HTTPAdapter):
-    """The adapter of requests, with the connections above. `like` is one whose settings it takes over."""
-
-    _pool_connections: int
-    _pool_maxsize: int
-    _pool_block: bool
-
-    def __init__(self, like: requests.adapters.HTTPAdapter | None = None) -> None:
-        self._forked = threading.Lock()
-        settings: dict[str, Any] = vars(like) if like is not None else {}
-        super().__init__(
-            max(settings.get("_pool_connections", 0), _KEPT_HOSTS),
-            max(settings.get("_pool_maxsize", 0), _KEPT_CONNECTIONS),
-            settings.get("max_retries", requests.adapters.DEFAULT_RETRIES),
-            settings.get("_pool_block", False),
-        )
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self._forked = threading.Lock()
-        super().__setstate__(state)  # type: ignore[misc]  # not in its types
-
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        """Make the pools."""
-        super().init_poolmanager(*args, **options)
-        self.poolmanager.pool_classes_by_scheme = _POOLS
-        self._process = os.getpid()
-
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
-        """The pools of a proxy."""
-        manager = super().proxy_manager_for(proxy, **options)
-        if not proxy.lower().startswith("socks"):
-            manager.pool_classes_by_scheme = _POOLS
-        return manager
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        """Send a request."""
-        if self._process != os.getpid():  # the connections are the parent's, who uses them too
-            with self._forked:
-                if self._process != os.getpid():
-                    self.proxy_manager = {}
-                    self.init_poolmanager(self._pool_connections, self._pool_maxsize, block=self._pool_block)
-        return super().send(request, *args, **options)
-
-    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
-        """The answer as requests has it; without cookies, if it is the answer to a request of ours alone."""
-        exchange = _CURRENT.get()
-        if exchange is None or exchange.target is None:
-            return super().build_response(req, resp)
-        response = requests.Response()
-        response.status_code = resp.status
-        response.headers = requests.structures.CaseInsensitiveDict(resp.headers)
-        response.raw = resp
-        response.reason = resp.reason
-        response.url = req.url or ""
-        response.request = req
-        response.connection = self
-        return response
+POOLS = {"http": _GuardedHTTPPool, "https": _GuardedHTTPSPool}

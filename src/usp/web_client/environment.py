@@ -10,9 +10,20 @@ from urllib.request import getproxies, proxy_bypass
 
 import certifi
 
+from usp.exceptions import InvalidArgumentError
 from usp.origins import Origin
 
-__all__ = ["getproxies", "proxy_of", "state_of", "tls_context"]
+__all__ = ["checked_verify", "getproxies", "proxy_of", "state_of", "tls_context"]
+
+
+def checked_verify(verify: bool | str | os.PathLike[str]) -> bool | str:
+    """What a caller says of certificates. Only False turns their verification off, nothing that is merely empty."""
+    if isinstance(verify, bool):
+        return verify
+    path = os.fspath(verify) if isinstance(verify, os.PathLike) else verify
+    if not isinstance(path, str) or not path:
+        raise InvalidArgumentError(f"verify must be True, False or the path of a CA bundle, not {verify!r}")
+    return path
 
 
 def proxy_of(proxies: Mapping[str, str], origin: Origin) -> str | None:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from urllib.parse import urljoin
 
 from usp.objects.problem import printable, shortened
-from usp.origins import Origin, origin_of, requested_url
+from usp.origins import Origin, origin_of, put_credentials, requested_url, split_credentials
 from usp.web_client.terms import Terms
 
 __all__ = ["REDIRECTS", "Redirects"]
@@ -65,7 +66,7 @@ class Redirects:
             return f"redirected more than {self._terms.limits.max_redirects} times"
         self._keep(set_cookies)
         try:
-            url = requested_url(urljoin(self.url, _text(location)))
+            url = self._with_credentials(requested_url(urljoin(self.url, _text(location))))
         except ValueError:
             return f"redirects to {_shown(_text(location))}, which is not a URL"
         self.url = url
@@ -74,6 +75,16 @@ class Redirects:
         if (url, self.cookie()) in self._requested:
             return f"redirects in a loop, to {_shown(url)}"
         return None
+
+    def _with_credentials(self, url: str) -> str:
+        """Where a redirect leads, with the user and password of the URL that led there, if it stays on its origin."""
+        credentials = split_credentials(self.url)[1]
+        if not credentials or split_credentials(url)[1]:
+            return url
+        with suppress(ValueError):  # what is not a URL is refused later
+            if origin_of(url) == origin_of(self.url):
+                return put_credentials(url, credentials)
+        return url
 
     def _keep(self, set_cookies: Iterable[str]) -> None:
         cookies = None
@@ -99,4 +110,5 @@ def _text(location: bytes) -> str:
 
 
 def _shown(url: str) -> str:
-    return printable(shortened(url))
+    """A URL as it stands in messages, which others may read: without a user and a password."""
+    return printable(shortened(split_credentials(url)[0]))

@@ -12,26 +12,27 @@ credentials and keep no cookies.
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Self
 
 import requests
+import requests.adapters
 import urllib3
 
 from usp.exceptions import InvalidArgumentError
-from usp.origins import Origin, origin_of
+from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
     RequestWaiter,
     WebClientErrorResponse,
 )
+from usp.web_client.adapter import ERRORS, GuardedAdapter, drop_body, guard
 from usp.web_client.answers import (
     DEFAULT_MAX_BYTES,
     DEFAULT_TIMEOUT,
-    DRAIN_SECONDS,
     PIECE_BYTES,
     TransferredResponse,
     authorized,
@@ -41,7 +42,9 @@ from usp.web_client.answers import (
     status_line,
     with_additions,
 )
-from usp.web_client.connections import Exchange, GuardedAdapter, Resolver, looked_up
+from usp.web_client.connections import Exchange, looked_up
+from usp.web_client.environment import checked_verify
+from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS, Redirects
 from usp.web_client.terms import RefusedError, Terms, terms_for
 
@@ -50,9 +53,6 @@ __all__ = ["RequestsWebClient", "RequestsWebClientErrorResponse", "RequestsWebCl
 Timeout = float | tuple[float | None, float | None] | None
 
 _MAX_REMEMBERED_ORIGINS = 256
-# What goes wrong in requests, urllib3 and below them. ValueError: they raise it, bare, for some URLs and headers that
-# no server should send.
-_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
 
 
 class RequestsWebClientSuccessResponse(TransferredResponse):
@@ -110,9 +110,14 @@ class RequestsWebClientErrorResponse(WebClientErrorResponse):
 class RequestsWebClient(AbstractWebClient):
     """A client that keeps one requests session, with its connections, for as long as it lives.
 
-    `verify` is as in requests; `wait` seconds are waited between requests, at random around that with `random_wait`.
-    `user_agent` is the name that it goes by. `headers`, and a `session` with all that is in it, are for the homepage's
-    scheme, host and port, and go nowhere else.
+    `verify` is False, or the path of a CA bundle. `wait` seconds are waited between requests, at random around that
+    with `random_wait`. `user_agent` is the name that it goes by. `headers`, and a `session` with all that is in it, are
+    for the homepage's scheme, host and port, and go nowhere else.
+
+    In a session, adapters that are exactly `requests.adapters.HTTPAdapter` are replaced by ones that check addresses
+    and keep to the time of a request; they make no retries for the client, which are the tree's. Adapters of other
+    classes are used for the homepage's origin only, and what they connect to, and for how long, is the caller's
+    business. The session's cookies are sent to the homepage, and none are added to them.
     """
 
     is_thread_safe = True
@@ -138,13 +143,16 @@ class RequestsWebClient(AbstractWebClient):
         self._session = requests.Session() if session is None else session
         # Whose adapters are used away from the homepage; not every session that a caller may have is one of requests.
         self._bare = self._session if isinstance(self._session, requests.Session) else requests.Session()
-        _guard(self._bare)
+        guard(self._bare)
+        self._guarded: GuardedAdapter | None = None  # in the place of adapters that are not known
+        self._lock = threading.Lock()
         if user_agent is None and session is not None:
             user_agent = _own_user_agent(session)
         self._headers, self._home_headers = headers_to_send(user_agent, headers)
         self._session_headers = {**self._home_headers}
         if session is not None and not headers:
             del self._session_headers["Accept"]  # it has one of its own
+        verify = checked_verify(verify)
         self._verify_of_session = None if self._bare is session and verify is True else verify
         self._timeout: Timeout = DEFAULT_TIMEOUT
         self._proxies: dict[str, str] = {}
@@ -199,18 +207,18 @@ class RequestsWebClient(AbstractWebClient):
         """Close the session's connections."""
         self._session.close()
         self._bare.close()
+        if self._guarded is not None:
+            self._guarded.close()
 
     def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects."""
         terms = terms_for(url)
         redirects = Redirects(url, terms)
         if reason := redirects.refusal():
-            return RequestsWebClientErrorResponse(reason, retryable=False)
+            return RequestsWebClientErrorResponse(reason, retryable=False, status=None)
         self._waiter.wait(lambda: terms.is_cancelled)
-        started = time.monotonic()
         success: RequestsWebClientSuccessResponse | None = None
         with Exchange(terms, terms.deadline(), self._resolve) as exchange:
-            allowed = exchange.deadline - started
             try:
                 if terms.is_cancelled:
                     raise RefusedError("cancelled")
@@ -222,14 +230,14 @@ class RequestsWebClient(AbstractWebClient):
                 if terms.is_cancelled:  # which looks like the end of an answer that does not say where it ends
                     raise RefusedError("cancelled")
                 return answer
-            except _ERRORS as error:
+            except ERRORS as error:
                 return ended(
                     RequestsWebClientErrorResponse,
                     error,
                     redirects,
                     terms,
                     refused=exchange.refused,
-                    seconds=allowed if time.monotonic() >= exchange.deadline else None,
+                    deadline=exchange.deadline if exchange.is_over() else None,
                     success=success,
                 )
 
@@ -241,7 +249,7 @@ class RequestsWebClient(AbstractWebClient):
             if 200 <= status < 300:
                 response.url = redirects.url
                 return RequestsWebClientSuccessResponse(response, self._max_bytes)
-            _drop_body(response, exchange)
+            drop_body(response, exchange)
             if failed := redirected(
                 RequestsWebClientErrorResponse,
                 redirects,
@@ -259,7 +267,7 @@ class RequestsWebClient(AbstractWebClient):
         is_home = terms.is_home(url)
         if is_home and not self._is_own_session:
             exchange.target = None
-            return self._answer_to_session(url, authorization)
+            return self._answer_to_session(url, authorization, terms, exchange)
         headers = self._home_headers if is_home else self._headers
         headers = with_additions(headers, authorization, redirects.cookie())
         exchange.target = url
@@ -267,20 +275,46 @@ class RequestsWebClient(AbstractWebClient):
         request.method = "GET"
         request.url = url
         request.headers = requests.structures.CaseInsensitiveDict(headers)
-        adapter = self._bare.get_adapter(url)
+        adapter = self._adapter_for(url)
         timeout: Any = self._timeout  # its types know only some of the pairs
         response = adapter.send(request, stream=True, timeout=timeout, **self._settings_for(url))
         return response, response.headers.get("Location")
 
-    def _answer_to_session(self, url: str, authorization: str | None) -> tuple[requests.Response, str | None]:
+    def _adapter_for(self, url: str) -> GuardedAdapter:
+        """The session's adapter for a URL, guarded, or one of our own where there is another.
+
+        It is seen to each time: a caller may mount others later.
+        """
+        adapter = self._bare.get_adapter(url)
+        if type(adapter) is requests.adapters.HTTPAdapter:
+            guard(self._bare)
+            adapter = self._bare.get_adapter(url)
+        if isinstance(adapter, GuardedAdapter):
+            return adapter
+        with self._lock:
+            if self._guarded is None:
+                self._guarded = GuardedAdapter()
+            return self._guarded
+
+    def _answer_to_session(
+        self, url: str, authorization: str | None, terms: Terms, exchange: Exchange
+    ) -> tuple[requests.Response, str | None]:
         """The same, of the caller's session, with all that it has for the homepage."""
         session = self._session
         location: list[str | None] = []
+        cookies = exchange.cookies = exchange.cookies or requests.cookies.RequestsCookieJar()
+        guard(self._bare)
 
-        def keep_location(response: requests.Response, **_: object) -> None:
-            """Take the Location away: requests would read the body of a redirect whole, even if it is not to follow."""
+        def keep(response: requests.Response, **_: object) -> None:
+            """Take away what is ours to keep, as long as this request takes.
+
+            With a Location, requests would read the body of a redirect whole, even if it is not to follow. And cookies
+            would stay in the session, from where they go to other ports too.
+            """
             if response.status_code in REDIRECTS:
                 location.append(response.headers.pop("Location", None))
+            for answer in (*getattr(response, "history", ()), response):
+                _take_cookies(answer, cookies)
 
         hooks = getattr(session, "hooks", {}).get("response") or []
         response = session.get(
@@ -292,8 +326,10 @@ class RequestsWebClient(AbstractWebClient):
             auth=None if getattr(session, "auth", None) else _no_credentials,
             proxies=dict(self._proxies),
             verify=self._verify_of_session,
-            hooks={"response": [*([hooks] if callable(hooks) else hooks), keep_location]},
+            hooks={"response": [*([hooks] if callable(hooks) else hooks), keep]},
+            cookies=cookies or None,
         )
+        terms.looked_up_elsewhere(host_of(url))  # it has an effect only where no connection of ours was made
         return response, location[-1] if location else response.headers.get("Location")
 
     def _settings_for(self, url: str) -> dict[str, Any]:
@@ -311,15 +347,6 @@ class RequestsWebClient(AbstractWebClient):
                     self._settings = {}
                 self._settings[origin] = settings
         return settings
-
-
-def _guard(session: requests.Session) -> None:
-    """Put our adapters in the place of those that are exactly requests' own; others are the caller's business."""
-    guarded: dict[int, GuardedAdapter] = {}
-    for prefix, adapter in list(session.adapters.items()):
-        if type(adapter) is requests.adapters.HTTPAdapter:
-            session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
-            adapter.close()
 
 
 def _own_user_agent(session: requests.Session) -> str | None:
@@ -344,22 +371,6 @@ def _pieces(raw: Any) -> Iterable[bytes]:
         yield piece
 
 
-def _drop_body(response: requests.Response, exchange: Exchange) -> None:
-    """Read a small body, so that its connection can be used again, and close on one that is large, endless or slow."""
-    raw = response.raw
-    length = getattr(raw, "length_remaining", None)
-    deadline = exchange.deadline
-    try:
-        if getattr(raw, "chunked", False) if length is None else length <= PIECE_BYTES:
-            exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
-            raw.read(PIECE_BYTES, decode_content=False)
-    except _ERRORS:
-        pass  # it is not wanted
-    finally:
-        exchange.deadline = deadline
-        raw.close()
-
-
 def _bytes(header: str) -> bytes:
     """A header as it came: http.client takes it for Latin-1, whatever it is."""
     return header.encode("latin-1" if max(header, default="") <= "\xff" else "utf-8")
@@ -368,3 +379,12 @@ def _bytes(header: str) -> bytes:
 def _set_cookies(response: requests.Response) -> list[str]:
     get = getattr(getattr(response.raw, "headers", None), "getlist", None)
     return list(get("Set-Cookie")) if get else []
+
+
+def _take_cookies(response: requests.Response, cookies: requests.cookies.RequestsCookieJar) -> None:
+    """Put the cookies that an answer sets into a jar, and leave none for that of the session."""
+    request: Any = getattr(response, "request", None)
+    requests.cookies.extract_cookies_to_jar(cookies, request, response.raw)  # type: ignore[no-untyped-call]
+    message = getattr(getattr(response.raw, "_original_response", None), "msg", None)
+    if message is not None:
+        del message["Set-Cookie"], message["Set-Cookie2"]
