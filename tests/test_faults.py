@@ -194,8 +194,10 @@ def test_fault(driver: Driver, fault: Fault) -> None:
     found = visit(driver, fault.handler, politeness=QUICK, limits=LIMITS, seconds=3)
     assert re.search(fault.says, described(found.sitemap)), described(found.sitemap)
     assert described(found.sitemap).isprintable()
-    if fault.tries:
+    if fault.tries and driver.name == "threads":
         assert found.server.count(BAD) == fault.tries
+    elif fault.tries:  # where a kept connection is found closed, the request is made on another one at once
+        assert fault.tries <= found.server.count(BAD) <= 2 * fault.tries
     assert "smuggled" not in str([page.url for page in found.tree.all_pages()])
 
 

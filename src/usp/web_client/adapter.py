@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import requests
@@ -95,6 +96,15 @@ class GuardedAdapter(requests.adapters.HTTPAdapter):
             response._content = b""
             response._content_consumed = True  # type: ignore[attr-defined]  # not in its types
         return response
+
+    def close(self) -> None:
+        """Close all connections now. urllib3 does so only when the pools are collected."""
+        if self._process == os.getpid():
+            for manager in (self.poolmanager, *self.proxy_manager.values()):
+                for key in manager.pools.keys():  # noqa: SIM118 -- they cannot be gone through otherwise
+                    with suppress(KeyError):  # another thread may have pushed it out
+                        manager.pools[key].close()
+        super().close()
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Have certificates verified, those of proxies too, which requests does only for https URLs.

@@ -15,6 +15,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPException, RemoteDisconnected
 from typing import Any, Self
 
@@ -217,6 +218,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )
+        session._retry_connection = False  # see `_Fetch._answer`; there is no public way to say so
         try:
             yield session
         finally:
@@ -283,7 +285,16 @@ class _Fetch:
         self.hop.is_proxied = proxy is not None
         if proxy is not None:
             self._terms.looked_up_elsewhere(self.hop.host)
-        return await session.get(URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy)
+        ask = partial(session.get, URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy)
+        self.hop.is_new = False
+        try:
+            return await ask()
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            # A connection that was kept may have been closed since then. aiohttp by itself would make a second request
+            # after a new one, too, and trees have retries of their own for that.
+            if self.hop.is_new:
+                raise
+            return await ask()
 
     async def _whole(self, response: aiohttp.ClientResponse) -> AiohttpWebClientSuccessResponse:
         """A success with its body."""

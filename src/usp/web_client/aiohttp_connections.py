@@ -30,12 +30,13 @@ _MAX_INTERIM_ANSWERS = 100
 class Hop:
     """One request as the connections see it."""
 
-    __slots__ = ("host", "is_proxied", "refused", "terms")
+    __slots__ = ("host", "is_new", "is_proxied", "refused", "terms")
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self.host = ""
         self.is_proxied = False
+        self.is_new = False  # whether a connection was to be made for it
         #: Why there was no connection, if the terms are the reason.
         self.refused: RefusedError | None = None
 
@@ -103,6 +104,10 @@ class CheckedConnector(aiohttp.TCPConnector):
             connection.close()
             raise
         return connection
+
+    async def _create_connection(self, *arguments: Any, **options: Any) -> ResponseHandler:
+        CURRENT.get().is_new = True
+        return await super()._create_connection(*arguments, **options)
 
     def _release(self, *arguments: Any, **options: Any) -> None:
         """Keep a connection that is not used any more, and close the oldest that are kept where there are too many.

@@ -22,6 +22,7 @@ from urllib.parse import unquote_to_bytes
 
 from usp.exceptions import InvalidArgumentError
 from usp.inflate import transport_decoded
+from usp.objects.problem import printable, shortened
 from usp.origins import host_of, split_credentials
 from usp.version import __version__
 from usp.web_client.abstract_client import (
@@ -177,6 +178,8 @@ def failure_of(error: BaseException, host: str) -> Failure:
         case TimeoutError():
             return Failure(f"timed out: {host} did not answer", True)
         case OSError():
+            if isinstance(inner, ConnectionError) and not inner.errno and not str(inner):
+                return Failure("the connection was closed", True)
             words = os.strerror(inner.errno) if inner.errno else _words(inner)
             return Failure(words, isinstance(inner, ConnectionError) or inner.errno in _PASSING)
         case HTTPException():
@@ -255,7 +258,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    return printable(shortened(str(error).strip())) or type(error).__name__
 
 
 def status_line(status: int, reason: str | None) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import os
 import re
 import socket
 import threading
@@ -77,7 +78,8 @@ class Terms:
             self._home_addresses = _own([_address(str(address))])
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._callbacks: dict[object, Callable[[], object]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may cancel the terms of a stream in any place
+        self._process = os.getpid()
 
     def deadline(self) -> float:
         """When a request that starts now must have ended, by `time.monotonic()`."""
@@ -208,9 +210,11 @@ class Terms:
         """End all requests that are being made, and let no new one start."""
         with self._lock:
             self.is_cancelled = True
-            for callback in self._callbacks.values():
+            for callback in list(self._callbacks.values()):
                 callback()
-            for connection in self._sockets:
+            if self._process != os.getpid():
+                return  # after a fork: the connections are the parent's, who uses them
+            for connection in list(self._sockets):
                 with suppress(OSError):
                     # Not the method of a TLS socket, which would take away what another thread is using.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
