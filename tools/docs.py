@@ -37,16 +37,24 @@ and with `-v` also the [problems](problems.md) of the others.
 
 ## While it runs, and at the end
 
+A tree is printed when all of it is there. Pages (`-f pages`) are printed while the rest is still fetched, in the
+order of the tree: those of a sitemap wait for the sitemaps before it. Each is written at once, so that
+`usp ls -f pages ... | head` ends early.
+
 On a terminal, one line on standard error shows how far `usp ls` is: sitemaps done and known, pages, bytes,
 speed, and the host that answered last. Guesses at known paths count among them until it is known that there
-is nothing. The line is gone before the output starts; where standard error is no terminal there is none.
+is nothing. The line is gone before a tree is printed; there is none where pages go to a terminal, nor where
+standard error is no terminal.
 
-The last line on standard error is a summary: sitemaps that stand in the tree, how many of them failed, pages,
-bytes and the time that fetching took. Where a limit cut the tree, a line before it says which. `-q` leaves
-out the summary, the live line and warnings; not that a limit was reached, or that nothing was found.
+After the output, lines on standard error say what is missing in it as a whole: that robots.txt could not be had,
+or that a limit cut the tree, and which. The last line is a summary: sitemaps that stand in the tree, how many of
+them failed, pages, bytes and the time that fetching took. `-q` leaves out the summary, the live line and
+warnings; not what is missing, nor that no sitemap, or no page in any of them, was found.
 
 Ctrl-C while it fetches ends the requests that are on their way and prints, in the format that was asked for,
-what was had until then. A second one ends the printing.
+what was had until then; of pages, those that were not printed yet. Ctrl-C while it prints ends it at once.
+
+A URL stands for the whole site that it is on, whatever its path; where it has one, a line says so.
 
 `--header` and what is in the URL before an @ go to the scheme, host and port of the URL only: give the https
 URL of a site that redirects to it. [fetching.md](fetching.md) says how sites are fetched, and what is

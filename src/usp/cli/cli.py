@@ -7,17 +7,28 @@ import io
 import os
 import sys
 from contextlib import suppress
+from typing import Any
 
-from usp.cli import demo, ls
+from usp.cli import INTERRUPTED, demo, ls
 from usp.cli.output import say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
 
-__all__ = ["main", "parser"]
+__all__ = ["parser", "run"]
 
-_INTERRUPTED = 130  # as a shell says it: 128 and the number of the signal
 _WRONG_USE = 2
+
+
+class _Command(argparse.ArgumentParser):
+    """The command line of one command: what it does not know is answered with its own usage."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Take arguments apart. What is not known is wrong."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,13 +40,13 @@ def parser() -> argparse.ArgumentParser:
     )
     scanner = "compiled" if IS_COMPILED else "pure Python"
     whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
     for module in (ls, demo):
         module.register(commands)
     return whole
 
 
-def main(arg_list: list[str] | None = None) -> int:
+def run(arg_list: list[str] | None = None) -> int:
     """Run a command; gives its exit code."""
     whole = parser()
     arguments = whole.parse_args(arg_list)
@@ -53,7 +64,7 @@ def main(arg_list: list[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         _drop_output()  # whoever reads it may not go on
-        return _INTERRUPTED
+        return INTERRUPTED
     except (UspError, OSError) as error:
         say(f"usp: error: {error}")
         _drop_output()

@@ -40,7 +40,7 @@ class Meter:
         self._clock = clock
         self._started = clock()
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
-        self.latest = Progress("", "")
+        self.latest = Progress("found", "")  # nothing yet
 
     def __call__(self, event: Progress) -> None:
         """Take in what happened. This is called often, and does next to nothing."""

@@ -5,28 +5,35 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from usp.cli import INTERRUPTED
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, tree_options
-from usp.cli.output import Counts, duration, log_to, pages_lines, say, size, tabtree_lines
+from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
+from usp.cli.output import Counts, duration, log_to, page_line, say, size, tabtree_lines
 from usp.exceptions import TreeInterrupted
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
-from usp.tree import sitemap_tree_for_homepage
+from usp.progress import Progress
+from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
 
 if TYPE_CHECKING:
+    from usp.web_client.requests_client import RequestsWebClient
+
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["FORMATS", "register"]
 
 _NOT_REACHED = 3
-_INTERRUPTED = 130
+_CUT = "C901"
 
 FORMATS = {
-    "tabtree": ("sitemaps and pages, nested with tabs", tabtree_lines),
-    "pages": ("flat list of pages, one per line", pages_lines),
+    "tabtree": "sitemaps and pages, nested with tabs",
+    "pages": "one per line, printed as they come in",
 }
 _EPILOG = """\
 On a terminal, a line on standard error shows how far it is; in the end there is
@@ -52,9 +59,9 @@ def register(commands: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    ls.add_argument("url", metavar="URL", help="URL of the site, with https:// or http://")
+    ls.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
     output = ls.add_argument_group("output")
-    formats = "\n".join(f"  {name}: {what}" for name, (what, _) in FORMATS.items())
+    formats = "\n".join(f"  {name}: {what}" for name, what in FORMATS.items())
     output.add_argument(
         "-f",
         "--format",
@@ -72,61 +79,142 @@ def register(commands: Subparsers) -> None:
     add_sources(ls.add_argument_group("what is fetched"))
     add_fetching(ls.add_argument_group("how it is fetched"))
     add_limits(ls.add_argument_group("limits"))
-    ls.set_defaults(command=run)
+    ls.set_defaults(command=run, refuse=ls.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch the tree and print it."""
+    if (why := refusal(arguments)) is not None:
+        arguments.refuse(why)
     is_unlogged = arguments.quiet and not arguments.verbose and not arguments.log_file
     log = log_to(arguments.log_file, -1 if is_unlogged else arguments.verbose)
-    if arguments.insecure and not arguments.quiet:
-        say("usp: warning: TLS certificates are not verified (--insecure)")
+    if not arguments.quiet:
+        _warn(arguments)
+    is_streamed = arguments.format == "pages"
+    # Where pages scroll by, they show themselves how far it is.
+    is_live = not arguments.quiet and not (is_streamed and sys.stdout is not None and sys.stdout.isatty())
     meter = Meter()
-    with nullcontext() if arguments.quiet else live_line(meter, log):
-        tree, is_interrupted = _fetched(arguments, meter)
+    printing = _Printing(arguments)
+    with live_line(meter, log) if is_live else nullcontext():
+        fetch = printing.fetched_pages if is_streamed else printing.fetched
+        tree = fetch(None if arguments.quiet else meter)  # counting pages for it takes a little time
     seconds = meter.seconds()
-    if is_interrupted:
-        say("usp: interrupted; this is what was had until then")
-    counts = Counts(tree)
-    _, lines = FORMATS[arguments.format]
-    for line in lines(tree, counts, tree.url.rstrip("/") if arguments.strip_url else ""):
-        print(line)
+    counts = printing.rest(tree)
     if sys.stdout is not None:
         sys.stdout.flush()  # what follows on standard error is about what was printed
-    cuts = [problem for problem in tree.problems if problem.code == "C901"]
-    for problem in cuts if not is_interrupted else ():
-        say(f"usp: {printable(problem.message)}")
-    if not tree.sub_sitemaps and not is_interrupted:
-        return _nothing_found(tree)
-    if not arguments.quiet:
-        say(_summary(counts, meter.latest.bytes, seconds, is_whole=not cuts))
-    return _INTERRUPTED if is_interrupted else 0
+    return _report(tree, counts, printing.is_interrupted, None if arguments.quiet else (meter.latest.bytes, seconds))
 
 
-def _fetched(arguments: argparse.Namespace, meter: Meter) -> tuple[AbstractSitemap, bool]:
-    """The tree, and whether it is only what was had of it when Ctrl-C was pressed."""
+def _warn(arguments: argparse.Namespace) -> None:
+    """Say what may not be what was meant."""
+    if arguments.insecure:
+        say("usp: warning: TLS certificates are not verified (--insecure)")
+    parts = urlsplit(arguments.url)
+    if parts.scheme in ("http", "https") and (parts.path not in ("", "/") or parts.query):
+        host = parts.netloc.rpartition("@")[2]
+        say(f"usp: listing the whole site of {printable(f'{parts.scheme}://{host}/')}, not only what is at this URL")
+
+
+class _Printing:
+    """Fetches a site and prints it: a tree when all of it is there, pages as they come in."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.is_interrupted = False
+        self._arguments = arguments
+        self._pages = 0  # that were printed while it was fetched
+        parts = urlsplit(arguments.url)
+        self._stripped = f"{parts.scheme}://{parts.netloc}" if arguments.strip_url else ""
+
+    def fetched(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
+        """The tree; if Ctrl-C is pressed, what was had of it."""
+        with _client(self._arguments) as client:
+            try:
+                return sitemap_tree_for_homepage(
+                    self._arguments.url, client, progress=progress, **tree_options(self._arguments)
+                )
+            except TreeInterrupted as interrupted:
+                return self._interrupted(interrupted)
+
+    def fetched_pages(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
+        """The same, printing its pages in the order of the tree as far as they are there."""
+        options = tree_options(self._arguments)
+        with (
+            _client(self._arguments) as client,
+            closing(
+                stream_pages_for_homepage(self._arguments.url, client, ordered=True, progress=progress, **options)
+            ) as pages,
+        ):
+            while True:
+                try:
+                    page = next(pages)
+                except StopIteration as end:
+                    tree: AbstractSitemap = end.value
+                    return tree
+                except TreeInterrupted as interrupted:
+                    return self._interrupted(interrupted)
+                print(page_line(page, self._stripped), flush=True)  # whoever reads it may wait for just this one
+                self._pages += 1
+
+    def _interrupted(self, interrupted: TreeInterrupted) -> AbstractSitemap:
+        self.is_interrupted = True
+        return interrupted.tree
+
+    def rest(self, tree: AbstractSitemap) -> Counts:
+        """Print what was not printed yet; gives what there is in all."""
+        if self.is_interrupted:
+            say("usp: interrupted; this is what was had until then")
+        counts = Counts(tree, self._pages)
+        if self._arguments.format == "tabtree":
+            for line in tabtree_lines(tree, counts, self._stripped):
+                print(line)
+        elif self.is_interrupted:
+            for page in islice(tree.all_pages(), self._pages, self._arguments.max_pages):
+                counts.pages += 1
+                print(page_line(page, self._stripped))
+        elif self._is_cut_unsaid(tree):
+            say(
+                f"usp: the tree has {self._pages:,} {_pages(self._pages)} (limits.max_pages); what follows was left out"
+            )
+        return counts
+
+    def _is_cut_unsaid(self, tree: AbstractSitemap) -> bool:
+        """Whether pages were left out, and the tree does not say so: all of its sitemaps were there by then."""
+        if self._pages != self._arguments.max_pages or any(problem.code == _CUT for problem in tree.problems):
+            return False
+        return next(islice(tree.all_pages(), self._pages, None), None) is not None
+
+
+@contextmanager
+def _client(arguments: argparse.Namespace) -> Iterator[RequestsWebClient]:
+    """The web client, which does not say once more what was asked for."""
     with warnings.catch_warnings(), client_for(arguments) as client:
-        warnings.filterwarnings("ignore", "Unverified HTTPS request")  # it was asked for, and said already
-        progress = None if arguments.quiet else meter  # counting pages for it takes a little time
-        try:
-            return sitemap_tree_for_homepage(arguments.url, client, progress=progress, **tree_options(arguments)), False
-        except TreeInterrupted as interrupted:
-            return interrupted.tree, True
+        warnings.filterwarnings("ignore", "Unverified HTTPS request")
+        yield client
 
 
-def _nothing_found(tree: AbstractSitemap) -> int:
-    """Say that there are no sitemaps, and why, if there is a reason; gives the exit code."""
-    say(f"usp: no sitemaps found at {printable(tree.url)}")
-    reasons = [problem for problem in tree.problems if problem.code != "C901"]
-    for problem in reasons:
-        say(f"usp: {printable(problem.message)}")
-    return _NOT_REACHED if reasons else 0
+def _report(tree: AbstractSitemap, counts: Counts, is_interrupted: bool, cost: tuple[int, float] | None) -> int:
+    """Say what is to be known of what was printed; gives the exit code. With its cost (bytes, seconds): a summary."""
+    is_nothing = not tree.sub_sitemaps and not is_interrupted
+    if is_nothing:
+        say(f"usp: no sitemaps found at {printable(tree.url)}")
+    for problem in tree.problems:
+        if not is_interrupted or problem.code != _CUT:  # that it was interrupted is said already
+            say(f"usp: {printable(problem.message)}")
+    if is_nothing:
+        return _NOT_REACHED if any(problem.code != _CUT for problem in tree.problems) else 0
+    sitemaps = _sitemaps(counts, is_whole=not any(problem.code == _CUT for problem in tree.problems))
+    if cost is not None:
+        say(f"usp: {sitemaps}, {counts.pages:,} {_pages(counts.pages)}, {size(cost[0])} in {duration(cost[1])}")
+    elif not counts.pages and not is_interrupted:
+        say(f"usp: no page found in {sitemaps}")
+    return INTERRUPTED if is_interrupted else 0
 
 
-def _summary(counts: Counts, transferred: int, seconds: float, *, is_whole: bool) -> str:
-    """What was had, in one line."""
+def _sitemaps(counts: Counts, *, is_whole: bool) -> str:
+    """How many sitemaps there are, and how many of them failed."""
     failed = f" ({counts.failed:,} {'failed' if is_whole else 'failed or not fetched'})" if counts.failed else ""
-    return (
-        f"usp: {counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{failed},"
-        f" {counts.pages:,} {'page' if counts.pages == 1 else 'pages'}, {size(transferred)} in {duration(seconds)}"
-    )
+    return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{failed}"
+
+
+def _pages(count: int) -> str:
+    return "page" if count == 1 else "pages"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from usp.politeness import Politeness
 if TYPE_CHECKING:
     from usp.web_client.requests_client import RequestsWebClient
 
-__all__ = ["add_fetching", "add_limits", "add_sources", "client_for", "tree_options"]
+__all__ = ["add_fetching", "add_limits", "add_sources", "client_for", "refusal", "site_url", "tree_options"]
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
 _ONE_LINE = re.compile(r"[\t -~\x80-\xff]*")  # what may stand in a header
@@ -27,6 +28,10 @@ _CROSS_HOST = {
 }
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _MAX_SECONDS_TO_CONNECT = 10.0
+_MAX_CONCURRENCY = 1_000  # as the front doors have it
+_MAX_SECONDS = 1_000_000  # eleven days; a system cannot wait for any length of time
+_MOST_DIGITS = 18  # whatever is longer is as good as no limit
+_FRAMING = ("connection", "content-length", "host", "transfer-encoding")
 
 if TYPE_CHECKING:
     Group = argparse._ArgumentGroup
@@ -37,6 +42,14 @@ def add_sources(group: Group) -> None:
     group.add_argument("-r", "--no-robots", action="store_true", help="don't discover sitemaps through robots.txt")
     group.add_argument("-k", "--no-known", action="store_true", help="don't discover sitemaps through well-known URLs")
     group.add_argument("--respect-robots", action="store_true", help="leave out sitemaps that robots.txt disallows")
+    group.add_argument(
+        "--extra-path",
+        action="append",
+        type=_path,
+        default=[],
+        metavar="PATH",
+        help="look for a sitemap at this path, too; may be given\nseveral times",
+    )
     hosts = "\n".join(f"  {name}: {what}" for name, what in _CROSS_HOST.items())
     group.add_argument(
         "--cross-host",
@@ -52,9 +65,16 @@ def add_fetching(group: Group) -> None:
     group.add_argument(
         "-c",
         "--concurrency",
-        type=_number_of("requests"),
+        type=_number_of("requests", _MAX_CONCURRENCY),
         metavar="N",
-        help="requests at once to one host (default: 8)",
+        help=f"requests at once to one host (default: 8; at most {_MAX_CONCURRENCY:,})",
+    )
+    group.add_argument(
+        "--spacing",
+        type=_seconds_from(0),
+        default=0.0,
+        metavar="SECONDS",
+        help="the time between the starts of two requests to one\nhost, at least (default: 0)",
     )
     group.add_argument("--crawl-delay", action="store_true", help="keep the Crawl-delay that robots.txt asks for")
     group.add_argument("--user-agent", type=_user_agent, metavar="TEXT", help="the name to go by, at every host")
@@ -79,16 +99,23 @@ def add_limits(group: Group) -> None:
         "--max-pages", type=_number_of("pages"), metavar="N", help="end after so many pages (default: none)"
     )
     group.add_argument(
+        "--max-sitemaps",
+        type=_number_of("sitemaps"),
+        metavar="N",
+        help=f"end after so many sitemaps (default: {limits.max_sitemaps:,})",
+    )
+    group.add_argument(
         "--max-time",
-        type=_seconds,
+        type=_seconds_from(0.001),
         metavar="SECONDS",
         help=f"end after so long, with what was had (default: {limits.tree_seconds:g})",
     )
     group.add_argument(
         "--timeout",
-        type=_seconds,
+        type=_seconds_from(0.001),
         metavar="SECONDS",
-        help=f"the time for one request in all (default: {limits.request_seconds:g})",
+        help=f"for one request in all (default: {limits.request_seconds:g}); unless this is\nset, a connection is"
+        " given 9 s, and a pause between\ntwo reads 60 s",
     )
 
 
@@ -96,15 +123,17 @@ def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options, as the front doors take them."""
     limits = {
         "max_pages": arguments.max_pages,
+        "max_sitemaps": arguments.max_sitemaps,
         "tree_seconds": arguments.max_time,
         "request_seconds": arguments.timeout,
     }
     return {
         "use_robots": not arguments.no_robots,
         "use_known_paths": not arguments.no_known,
+        "extra_known_paths": arguments.extra_path,
         "concurrency": arguments.concurrency,
         "limits": Limits(**{name: value for name, value in limits.items() if value is not None}),
-        "politeness": Politeness(crawl_delay=arguments.crawl_delay),
+        "politeness": Politeness(spacing=arguments.spacing, crawl_delay=arguments.crawl_delay),
         "respect_robots": arguments.respect_robots,
         "cross_host": arguments.cross_host,
     }
@@ -125,22 +154,63 @@ def client_for(arguments: argparse.Namespace) -> RequestsWebClient:
     return client
 
 
-def _number_of(what: str) -> Callable[[str], int]:
+def refusal(arguments: argparse.Namespace) -> str | None:
+    """What is wrong with the options together."""
+    if arguments.no_robots and arguments.no_known:
+        return "with both -r/--no-robots and -k/--no-known there is nowhere to look for sitemaps"
+    if arguments.extra_path and arguments.no_known:
+        return "--extra-path is one more well-known URL, and -k/--no-known leaves them all out"
+    return None
+
+
+def site_url(text: str) -> str:
+    """A URL that can be taken apart. Whether it is that of a site, the front doors say."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"give one like https://example.org/, not {text!r}") from None
+    try:
+        _ = parts.port
+    except ValueError:
+        port = parts.netloc.rpartition(":")[2]
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port!r}") from None
+    return text
+
+
+def _path(text: str) -> str:
+    if not text.strip("/ ") or "://" in text:
+        raise argparse.ArgumentTypeError(f"give a path like my-sitemap.xml, not {text!r}")
+    return text
+
+
+def _number_of(what: str, most: int | None = None) -> Callable[[str], int]:
+    """Takes a number of them, not more than `most`."""
+    expected = "1 or more" if most is None else f"from 1 to {most:,}"
+
     def number(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and int(text) >= 1):
-            raise argparse.ArgumentTypeError(f"give a number of {what}, 1 or more, not {text!r}")
-        return int(text)
+        is_number = text.isascii() and text.isdigit()
+        found = int(text) if is_number and len(text) <= _MOST_DIGITS else sys.maxsize if is_number else 0
+        if not 1 <= found <= (most or sys.maxsize):
+            raise argparse.ArgumentTypeError(f"give a number of {what}, {expected}, not {text!r}")
+        return found
 
     return number
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds >= 0.001):
-        raise argparse.ArgumentTypeError(f"give a number of seconds, more than 0, not {text!r}")
+def _seconds_from(least: float) -> Callable[[str], float]:
+    """Takes a number of seconds, not less than `least`."""
+
+    def seconds(text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not least <= found <= _MAX_SECONDS:
+            raise argparse.ArgumentTypeError(
+                f"give a number of seconds, from {least:g} to {_MAX_SECONDS:,}, not {text!r}"
+            )
+        return found
+
     return seconds
 
 
@@ -177,6 +247,8 @@ class _AddHeader(argparse.Action):
         if found is None or not _ONE_LINE.fullmatch(found[2]):
             raise argparse.ArgumentError(self, f"give 'Name: value', in one line and in Latin-1, not {values!r}")
         name, value = found[1], found[2].strip()
+        if name.lower() in _FRAMING:
+            raise argparse.ArgumentError(self, f"{name} follows from the request itself, and cannot be set")
         headers: dict[str, str] = getattr(namespace, self.dest)
         if name.lower() in map(str.lower, headers):
             raise argparse.ArgumentError(self, f"{name} is given twice")

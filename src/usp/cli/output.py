@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
-__all__ = ["Counts", "LogLines", "duration", "log_to", "pages_lines", "say", "size", "tabtree_lines"]
+__all__ = ["Counts", "LogLines", "duration", "log_to", "page_line", "say", "size", "tabtree_lines"]
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
 
@@ -57,8 +58,9 @@ class Counts:
 
     __slots__ = ("failed", "pages", "sitemaps")
 
-    def __init__(self, tree: AbstractSitemap) -> None:
-        self.sitemaps = self.failed = self.pages = 0
+    def __init__(self, tree: AbstractSitemap, pages: int = 0) -> None:
+        self.sitemaps = self.failed = 0
+        self.pages = pages
         for sitemap in tree.all_sitemaps():
             self.sitemaps += 1
             self.failed += isinstance(sitemap, InvalidSitemap)
@@ -66,14 +68,14 @@ class Counts:
 
 def _shown(url: str, stripped: str) -> str:
     """A URL as it is printed: escaped, and without the part that is not wanted."""
-    return printable(url.removeprefix(stripped) if stripped else url)
+    rest = url.removeprefix(stripped)
+    # The name of another host may begin with that of the site.
+    return printable(rest if not rest or rest[0] in "/?#" else url)
 
 
-def pages_lines(tree: AbstractSitemap, counts: Counts, stripped: str = "") -> Iterator[str]:
-    """A line for each page."""
-    for page in tree.all_pages():
-        counts.pages += 1
-        yield _shown(page.url, stripped)
+def page_line(page: SitemapPage, stripped: str = "") -> str:
+    """A page in one line."""
+    return _shown(page.url, stripped)
 
 
 def tabtree_lines(tree: AbstractSitemap, counts: Counts, stripped: str = "", depth: int = 0) -> Iterator[str]:
