@@ -344,7 +344,9 @@ def test_interrupted_before_anything_was_had() -> None:
         time.sleep(0.2)
         printed, said = interrupted(usp)
     assert printed == ""
-    assert said.splitlines()[-1].startswith("usp: 0 sitemaps, 0 pages, 0 B in ")
+    message, summary = said.splitlines()
+    assert message == "usp: interrupted; this is what was had until then"
+    assert summary.startswith("usp: 0 sitemaps, 0 pages, 0 B in ")
 
 
 @pytest.mark.parametrize("stuck", [(), (11,)])

@@ -198,7 +198,8 @@ def _report(tree: AbstractSitemap, counts: Counts, is_interrupted: bool, cost: t
     if is_nothing:
         say(f"usp: no sitemaps found at {printable(tree.url)}")
     for problem in tree.problems:
-        if not is_interrupted or problem.code != _CUT:  # that it was interrupted is said already
+        # That it was interrupted is said already: what is missing for that is not said once more.
+        if not is_interrupted or (problem.code != _CUT and tree.sub_sitemaps):
             say(f"usp: {printable(problem.message)}")
     if is_nothing:
         return _NOT_REACHED if any(problem.code != _CUT for problem in tree.problems) else 0
