@@ -6,6 +6,8 @@ PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help demo run test lint types format docs compat bench wheel wheeltest fuzz clean
 
+# Two processes: many tests wait for something, and some measure time.
+PARALLEL := -n 2 --dist loadfile
 # Tests of the network and of tools, to which it makes no difference how usp was installed: they are run once.
 ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' --ignore-glob='tests/test_cli*' \
   $(patsubst %,--ignore=tests/test_%.py,soak deadlines requests_session terms redirects bench fuzz aio schedule limits)
@@ -21,7 +23,7 @@ demo: $(VENV)/installed ## run usp on its built-in example website, with no netw
 run: demo
 
 test: $(VENV)/developing ## run all tests
-	@$(PY) -m pytest -q
+	@$(PY) -m pytest -q $(PARALLEL)
 
 lint: $(VENV)/developing ## check style
 	@$(PY) -m ruff check .
@@ -52,12 +54,12 @@ wheeltest: wheel ## run the tests against built wheels: compiled, and as it is b
 	@$(PYTHON) -m venv --clear .wheel
 	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
 	@.wheel/bin/usp --version
-	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(ONCE)
+	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(PARALLEL) $(ONCE)
 	@rm -rf build
 	@CC=false .wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel/pure .
 	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .wheel/pure/*.whl
 	@.wheel/bin/usp --version | grep "pure Python"
-	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(ONCE)
+	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(PARALLEL) $(ONCE)
 
 fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
 	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)

@@ -63,7 +63,8 @@ class _Handler(ResponseHandler):
         status = data[0].code
         if status == HTTPStatus.SWITCHING_PROTOCOLS:
             self.force_close()  # whatever follows, it is not the answer to another request
-        self._interim_answers = self._interim_answers + 1 if status < HTTPStatus.OK else 0
+        is_flood = self._interim_answers > _MAX_INTERIM_ANSWERS  # then nothing that follows counts
+        self._interim_answers = self._interim_answers + 1 if status < HTTPStatus.OK or is_flood else 0
         if self._interim_answers <= _MAX_INTERIM_ANSWERS:
             super().feed_data(data, *args)
         elif self._interim_answers == _MAX_INTERIM_ANSWERS + 1:
