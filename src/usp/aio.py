@@ -79,7 +79,7 @@ def stream_pages_for_homepage(
     from usp.drivers.homepage import homepage_walk
 
     check_client(web_client)
-    walk, fetching, homepage_url = homepage_walk(homepage_url, is_streamed=True, **options)
+    walk, fetching, homepage_url = homepage_walk(homepage_url, is_in_order=ordered, **options)
     return _streamed(walk, fetching, homepage_url, web_client, ordered)
 
 

@@ -108,7 +108,7 @@ def stream_pages_for_homepage(
     from usp.drivers.homepage import homepage_walk
 
     check_client(web_client)
-    walk, fetching, homepage_url = homepage_walk(homepage_url, is_streamed=True, **options)
+    walk, fetching, homepage_url = homepage_walk(homepage_url, is_in_order=ordered, **options)
     return _streamed(walk, fetching, homepage_url, web_client, ordered)
 
 
@@ -125,10 +125,13 @@ def _streamed(
     try:
         with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
             for _ in pauses:
-                yield from stream.fresh()
+                try:
+                    yield from stream.fresh()
+                except KeyboardInterrupt as interrupt:
+                    pauses.throw(interrupt)  # there, all that is here already is kept
+        yield from stream.fresh()
     except KeyboardInterrupt:
         raise TreeInterrupted(walk.website()) from None
-    yield from stream.fresh()
     return walk.website()
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from itertools import islice
-from typing import TYPE_CHECKING
+from stat import S_ISREG
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from usp.cli import INTERRUPTED
@@ -16,6 +18,7 @@ from usp.cli.live import Meter, live_line
 from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
 from usp.cli.output import Counts, duration, log_to, page_line, say, size, tabtree_lines
 from usp.exceptions import TreeInterrupted
+from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.progress import Progress
@@ -144,16 +147,28 @@ class _Printing:
                 stream_pages_for_homepage(self._arguments.url, client, ordered=True, progress=progress, **options)
             ) as pages,
         ):
-            while True:
+            is_watched = sys.stdout is not None and not _is_file(sys.stdout)
+            try:
+                while True:
+                    self._print(next(pages), is_flushed=is_watched)
+            except StopIteration as end:
+                tree: AbstractSitemap = end.value
+                return tree
+            except TreeInterrupted as interrupted:
+                return self._interrupted(interrupted)
+            except KeyboardInterrupt as interrupt:  # while a page was printed
                 try:
-                    page = next(pages)
-                except StopIteration as end:
-                    tree: AbstractSitemap = end.value
-                    return tree
+                    pages.throw(interrupt)
                 except TreeInterrupted as interrupted:
                     return self._interrupted(interrupted)
-                print(page_line(page, self._stripped), flush=True)  # whoever reads it may wait for just this one
-                self._pages += 1
+                raise
+
+    def _print(self, page: SitemapPage, *, is_flushed: bool) -> None:
+        """Print a page; at once, where somebody may wait for just this one."""
+        print(page_line(page, self._stripped))
+        self._pages += 1
+        if is_flushed:
+            print(end="", flush=True)
 
     def _interrupted(self, interrupted: TreeInterrupted) -> AbstractSitemap:
         self.is_interrupted = True
@@ -171,17 +186,15 @@ class _Printing:
             for page in islice(tree.all_pages(), self._pages, self._arguments.max_pages):
                 counts.pages += 1
                 print(page_line(page, self._stripped))
-        elif self._is_cut_unsaid(tree):
-            say(
-                f"usp: the tree has {self._pages:,} {_pages(self._pages)} (limits.max_pages); what follows was left out"
-            )
         return counts
 
-    def _is_cut_unsaid(self, tree: AbstractSitemap) -> bool:
-        """Whether pages were left out, and the tree does not say so: all of its sitemaps were there by then."""
-        if self._pages != self._arguments.max_pages or any(problem.code == _CUT for problem in tree.problems):
-            return False
-        return next(islice(tree.all_pages(), self._pages, None), None) is not None
+
+def _is_file(stream: IO[str]) -> bool:
+    """Whether a stream goes to a file, and nobody waits for it."""
+    try:
+        return S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager

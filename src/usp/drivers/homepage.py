@@ -50,7 +50,7 @@ def homepage_walk(
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
     normalize_homepage_url: bool = True,
-    is_streamed: bool = False,
+    is_in_order: bool = True,
     **fetching: Unpack[FetchOptions],
 ) -> tuple[HomepageWalk, Options, str]:
     """A walk of a website, how it is to be fetched, and the homepage's URL. Raises for wrong parameters.
@@ -84,8 +84,8 @@ def homepage_walk(
         homepage_url,
         fetcher("robots.txt", is_guess=False) if use_robots else None,
         [fetcher(path) for path in dict.fromkeys(known_paths)],
-        # Whoever goes through a stream counts its pages, as they come.
-        replace(options.limits, max_pages=None) if is_streamed else options.limits,
+        # A stream that is not in the order of the tree counts its pages as they come.
+        options.limits if is_in_order else replace(options.limits, max_pages=None),
         lambda url: outside(url, homepage_url, options.cross_host),
     )
     return walk, options, secret_url

@@ -33,5 +33,5 @@ class PageStream:
                 self._given += 1
                 yield page
             if self._given >= self._max_pages:
-                self._walk.stop(pages_reached(self._max_pages))
+                self._walk.stop(pages_reached(self._max_pages))  # as a walk in the order of the tree does by itself
                 return
