@@ -10,5 +10,5 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes that cannot be read make no name for a test: compressed ones have the time in them, and differ each time."""
+    """Bytes that cannot be read make no name for a test: compressed ones have the time in them, and always differ."""
     return argname if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()) else None
