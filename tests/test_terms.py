@@ -86,7 +86,7 @@ def test_public_addresses(address: str, expected: bool) -> None:
         ("http://127.1/", "127.1 leads to 127.0.0.1, which is not a public address; a website may not lead there"),
         ("http://0x7f000001/", "0x7f000001 leads to 127.0.0.1"),
         ("http://2130706433/", "2130706433 leads to 127.0.0.1"),
-        ("http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1 leads to "),
+        ("http://[::ffff:10.0.0.1]/", "::ffff:10.0.0.1 "),
         ("http://[fe80::1%25eth0]/", "fe80::1%25eth0 "),
         ("http://127.0.0.1./", "127.0.0.1 is not a public address"),
         ("http://①②⑦.0.0.1/", "127.0.0.1 is not a public address"),
