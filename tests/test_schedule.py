@@ -984,3 +984,14 @@ def test_a_wait_is_never_too_long_for_a_clock() -> None:
     """However long a tree may take, a driver is told to look again before that."""
     driver = Driver({H + "robots.txt": NO_ANSWER}, limits=Limits(tree_seconds=1e300))
     assert driver.schedule.seconds(driver.now) <= 3600
+
+
+def test_what_is_held_back_is_let_go_whatever_comes() -> None:
+    """The URLs that wait for a second try of another are tried also where that fails in a way that is not to pass."""
+    site: dict[str, Answer | list[Answer]] = {H + "robots.txt": robots("http://o/0.xml", "http://o/1.xml")}
+    site["http://o/0.xml"] = [NO_ANSWER, Failure("the certificate is not accepted")]
+    site["http://o/1.xml"] = urlset("http://o/page")
+    driver = Driver(site, concurrency=1)
+    tree = driver.run()
+    assert [page.url for page in tree.all_pages()] == ["http://o/page"]
+    assert (codes(tree), len(reasons(tree))) == ([], 1)

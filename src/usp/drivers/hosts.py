@@ -96,10 +96,10 @@ class Reach:
         """A URL is to be tried again."""
         self.is_doubtful = not self.has_answered
 
-    def settle(self, has_answered: bool) -> deque[Job]:
-        """It has answered, or else a URL was given up; gives the jobs that waited for that."""
+    def settle(self, has_answered: bool, is_unreached: bool) -> deque[Job]:
+        """It has answered, or else a URL was given up, perhaps for lack of an answer; gives the jobs that waited."""
         self.has_answered |= has_answered
-        self._unreached += not has_answered
+        self._unreached += is_unreached
         self.is_doubtful = False
         held, self.held = self.held, deque()
         return held

@@ -269,17 +269,17 @@ class Schedule:
 
     def _give_up(self, job: Job, failure: Failure) -> None:
         """A job that is not tried any more: what came in part is used; http is tried over https, once."""
-        if not failure.is_answered and failure.is_retryable:
-            self._settle(job.reach)
-            if self._is_tried_over_https(job, failure):
+        if not failure.is_answered:
+            self._settle(job.reach, is_unreached=failure.is_retryable)
+            if failure.is_retryable and self._is_tried_over_https(job, failure):
                 return
         if job.instead_of is not None:
             failure = replace(failure, message=f"{job.instead_of.message}; and over https: {failure.message}")
         self._answer(job, job.partial or failure)
 
-    def _settle(self, reach: Reach, has_answered: bool = False) -> None:
+    def _settle(self, reach: Reach, *, has_answered: bool = False, is_unreached: bool = False) -> None:
         """An origin has answered, or a URL of it was given up: let go what waited for that."""
-        held = reach.settle(has_answered)
+        held = reach.settle(has_answered, is_unreached)
         while held:
             self._enqueue(held.pop(), is_first=True)
 
