@@ -15,7 +15,7 @@ from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
 from usp.version import __version__
-from usp.web_client.terms import Terms
+from usp.web_client.terms import Terms, under
 
 TEXT = b"some text, repeated. " * 1_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -335,3 +335,13 @@ def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.
     assert error(client.get("http://unreachable.example/x?é")).message() == "404 Not Found"
     assert site.paths()[-1] == "http://unreachable.example/x?%C3%A9"
     assert error(client.get("http://127.0.0.1:1/")).message() == "Connection refused"
+
+
+def test_trees_with_different_limits(site: Server, make: Make) -> None:
+    """A body is read as far as its own tree allows, whatever the limit of another tree that shares the client."""
+    client = make()
+    first, second = (Terms(site.url, Limits(max_sitemap_bytes=most)) for most in (5, 10_000_000))
+    with under(first):
+        assert success(client.get(f"{site.url}/plain")).raw_data() == TEXT[:5]
+    with under(second):
+        assert success(client.get(f"{site.url}/plain")).raw_data() == TEXT

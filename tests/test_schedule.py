@@ -995,3 +995,15 @@ def test_what_is_held_back_is_let_go_whatever_comes() -> None:
     tree = driver.run()
     assert [page.url for page in tree.all_pages()] == ["http://o/page"]
     assert (codes(tree), len(reasons(tree))) == ([], 1)
+
+
+def test_a_request_that_the_end_of_the_tree_cut_short() -> None:
+    """What fails when the tree's time is up is left out for that, and is not a failure of the site."""
+    driver = Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": NO_ANSWER}, limits=Limits(tree_seconds=2))
+    driver.step()
+    driver.start()
+    driver.now += 2
+    for _, _, task in driver.running:
+        driver.end(task)
+    tree = driver.run()
+    assert reasons(tree) == {H + "a.xml": "Not fetched: the tree's time is up, after 2 seconds (limits.tree_seconds)."}

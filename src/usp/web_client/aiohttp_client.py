@@ -47,7 +47,7 @@ from usp.web_client.answers import (
 from usp.web_client.environment import checked_verify, getproxies, proxy_of, tls_context
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import Redirects
-from usp.web_client.terms import Terms, terms_for
+from usp.web_client.terms import Terms, bytes_allowed, terms_for
 
 __all__ = ["AiohttpWebClient", "AiohttpWebClientErrorResponse", "AiohttpWebClientSuccessResponse"]
 
@@ -298,7 +298,8 @@ class _Fetch:
 
     async def _whole(self, response: aiohttp.ClientResponse) -> AiohttpWebClientSuccessResponse:
         """A success with its body."""
-        success = AiohttpWebClientSuccessResponse(response, self._redirects.url, self._client._max_bytes)
+        limit = bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
+        success = AiohttpWebClientSuccessResponse(response, self._redirects.url, limit)
         self._success, self._content = success, response.content
         content = response.content
         while not content.at_eof() and success._receive(await content.readany()):

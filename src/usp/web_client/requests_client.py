@@ -46,7 +46,7 @@ from usp.web_client.connections import Exchange, looked_up
 from usp.web_client.environment import checked_verify
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS, Redirects
-from usp.web_client.terms import RefusedError, Terms, terms_for
+from usp.web_client.terms import RefusedError, Terms, bytes_allowed, terms_for
 
 __all__ = ["RequestsWebClient", "RequestsWebClientErrorResponse", "RequestsWebClientSuccessResponse"]
 
@@ -248,7 +248,7 @@ class RequestsWebClient(AbstractWebClient):
             status = response.status_code
             if 200 <= status < 300:
                 response.url = redirects.url
-                return RequestsWebClientSuccessResponse(response, self._max_bytes)
+                return RequestsWebClientSuccessResponse(response, bytes_allowed(self._max_bytes, self._has_own_limit))
             drop_body(response, exchange)
             if failed := redirected(
                 RequestsWebClientErrorResponse,

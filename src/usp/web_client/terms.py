@@ -32,7 +32,7 @@ from weakref import WeakSet
 from usp.limits import Limits
 from usp.origins import host_of, origin_of, outside, put_credentials, split_credentials
 
-__all__ = ["RefusedError", "Terms", "is_public", "terms_for", "under"]
+__all__ = ["RefusedError", "Terms", "bytes_allowed", "is_public", "terms_for", "under"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -302,3 +302,12 @@ def terms_for(url: str) -> Terms:
         except ValueError:
             return Terms("")  # what is no URL is refused under any terms
     return terms
+
+
+def bytes_allowed(own: int | None, is_callers: bool) -> int | None:
+    """How much of a body may be read: what a client's caller has set, else what the tree allows, else the client's own.
+
+    Trees that share a client may have different limits.
+    """
+    terms = _CURRENT.get()
+    return own if is_callers or terms is None else terms.limits.max_sitemap_bytes
