@@ -20,7 +20,7 @@ from usp.objects.page import (
     SitemapVideoTvShow,
 )
 from usp.objects.pages import Pages
-from usp.objects.problem import KEPT_PER_CODE, Problem, ProblemLog, printable
+from usp.objects.problem import KEPT_PER_CODE, Place, Problem, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractIndexSitemap,
     AbstractPagesSitemap,
@@ -248,22 +248,25 @@ def test_repr_is_short() -> None:
 
 
 def test_problem_log_is_bounded() -> None:
-    """A log keeps the first problems of each code, counts all, and asks for lines only where it keeps."""
+    """A log keeps the first problems of each code, counts all, and asks for places only where it keeps."""
     log = ProblemLog("http://h/s.xml")
-    lines = iter(range(KEPT_PER_CODE))
+    log.locate = lambda offsets: {offset: Place(offset + 1, 5) for offset in offsets}
+    offsets = iter(range(KEPT_PER_CODE))
     for _ in range(1_000):
-        log.add("X102", lambda: next(lines), where="<loc>")
-    log.add("X104", 7)
-    assert len(log.problems()) == KEPT_PER_CODE + 1
-    assert log.counts == {"X102": 1_000, "X104": 1}
-    assert [problem.line for problem in log.problems() if problem.code == "X104"] == [7]
-    assert [problem.line for problem in log.problems()] == sorted([*range(KEPT_PER_CODE), 7])
+        log.add("X102", lambda: next(offsets), where="<loc>")
+    log.add("X104", Place(7, 3))
+    problems = log.problems()
+    assert len(problems) == KEPT_PER_CODE + 1
+    assert problems.counts == {"X102": 1_000, "X104": 1}
+    assert [(p.line, p.column) for p in problems if p.code == "X104"] == [(7, 3)]
+    assert [(p.line, p.column) for p in problems] == sorted([*((i + 1, 5) for i in range(KEPT_PER_CODE)), (7, 3)])
+    assert pickle.loads(pickle.dumps(problems)).counts == problems.counts
 
 
 def test_problem_messages_are_short_and_printable() -> None:
     """What a site wrote is shown escaped and cut."""
     log = ProblemLog("http://h/s.xml")
-    log.add("L301", 1, text="\x1b[31m" + "x" * 500, where="<lastmod>")
+    log.add("L302", Place(1, 1), text="\x1b[31m" + "x" * 500, where="<lastmod>")
     message = log.problems()[0].message
     assert "\\x1b[31mxxx" in message
     assert len(message) < 350

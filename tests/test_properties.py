@@ -16,6 +16,7 @@ from usp.objects.sitemap import AbstractSitemap
 from usp.scan.dates import parse_date
 from usp.scan.entities import unescape
 from usp.scan.entries import XMLScanner
+from usp.scan.places import places_of
 from usp.tree import sitemap_from_bytes
 
 SEEDS = [fixture.data for fixture in fixtures() if len(fixture.data) < 5_000]
@@ -83,11 +84,12 @@ def test_mutated_documents(seed: bytes, data: st.DataObject) -> None:
 
 def entries(chunks: list[bytes]) -> object:
     log = ProblemLog(URL)
+    log.locate = lambda offsets: places_of(offsets, chunks)
     scanner = XMLScanner(chunks, log)
     found = [
         (e.name, e.fields, e.text, [(c.name, c.fields, c.text, c.attributes) for c in e.children]) for e in scanner
     ]
-    return found, scanner.root, scanner.unknown_root, scanner.refused, log.problems()
+    return found, scanner.root, scanner.unknown_root, scanner.tokens.refused, log.problems()
 
 
 @many

@@ -11,12 +11,13 @@ from datetime import datetime
 
 import pytest
 
-from support import urlset
+from support import SITEMAP_XMLNS, urlset
 from usp.exceptions import StripURLToHomepageException
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.entities import unescape
 from usp.scan.entries import MAX_DEPTH, XMLScanner
+from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
 from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
 from usp.scan.values import MAX_FIELD_BYTES
@@ -92,7 +93,7 @@ def test_dates_agree_with_the_standard_library() -> None:
         ("&lt;&gt;&quot;&apos;", "<>\"'", []),
         ("&#65;&#x42;&#X43;", "ABC", []),
         ("a & b", "a & b", ["X102"]),
-        ("?a=1&copy=2&reg;", "?a=1&copy=2®", ["X102"]),
+        ("?a=1&copy=2&reg;", "?a=1&copy=2®", ["X102", "X103"]),
         ("&nosuch;&;", "&nosuch;&;", ["X103", "X102"]),
         ("&#0;&#xFFFFFF;&#xD800;&#99999999;", "\ufffd\ufffd\ufffd", []),
         ("&amp;amp;", "&amp;", []),
@@ -101,7 +102,7 @@ def test_dates_agree_with_the_standard_library() -> None:
 def test_entities(text: str, expected: str, noted: list[str]) -> None:
     """References count with their semicolon only; what is none stays, and is noted."""
     codes: list[str] = []
-    assert unescape(text, lambda code, _: codes.append(code)) == expected
+    assert unescape(text, lambda code, *_: codes.append(code)) == expected
     assert codes == noted
 
 
@@ -291,7 +292,7 @@ def test_hostile_heads_and_lines_cost_linear_time(shape: str, url: str) -> None:
 def test_what_lies_too_deep_is_passed_over() -> None:
     """Elements below the cap mean nothing; the entries behind them are read."""
     deep = "<a>" * (MAX_DEPTH * 3) + "<url><loc>http://h/no</loc></url>" + "</a>" * (MAX_DEPTH * 3)
-    sitemap = sitemap_from_bytes(f"<urlset>{deep}<url><loc>http://h/yes</loc></url></urlset>".encode())
+    sitemap = sitemap_from_bytes(f"<urlset {SITEMAP_XMLNS}>{deep}<url><loc>http://h/yes</loc></url></urlset>".encode())
     assert [page.url for page in sitemap.pages] == ["http://h/yes"]
     assert {problem.code for problem in sitemap.problems} == {"X114"}
 
@@ -301,13 +302,14 @@ def test_what_is_too_long_is_left_out() -> None:
     long = f"http://h/{'x' * MAX_FIELD_BYTES}"
     sitemap = sitemap_from_bytes(urlset("http://h/a", long, "http://h/b").encode())
     assert [page.url for page in sitemap.pages] == ["http://h/a", "http://h/b"]
-    assert [problem.code for problem in sitemap.problems] == ["X115", "P401"]
+    assert [problem.code for problem in sitemap.problems] == ["P401", "X115"]
 
 
 def test_problems_say_where() -> None:
-    """A problem has the line it is on, whatever the size of the pieces."""
-    document = "<urlset>\n" + "\n" * 70_000 + "<url><loc>http://h/?a&b</loc></url>\n</urlset>"
+    """A problem has the line and the column it is at, whatever the size of the pieces."""
+    document = f"<urlset {SITEMAP_XMLNS}>\n" + "\n" * 70_000 + "<url><loc>http://h/ü?a&b</loc></url>\n</urlset>"
     for size in (100, 65_536, 1_000_000):
         log = ProblemLog("http://h/s.xml")
+        log.locate = lambda offsets: places_of(offsets, [document.encode()])
         assert len(list(XMLScanner(pieces_of(document.encode(), size), log))) == 1
-        assert [(problem.code, problem.line) for problem in log.problems()] == [("X102", 70_002)]
+        assert [(p.code, p.line, p.column) for p in log.problems()] == [("X102", 70_002, 23)]

@@ -309,7 +309,7 @@ def test_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     client = FakeClient(site | {"http://h/robots.txt": "Sitemap: http://h/a.xml\nSitemap: http://h/b.xml"})
     sitemap_tree_for_homepage("http://h/", client)
     by_level = {(record.levelno, record.message.partition(":")[0][:18]) for record in caplog.records}
-    assert "http://h/a.xml:1: U501 relative URL" in caplog.text
+    assert ": error: U501 relative URL" in caplog.text
     assert (logging.WARNING, "No parsers support") in by_level
     assert [r.levelno for r in caplog.records if "sitemap.xml: its root" in r.message] == [logging.INFO]
 

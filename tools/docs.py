@@ -11,29 +11,21 @@ import os
 import sys
 from pathlib import Path
 
+from usp.check.explain import explain, title
 from usp.cli.cli import parser
-from usp.objects.problem import PROBLEMS
+from usp.objects.codes import CODES, GROUPS
 
 ROOT = Path(__file__).parents[1]
-_GROUPS = {
-    "X": "XML syntax",
-    "E": "Encodings",
-    "L": "Dates",
-    "P": "The sitemaps.org protocol, its extensions, feeds and texts",
-    "U": "URLs",
-    "R": "robots.txt",
-    "T": "Transport",
-    "C": "Where a tree was cut at one of its limits",
-}
-
 _CLI_NOTES = """\
 ## Exit codes
 
-0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be written; 3: the site could
-not be reached; 130: interrupted with Ctrl-C.
+0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be read or written; 3: the site could
+not be reached; 130: interrupted with Ctrl-C. `usp check` exits with 1 if it found a problem as severe as `--fail-on`
+says, or more: an error, unless told otherwise.
 
 What a site says is printed with control characters escaped. Logs go to standard error: sitemaps that failed,
-and with `-v` also the [problems](problems.md) of the others.
+and with `-v` also the [problems](problems.md) of the others. `usp check` reports both itself, and logs only with `-v`
+or to a file.
 
 ## While it runs, and at the end
 
@@ -56,6 +48,10 @@ what was had until then; of pages, those that were not printed yet. Ctrl-C while
 
 A URL stands for the whole site that it is on, whatever its path; where it has one, a line says so.
 
+`usp check` has the same live line, and on Ctrl-C reports on what was had until then. Its summary is the last line of
+text; with another format, or with `-o`, it goes to standard error. `-q` leaves it out. A file of `-o` is written when
+all is checked, whole or not at all. [check.md](check.md) is its guide.
+
 `--header` and what is in the URL before an @ go to the scheme, host and port of the URL only: give the https
 URL of a site that redirects to it. [fetching.md](fetching.md) says how sites are fetched, and what is
 refused.
@@ -74,24 +70,47 @@ def cli_page() -> str:
     return "\n".join(sections)
 
 
+_PROBLEMS_INTRODUCTION = """\
+# Problems
+
+Written by `make docs` from the table in `usp.objects.codes` and the pages in `usp/check/pages`.
+
+A problem is something wrong in a document that was read all the same, or with how it is found and served.
+`usp check` looks for all of them; `usp check --explain X102` prints what is said here. `sitemap.problems` has what was
+wrong with one sitemap when it was read, `tree.all_problems()` with all; the first twenty of each code are kept, and
+`sitemap.problem_counts` says how many there are. Codes are stable.
+
+An error is refused, left out or misread by those who read the sitemap. A warning is read all the same, or partly, or
+not by everyone. An info is worth knowing; nothing is lost.
+
+In a bad example, the numbers behind the name of a file are the line and column at which the problem is reported.
+"""
+
+
 def problems_page() -> str:
-    """Every problem code and its message."""
-    lines = [
-        "# Problems\n",
-        "Written by `make docs` from the table in `usp.objects.problem`.\n",
-        "A problem is something wrong in a document that was read all the same. `sitemap.problems` has those of one",
-        "sitemap, the first twenty of each code; `tree.all_problems()` those of all. Codes are stable.",
-    ]
-    for letter, title in _GROUPS.items():
-        lines += [f"\n## {letter}: {title}\n", "| code | message |", "|---|---|"]
-        shown = {code: message for code, message in PROBLEMS.items() if code.startswith(letter)}
-        lines += [f"| {code} | {_escaped(message)} |" for code, message in shown.items()]
-    return "\n".join(lines) + "\n"
+    """Every problem code: a table of all, then their pages by group."""
+    parts = [_PROBLEMS_INTRODUCTION, "| code | severity | what |\n|---|---|---|"]
+    parts += [f"| [{code}](#{code.lower()}) | {CODES[code].severity} | {_escaped(title(code))} |" for code in CODES]
+    for letter, group in GROUPS.items():
+        parts.append(f"\n## {letter}: {group}")
+        parts += [f'\n<a id="{code.lower()}"></a>\n\n{_section(code)}' for code in CODES if code.startswith(letter)]
+    return "\n".join(parts) + "\n"
 
 
-def _escaped(message: str) -> str:
-    message = message.format(text="…", where="…")
-    return message.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+def _section(code: str) -> str:
+    """The page of a code, two levels deeper."""
+    lines = explain(code).rstrip().split("\n")
+    is_text = True
+    for number, line in enumerate(lines):
+        if line.startswith("```"):
+            is_text = not is_text
+        elif is_text and line.startswith("#"):
+            lines[number] = f"##{line}"
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
 PAGES = {"docs/cli.md": cli_page, "docs/problems.md": problems_page}

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import get_ident
-from typing import IO, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar
 from weakref import finalize
 
 from usp.exceptions import DocumentReadError
@@ -31,6 +31,9 @@ from usp.inflate import (
     with_fastest,
 )
 from usp.logs import logger
+
+if TYPE_CHECKING:
+    from usp.objects.transport import Transport
 
 __all__ = ["MAX_DOCUMENT_BYTES", "Document", "DocumentStore", "Failure"]
 
@@ -51,8 +54,8 @@ class Document:
     """A body as it came, still compressed if it came so.
 
     `url` is that after redirects. `content_encoding` is the transport encoding that the data still has.
-    `transport_problems` are codes of what was wrong when it was transferred. No more than `limit` bytes of it are read,
-    inflated.
+    `transport_problems` are codes of what was wrong when it was transferred; `transport` says how it came, if that is
+    known. No more than `limit` bytes of it are read, inflated.
     """
 
     __slots__ = (
@@ -64,6 +67,7 @@ class Document:
         "content_encoding",
         "content_type",
         "size",
+        "transport",
         "transport_problems",
         "url",
     )
@@ -78,8 +82,10 @@ class Document:
         *,
         store: DocumentStore | None = None,
         limit: int = MAX_DOCUMENT_BYTES,
+        transport: Transport | None = None,
     ) -> None:
         self.url = url
+        self.transport = transport
         self.size = len(data)  # as it was transferred
         self.content_type = content_type
         self.content_encoding = content_encoding
@@ -325,7 +331,8 @@ class Failure:
     """Why a URL could not be had; `status` is the HTTP status, where there was an answer.
 
     `is_retryable` says whether the same request may succeed later, and `retry_after` the seconds that the server asks
-    to wait until then. `partial` is what came of a document before its transfer broke off.
+    to wait until then. `partial` is what came of a document before its transfer broke off. `transport` says how the try
+    went, if there was one.
     """
 
     message: str
@@ -333,6 +340,7 @@ class Failure:
     is_retryable: bool = False
     retry_after: float | None = None
     partial: Document | None = None
+    transport: Transport | None = None
 
     @property
     def is_answered(self) -> bool:

@@ -2,7 +2,7 @@
 
 `inflated` is the one routine for a `.gz` file, a transport encoding, and both at once. Compression is known by the
 first bytes of the data, never by a name or a header alone. What all layers produce counts against one `Budget`.
-`note(code)` is called for what is wrong, with a code of `usp.objects.problem.PROBLEMS`.
+`note(code)` is called for what is wrong, with a code of `usp.objects.codes.CODES`.
 
 There are two engines. isal is twice as fast, but it reads on where zlib sees damage, cannot be copied, and swallows a
 byte that follows deflate data. So it does gzip only, whose checksum says at the end whether all went well. If not,

@@ -150,16 +150,13 @@ def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitema
 
     `url` is where it came from, as for `sitemap_from_str`.
     """
-    from usp.documents import Document
     from usp.exceptions import SitemapException
-    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapFetcher
 
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise SitemapException(
             f"A sitemap's content must be bytes, not {type(content).__name__}; see sitemap_from_str()"
         )
-    fetcher = SitemapFetcher(LOCAL_URL if url is None else url, recursion_level=0)
-    return fetcher.receive(Document(fetcher.url, bytes(content))).unfetched_sitemap()
+    return _sitemap_from(bytes(content), url)
 
 
 def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -> AbstractSitemap:
@@ -177,5 +174,19 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
 
     with open(path, "rb") as file:
         content = file.read()
+        written_at = os.fstat(file.fileno()).st_mtime
     name = os.path.basename(os.fsencode(path))
-    return sitemap_from_bytes(content, LOCAL_URL + quote(name) if url is None else url)
+    return _sitemap_from(content, LOCAL_URL + quote(name) if url is None else url, written_at)
+
+
+def _sitemap_from(content: bytes, url: str | None, written_at: float | None = None) -> AbstractSitemap:
+    """The sitemap of bytes that are here; of a file, it is known when it was written."""
+    from usp.documents import Document
+    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapFetcher
+    from usp.objects.transport import Transport, utc_time
+
+    fetcher = SitemapFetcher(LOCAL_URL if url is None else url, recursion_level=0)
+    transport = None
+    if written_at is not None:
+        transport = Transport(fetcher.url, fetcher.url, size=len(content), fetched_at=utc_time(written_at))
+    return fetcher.receive(Document(fetcher.url, content, transport=transport)).unfetched_sitemap()

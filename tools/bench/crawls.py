@@ -63,6 +63,21 @@ def crawl(url: str, warm_up: str, driver: str = "threads", reads: bool = True, *
     return {"seconds": seconds, "cpu": cpu, "memory": memory, **found}
 
 
+def check(url: str, warm_up: str, is_check: bool) -> Answer:
+    """The time of checking a site, or of fetching its tree only, and of reading its pages then."""
+    check_homepage = import_module("usp.check").check_homepage
+    check_homepage(warm_up, use_known_paths=False)
+    read_urls(_tree(warm_up))
+    start = time.perf_counter()
+    if is_check:
+        pages = check_homepage(url, use_known_paths=False).pages
+        return {"seconds": time.perf_counter() - start, "memory": peak_memory(), "pages": pages}
+    tree = _tree(url)
+    seconds, start = time.perf_counter() - start, time.perf_counter()
+    pages = sum(1 for _ in tree.all_pages())
+    return {"seconds": seconds, "reading": time.perf_counter() - start, "pages": pages}
+
+
 def crawl_sites(urls: list[str], warm_up: str) -> Answer:
     """The time of fetching the trees of sites, one after the other, with one client."""
     client = import_module("usp.web_client.requests_client").RequestsWebClient()
@@ -140,6 +155,7 @@ def crawl_scrapy(url: str, warm_up: str, at_once: int) -> Answer:
 
 COMMANDS: dict[str, Callable[..., Answer]] = {
     "site": site,
+    "check": check,
     "crawl": crawl,
     "crawl sites": crawl_sites,
     "crawl sites asyncio": crawl_sites_asyncio,

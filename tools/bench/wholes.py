@@ -61,6 +61,35 @@ def _memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
     return target.is_met_by(peak), f"{peak:.0f} MB", "one run", f"{answer['pages']:,.0f} pages, {cost} of CPU per page"
 
 
+def _check(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    sitemaps, pages = MEMORY_SITE
+    homepage, small = workshop.site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
+    ours, trees, whole = [], [], []
+    for number in workshop.rounds_in_time():
+        progress(f"check: round {number + 1} of {workshop.rounds}")
+        checked, tree = (
+            ask_fresh(workshop, sitemaps * pages, "check", url=homepage, warm_up=small, is_check=is_check)
+            for is_check in (True, False)
+        )
+        ours.append(checked["seconds"])
+        trees.append(tree["seconds"])
+        whole.append(tree["seconds"] + tree["reading"])
+    ratio, of_whole = Ratio.of(ours, trees), Ratio.of(ours, whole)
+    detail = (
+        f"{duration(min(ours))} against {duration(min(trees))}; with every URL read, {_times(of_whole)} of that time"
+    )
+    return target.is_met_by(ratio.best), _times(ratio), spread_of(ratio, len(ours)), detail
+
+
+def _check_memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    sitemaps, pages = MEMORY_SITE
+    homepage, small = workshop.site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
+    progress("check-memory")
+    answer = ask_fresh(workshop, sitemaps * pages, "check", url=homepage, warm_up=small, is_check=True)
+    peak = answer["memory"] / MB
+    return target.is_met_by(peak), f"{peak:.0f} MB", "one run", f"{answer['pages']:,.0f} pages"
+
+
 def _sites(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
     progress("sites: writing sitemaps")
     homepages = {sitemaps: workshop.site(sitemaps, SITE_PAGES) for sitemaps in SITES}
@@ -172,6 +201,20 @@ WHOLES = (
         "",
         Target(150, " MB", is_most=True),
         _memory,
+    ),
+    Whole(
+        "check",
+        f"site of {MEMORY_SITE[0]} gzipped sitemaps of {MEMORY_SITE[1]:,}: all that `usp check` looks for",
+        "the tree alone",
+        Target(2, "x its time", is_most=True),
+        _check,
+    ),
+    Whole(
+        "check-memory",
+        "the same; peak memory",
+        "",
+        Target(200, " MB", is_most=True),
+        _check_memory,
     ),
     Whole(
         "sites",

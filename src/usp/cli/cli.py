@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from usp.cli import INTERRUPTED, demo, ls
+from usp.cli import INTERRUPTED, check, demo, ls
 from usp.cli.output import say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     scanner = "compiled" if IS_COMPILED else "pure Python"
     whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
-    for module in (ls, demo):
+    for module in (ls, check, demo):
         module.register(commands)
     return whole
 

@@ -1,10 +1,14 @@
-"""A small example website on loopback, with one of everything: what `usp demo` reads."""
+"""A small example website on loopback, with one of everything: what `usp demo` reads.
+
+Two of its sitemaps are as found in the wild, one broken and one missing; without them, nothing is wrong with it.
+"""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
@@ -27,9 +31,12 @@ _INDEX = """\
   <sitemap><loc>{base}/articles.xml.gz</loc><lastmod>2024-05-08</lastmod></sitemap>
   <sitemap><loc>{base}/news.xml</loc><lastmod>2024-05-08T09:30:00+02:00</lastmod></sitemap>
   <sitemap><loc>{base}/feed.rss</loc></sitemap>
+{faulty}</sitemapindex>
+"""
+
+_FAULTY = """\
   <sitemap><loc>{base}/broken.xml</loc></sitemap>
   <sitemap><loc>{base}/missing.xml</loc></sitemap>
-</sitemapindex>
 """
 
 _ARTICLES = """\
@@ -40,6 +47,7 @@ _ARTICLES = """\
     <loc>{base}/</loc><lastmod>2024-05-08</lastmod><changefreq>daily</changefreq><priority>1.0</priority>
     <xhtml:link rel="alternate" hreflang="de" href="{base}/de/"/>
     <xhtml:link rel="alternate" hreflang="en" href="{base}/"/>
+    <xhtml:link rel="alternate" hreflang="x-default" href="{base}/"/>
   </url>
   <url>
     <loc>{base}/articles/rivers</loc><lastmod>2024-04-30T18:00:00Z</lastmod><priority>0.8</priority>
@@ -57,7 +65,7 @@ _NEWS = """\
     <loc>{base}/news/bridge-opens</loc>
     <news:news>
       <news:publication><news:name>The Example</news:name><news:language>en</news:language></news:publication>
-      <news:publication_date>2024-05-08T09:30:00+02:00</news:publication_date>
+      <news:publication_date>{recently}</news:publication_date>
       <news:title>The new bridge opens</news:title>
       <news:keywords>bridge, traffic</news:keywords>
     </news:news>
@@ -102,10 +110,13 @@ _FILES = {
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    is_clean = False
 
     def do_GET(self) -> None:
         content_type, text = _FILES.get(self.path, ("text/plain", ""))
-        body = text.format(base=f"http://{self.headers['Host']}").encode()
+        values = {"base": f"http://{self.headers['Host']}", "recently": _recently()}
+        values["faulty"] = "" if self.is_clean else _FAULTY.format(**values)
+        body = text.format(**values).encode()
         if self.path.endswith(".gz") and body:
             body = gzip.compress(body)
         self.send_response(200 if body else 404)
@@ -118,11 +129,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the output is the tree."""
 
 
+class _CleanHandler(_Handler):
+    is_clean = True
+
+
+def _recently() -> str:
+    """When the news was published: news is two days old at most."""
+    return (datetime.now(UTC) - timedelta(hours=3)).isoformat(timespec="seconds")
+
+
 @contextmanager
-def demo_site(port: int = 0) -> Iterator[str]:
-    """Serve the example website while the context is open; gives its homepage."""
+def demo_site(port: int = 0, *, is_clean: bool = False) -> Iterator[str]:
+    """Serve the example website while the context is open; gives its homepage. `is_clean`: without what is wrong."""
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
+        server = ThreadingHTTPServer(("127.0.0.1", port), _CleanHandler if is_clean else _Handler)
     except OSError as error:
         raise OSError(f"cannot serve on port {port}: {error.strerror}; choose another with --port") from error
     with server:

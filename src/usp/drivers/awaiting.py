@@ -115,11 +115,12 @@ async def steps(
 async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, answers: Answers) -> Outcome:
     if not isinstance(task, Fetch):
         return await in_thread(task.reading)
+    url, started = task.job.url, time.monotonic()
     try:
         with under(terms):
-            return answers.of(await client.get(terms.with_credentials(task.job.url)), task.job.url)
+            return answers.of(await client.get(terms.with_credentials(url)), url, started)
     except Exception as error:
-        return answers.of_error(error, task.job.url)
+        return answers.of_error(error, url, started)
 
 
 def check_client(client: AbstractAsyncWebClient | None) -> None:

@@ -96,11 +96,12 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
     def perform(task: Task) -> Outcome:
         if not isinstance(task, Fetch):
             return task.reading()
+        url, started = task.job.url, time.monotonic()
         try:
             with under(terms):
-                return answers.of(client.get(terms.with_credentials(task.job.url)), task.job.url)
+                return answers.of(client.get(terms.with_credentials(url)), url, started)
         except Exception as error:
-            return answers.of_error(error, task.job.url)
+            return answers.of_error(error, url, started)
 
     return perform
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.reading import UNFETCHED
 from usp.logs import logger
+from usp.objects.transport import Transport
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
@@ -38,44 +42,86 @@ class Answers:
         self._limit = terms.limits.max_sitemap_bytes
         self._store = DocumentStore()
 
-    def of(self, response: AbstractWebClientResponse, url: str) -> Document | Failure:
-        """What a client gave. A client of the caller's may raise from any of its methods; see `of_error`."""
+    def of(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
+        """What a client gave, to a request that was `started` then, by `time.monotonic()`.
+
+        A client of the caller's may raise from any of its methods; see `of_error`.
+        """
+        tried = _tried(url, started)
         if isinstance(response, AbstractWebClientSuccessResponse):
-            return self._document(response, url)
+            return self._document(response, tried)
         if not isinstance(response, WebClientErrorResponse):
             kind = type(response).__name__
-            return Failure(f"the web client gave a {kind}, which is neither a success nor an error")
-        partial = response.partial()
+            message = f"the web client gave a {kind}, which is neither a success nor an error"
+            return Failure(message, transport=tried)
+        partial, status = response.partial(), response.status_code()
         return Failure(
             response.message(),
-            response.status_code(),
+            status,
             response.retryable(),
             response.retry_after(),
-            None if partial is None else self._document(partial, url),
+            None if partial is None else self._document(partial, tried),
+            replace(tried, status=status),
         )
 
-    def of_error(self, error: Exception, url: str) -> Failure:
+    def of_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
         """What a client raised, which must not cost the rest of the tree."""
         if isinstance(error, NoWebClientException):
             return Failure(UNFETCHED)
         log.debug("The web client raised for URL %s", url, exc_info=error)
-        return Failure(f"{type(error).__name__}: {error}")
+        return Failure(f"{type(error).__name__}: {error}", transport=_tried(url, started))
 
-    def _document(self, response: AbstractWebClientSuccessResponse, url: str) -> Document:
+    def _document(self, response: AbstractWebClientSuccessResponse, tried: Transport) -> Document:
         data = response.encoded_data()
-        encoding = response.header("Content-Encoding")
+        stated = encoding = response.header("Content-Encoding")
         if data is None:
             data = response.raw_data()
             encoding = encoding and "identity"  # what there was, the client has taken off
+        data = data if isinstance(data, bytes) else bytes(memoryview(data))
+        content_type = response.header("Content-Type")
+        transport = replace(
+            tried,
+            url=self._terms.without_credentials(response.url() or tried.url),
+            status=_status_of(response),
+            content_type=content_type,
+            content_encoding=stated,
+            size=len(data),
+            last_modified=_date_of(response.header("Last-Modified")),
+        )
         return Document(
-            self._terms.without_credentials(response.url() or url),
-            data if isinstance(data, bytes) else bytes(memoryview(data)),
-            response.header("Content-Type"),
+            transport.url,
+            data,
+            content_type,
             encoding,
             response.transport_problems(),
             store=self._store,
             limit=self._limit,
+            transport=transport,
         )
+
+
+def _tried(url: str, started: float | None) -> Transport:
+    """What is known of a request itself, now that it has ended."""
+    seconds = None if started is None else time.monotonic() - started
+    return Transport(url, url, seconds=seconds, fetched_at=datetime.now(UTC))
+
+
+def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
+    """The status, if the client knows it: a success is one without it, too."""
+    try:
+        return response.status_code()
+    except Exception:
+        return None
+
+
+def _date_of(value: str | None) -> datetime | None:
+    """The date of a header, in UTC; None if it is none. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7"""
+    try:
+        date = parsedate_to_datetime(value or "")
+        # Without a time zone, or with the -0000 that says nothing about one, it is in UTC as well.
+        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
+    except (ValueError, TypeError, AttributeError, OverflowError, IndexError):
+        return None
 
 
 def get_with_retries(

@@ -10,6 +10,7 @@ import codecs
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -96,9 +97,11 @@ class SitemapFetcher:
         """What came back for the URL, read."""
         if isinstance(answer, Failure):
             reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
-            return Reading.invalid(self.url, reason, status=answer.status)
+            return Reading.invalid(self.url, reason, status=answer.status, transport=answer.transport)
         log.info("Parsing sitemap from URL %s...", answer.url)
         reading = read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        if answer.transport is not None:
+            reading = replace(reading, transport=answer.transport)
         if log.isEnabledFor(logging.DEBUG):
             for problem in reading.found_problems():
                 log.debug("%s", problem)

@@ -17,10 +17,11 @@ from usp.fetch_parse.parsers import (
     XMLSitemapParser,
 )
 from usp.fetch_parse.reading import Reading
-from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import after_comments, is_robots_txt
+from usp.scan.places import characters
 
 __all__ = ["parser_of", "read"]
 
@@ -29,7 +30,7 @@ _DOCUMENT_START = re.compile(
     re.IGNORECASE,
 )
 _HEAD_BYTES = 1 << 16
-_MAX_BLANK_LINES = 1 << 20
+_MAX_BLANK = 1 << 20  # lines, and columns
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
@@ -38,7 +39,7 @@ def read(document: Document, is_robots_url: bool = False) -> Reading:
     reading = document.settled(lambda: parser_of(document, is_robots_url).reading())
     if is_robots_url and reading.sitemap_class is InvalidSitemap:
         not_found_page = ProblemLog(document.url)
-        not_found_page.add("R701", 1)
+        not_found_page.add("R701", Place(1, 1))
         return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
     return reading
 
@@ -55,22 +56,35 @@ def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitema
 
 
 def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[bytes]]:
-    """White space before the document, of which only line breaks are kept; enough of its start; and the rest."""
-    pieces = to_utf8(document.pieces(log.add), document.charset, log)
-    blank = 0
-    is_blank = False
+    """White space before the document, as much as places need; enough of its start; and the rest."""
+    pieces = to_utf8(_counted(document, log), document.charset, log)
+    blank = b""
     head = b""
     for piece in pieces:
         if head:
             head += piece
         else:
             head = piece.lstrip()
-            before = piece[: len(piece) - len(head)]
-            blank += before.count(b"\n")
-            is_blank |= bool(before)
+            blank = _blank(blank + piece[: len(piece) - len(head)])
         if len(head) >= _HEAD_BYTES:
             break
-    return b"\n" * min(blank, _MAX_BLANK_LINES) or b" " * is_blank, head, pieces
+    return blank, head, pieces
+
+
+def _counted(document: Document, log: ProblemLog) -> Iterator[bytes]:
+    """The document's bytes, counted in the log."""
+    size = 0
+    for piece in document.pieces(log.add):
+        size += len(piece)
+        yield piece
+    if log is not UNLOGGED:
+        log.size = size
+
+
+def _blank(text: bytes) -> bytes:
+    """White space that takes the place of a text: what follows is on the same line, and in the same column."""
+    lines = min(text.count(b"\n"), _MAX_BLANK)
+    return b"\n" * lines + b" " * min(characters(text[text.rfind(b"\n") + 1 :]), _MAX_BLANK)
 
 
 def _whole(document: Document, log: ProblemLog) -> Iterator[bytes]:
@@ -79,13 +93,13 @@ def _whole(document: Document, log: ProblemLog) -> Iterator[bytes]:
 
 
 def _without_preamble(document: Document, log: ProblemLog) -> Iterator[bytes]:
-    """The text of the document from where it starts. Line breaks before stay, so that lines are counted right."""
+    """The text of the document from where it starts. What was before is blank, so that places are right."""
     blank, head, pieces = _split(document, log)
     start = head[:_HEAD_BYTES]
     preamble = _preamble(start)
     if preamble or (blank and start.startswith(b"<?")):
-        log.add("X101", 1)
-    return chain([blank, b"\n" * preamble.count(b"\n"), head[len(preamble) :]], pieces)
+        log.add("X101", Place(1, 1))
+    return chain([_blank(blank + preamble), head[len(preamble) :]], pieces)
 
 
 def _preamble(head: bytes) -> bytes:

@@ -23,7 +23,7 @@ from usp.objects.page import (
     SitemapVideo,
     page_of,
 )
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import At, ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
@@ -40,22 +40,26 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
     text = entry.get("loc")
     if not text and is_http_url(entry.text):
         text = entry.text
-        log.add("P404", entry.line, where=entry.name)
+        log.add("P404", entry.at, where=entry.name)
     if not text:
         if not entry.cut_off:
-            log.add("P401", entry.line, where=entry.name)
+            log.add("P401", entry.at, where=entry.name)
         return None
-    return resolved(text, base, "<loc>", entry.line, log)
+    return resolved(text, base, "<loc>", entry.place_of("loc"), log)
 
 
-def resolved(text: str, base: str, where: str, line: int, log: ProblemLog) -> str | None:
+def resolved(text: str, base: str, where: str, at: At, log: ProblemLog) -> str | None:
     """A URL made absolute; None, and noted, if it is none."""
-    text = unescaped_url(text)
+    written, text = text, unescaped_url(text)
     url, was_absolute = absolute_url(text, base)
     if url is None:
-        log.add("U502", line, text=text, where=where)
+        log.add("U502", at, text=text, where=where)
     elif not was_absolute:
-        log.add("U501", line, text=text, where=where)
+        log.add("U501", at, text=text, where=where)
+    elif url != text:
+        log.add("U512", at, text=text, where=where)
+    if text != written:
+        log.add("U511", at, text=written, where=where)
     return url
 
 
@@ -66,30 +70,31 @@ def parsed_date(entry: Element, name: str, log: ProblemLog) -> datetime | None:
         return None
     date = parse_date(unescape(text))
     if date is None:
-        log.add("L301", entry.line, text=text, where=f"<{name}>")
+        log.add("L302", entry.place_of(name), text=text, where=f"<{name}>")
     return date
 
 
 class URLSetImage:
     """The texts of an `<image:image>`."""
 
-    __slots__ = ("caption", "geo_location", "license", "loc", "title")
+    __slots__ = ("at", "caption", "geo_location", "license", "loc", "title")
 
     def __init__(self, group: Element) -> None:
+        self.at = group.place_of("loc")
         self.loc = unescaped_url(group.get("loc"))
         self.caption = plain_text(group.get("caption"))
         self.geo_location = plain_text(group.get("geo_location"))
         self.title = plain_text(group.get("title"))
         self.license = plain_text(group.get("license"))
 
-    def image(self, base: str, line: int, log: ProblemLog) -> SitemapImage | None:
+    def image(self, base: str, log: ProblemLog) -> SitemapImage | None:
         """The image; None, and noted, if it has no URL."""
         if not self.loc:
-            log.add("P409", line)
+            log.add("P409", self.at)
             return None
         url, was_absolute = absolute_url(self.loc, base)
         if not was_absolute:
-            log.add("U501", line, text=self.loc, where="<image:loc>")
+            log.add("U501", self.at, text=self.loc, where="<image:loc>")
         return SitemapImage(url or self.loc, self.caption, self.geo_location, self.title, self.license)
 
 
@@ -121,7 +126,7 @@ class URLSetPage:
         text = self.entry.get("priority")
         priority = parse_priority(text)
         if priority is None:
-            self.log.add("P406", self.entry.line, text=text)
+            self.log.add("P406", self.entry.place_of("priority"), text=text)
             return SITEMAP_PAGE_DEFAULT_PRIORITY
         return priority
 
@@ -134,7 +139,7 @@ class URLSetPage:
             return None
         frequency = parse_change_frequency(text)
         if frequency is None:
-            self.log.add("P407", self.entry.line, text=text)
+            self.log.add("P407", self.entry.place_of("changefreq"), text=text)
             return SitemapPageChangeFrequency.ALWAYS
         return frequency
 
@@ -145,7 +150,7 @@ class URLSetPage:
         title = plain_text(group.get("title"))
         date = parsed_date(group, "publication_date", self.log)
         if title is None or date is None:
-            self.log.add("P408", group.line, where="a title" if title is None else "a publication date")
+            self.log.add("P408", group.at, where="a title" if title is None else "a publication date")
             return None
         publications = group.all("publication")
         return SitemapNewsStory(
@@ -160,7 +165,7 @@ class URLSetPage:
         )
 
     def _images(self) -> list[SitemapImage] | None:
-        images = (URLSetImage(group).image(self.base, self.entry.line, self.log) for group in self.entry.all("image"))
+        images = (URLSetImage(group).image(self.base, self.log) for group in self.entry.all("image"))
         return [image for image in images if image is not None] or None
 
     def _videos(self) -> list[SitemapVideo] | None:
@@ -168,11 +173,12 @@ class URLSetPage:
 
     def _alternates(self) -> list[tuple[str, str]] | None:
         found = []
-        for link in (element.attributes for element in self.entry.all("link")):
+        for element in self.entry.all("link"):
+            link = element.attributes
             language, href = link.get("hreflang"), link.get("href")
             if not language or not href or "alternate" not in link.get("rel", "alternate").lower().split():
                 continue
-            url = resolved(href, self.base, "<xhtml:link>", self.entry.line, self.log)
+            url = resolved(href, self.base, "<xhtml:link>", element.at, self.log)
             if url is not None:
                 found.append((language, url))
         return found or None
@@ -239,9 +245,9 @@ class _FeedPage(abc.ABC):
         """The page; None, and noted, if it has no link that counts."""
         if not self.link:
             if not self.entry.cut_off:
-                self.log.add("P411", self.entry.line)
+                self.log.add("P411", self.entry.at)
             return None
-        url = resolved(self.link, self.base, "<link>", self.entry.line, self.log)
+        url = resolved(self.link, self.base, "<link>", self.entry.at, self.log)
         if url is None:
             return None
         return page_of(url, self)

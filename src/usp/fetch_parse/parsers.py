@@ -21,6 +21,7 @@ import abc
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
+from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
     AtomPage,
     RSSPage,
@@ -34,7 +35,7 @@ from usp.fetch_parse.pages import (
 from usp.fetch_parse.reading import ChildSitemap, Reading
 from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, page_of
 from usp.objects.pages import Pages
-from usp.objects.problem import UNLOGGED, Problem, ProblemLog, printable, shortened
+from usp.objects.problem import UNLOGGED, Place, ProblemLog, Problems, printable, shortened
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -46,10 +47,13 @@ from usp.objects.sitemap import (
 )
 from usp.scan.columns import Columns, PureColumns
 from usp.scan.elements import Element
+from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
-from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line
+from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line, within
+from usp.scan.places import places_of
 from usp.scan.plain import READERS, Readers
 from usp.scan.urls import absolute_url
+from usp.scan.vocabulary import Kind
 
 __all__ = [
     "AbstractSitemapParser",
@@ -65,6 +69,8 @@ __all__ = [
 
 
 _MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
+
+_LINE = Kind(frozenset({"loc"}))  # what a line of a text is read as
 
 #: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
 Open = Callable[[ProblemLog], Iterable[bytes]]
@@ -98,15 +104,17 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
         """The sitemaps that robots.txt names."""
         log = ProblemLog(self.url)
         children: dict[str, ChildSitemap] = {}
-        for line, value in robots_sitemaps(self.open(log), log):
+        for place, value in robots_sitemaps(self.open(log), log):
             url, was_absolute = absolute_url(value, self.url)
             if url is None:
-                log.add("U502", line, text=value, where="a Sitemap line")
+                log.add("U502", place, text=value, where="a Sitemap line")
                 continue
             if not was_absolute:
-                log.add("R702", line, text=value)
+                log.add("R702", place, text=value)
             children.setdefault(url, ChildSitemap(url))
-        return Reading(self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=log.problems())
+        return Reading(
+            self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=log.problems(), parser=self
+        )
 
 
 class AbstractPagesParser(AbstractSitemapParser):
@@ -114,7 +122,7 @@ class AbstractPagesParser(AbstractSitemapParser):
 
     def __init__(self, url: str, open_text: Open) -> None:
         super().__init__(url, open_text)
-        self._problems: tuple[Problem, ...] | None = None
+        self._problems: Problems | None = None
 
     @abc.abstractmethod
     def pages(self) -> Iterator[SitemapPage]:
@@ -125,14 +133,14 @@ class AbstractPagesParser(AbstractSitemapParser):
         """The same, as columns."""
 
     @abc.abstractmethod
-    def check(self, log: ProblemLog) -> None:
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Read everything, for what is wrong with it."""
 
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> Problems:
         """What is wrong with the document, found out once."""
         if self._problems is None:
             log = ProblemLog(self.url)
-            self.check(log)
+            self.inspect(log)
             self._problems = log.problems()
         return self._problems
 
@@ -144,16 +152,16 @@ class PlainTextSitemapParser(AbstractPagesParser):
         """A text without any URL is no sitemap."""
         if next(self.pages(), None) is None:
             log = ProblemLog(self.url)
-            self.check(log)
+            self.inspect(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
-        return Reading(self.url, PagesTextSitemap, pages=Pages(self.pages), problems=self.problems)
+        return Reading(self.url, PagesTextSitemap, pages=Pages(self.pages), problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
         """The URLs, as pages."""
         seen = set()
         source = TextLine(self.url)
-        for url in self._urls(UNLOGGED):
+        for _, url in self._urls(UNLOGGED):
             if url not in seen:
                 seen.add(url)
                 yield page_of(url, source)
@@ -165,17 +173,25 @@ class PlainTextSitemapParser(AbstractPagesParser):
             columns.append(page, "")
         return columns.columns()
 
-    def check(self, log: ProblemLog) -> None:
-        """Note the lines that are no URLs."""
-        for _ in self._urls(log):
-            pass
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Note the lines that are no URLs. Those that are count as entries."""
+        for place, url in self._urls(log):
+            if inspector is not None:
+                entry = Element("url", _LINE, place, {})
+                entry.fields["loc"] = url
+                inspector.entry(entry, url)
+        if log.encoding != "utf-8":
+            log.add("E204", text=name_of_encoding(log.encoding))
 
-    def _urls(self, log: ProblemLog) -> Iterator[str]:
-        for number, line in text_lines(self.open(log), log):
+    def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
+        for place, line in text_lines(self.open(log), log):
             urls = urls_on_line(line)
             if not urls:
-                log.add("P412", number, text=line)
-            yield from urls
+                log.add("P412", place, text=line)
+            elif urls != [line]:
+                log.add("P427", place, text=line)
+            for url in urls:
+                yield within(place, line, url), url
 
 
 class AbstractXMLSitemapParser(abc.ABC):
@@ -203,7 +219,7 @@ class AbstractXMLSitemapParser(abc.ABC):
 
     def resolve(self, text: str) -> str | None:
         """The URL that the text of a `<loc>` means."""
-        return resolved(text, self.base, "<loc>", 0, self.log)
+        return resolved(text, self.base, "<loc>", None, self.log)
 
     def convert(self, entry: Element, name: str) -> Any:
         """The field of a page, by its name, that an entry means."""
@@ -217,7 +233,7 @@ class AbstractXMLSitemapParser(abc.ABC):
 
     def _note_stray(self, entry: Element) -> None:
         if entry.name in self.strays:
-            self.log.add(self.strays[entry.name], entry.line)
+            self.log.add(self.strays[entry.name], entry.at)
 
 
 class IndexXMLSitemapParser(AbstractXMLSitemapParser):
@@ -276,20 +292,20 @@ class XMLSitemapParser(AbstractPagesParser):
         A refused or unknown document is no sitemap.
         """
         log = ProblemLog(self.url)
-        scanner = XMLScanner(self.open(log), log)
+        scanner = self._scanner(log)
         scanner.find_root()
         if scanner.root is None:
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
-            return self.not_supported(scanner.refused or unknown or "it has no root element", log)
+            return self.not_supported(scanner.tokens.refused or unknown or "it has no root element", log)
         sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
         if scanner.root == "sitemapindex":
             children, has_pages = self._read(scanner, log)
             pages: Pages | list[SitemapPage] = Pages(self.pages) if has_pages else []
-            return Reading(self.url, sitemap_class, pages, children, problems=log.problems())
+            return Reading(self.url, sitemap_class, pages, children, problems=log.problems(), parser=self)
         children = []
-        if self._may_hold_sitemaps(scanner.rest()):
-            children, _ = self._read(XMLScanner(self.open(UNLOGGED), UNLOGGED), UNLOGGED)
-        return Reading(self.url, sitemap_class, Pages(self.pages), children, problems=self.problems)
+        if self._may_hold_sitemaps(scanner.tokens.rest()):
+            children, _ = self._read(self._scanner(UNLOGGED), UNLOGGED)
+        return Reading(self.url, sitemap_class, Pages(self.pages), children, problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
         """The pages of the entries."""
@@ -297,13 +313,13 @@ class XMLSitemapParser(AbstractPagesParser):
         for pages in self._page_lists():
             yield from pages
 
-    def check(self, log: ProblemLog) -> None:
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Convert every field of every entry."""
-        self._read(XMLScanner(self.open(log), log), log)
+        self._read(self._scanner(log), log, inspector)
 
     def columns(self) -> Columns:
         """The pages as columns."""
-        scanner = XMLScanner(self.open(UNLOGGED), UNLOGGED)
+        scanner = self._scanner(UNLOGGED)
         scanner.find_root()
         if scanner.root is None:
             return PureColumns().columns()
@@ -314,33 +330,45 @@ class XMLSitemapParser(AbstractPagesParser):
                 reader.append(page, page._source.last_modified_text())
         return reader.columns()
 
+    def _scanner(self, log: ProblemLog) -> XMLScanner:
+        if log is not UNLOGGED:
+            log.locate = lambda offsets: places_of(offsets, self.open(UNLOGGED))
+        return XMLScanner(self.open(log), log)
+
     def _parser(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
         """The parser for the entries of a document that has a root."""
         scanner.find_root()
         assert scanner.root is not None
         return ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
 
-    def _read(self, scanner: XMLScanner, log: ProblemLog) -> tuple[list[ChildSitemap], bool]:
+    def _read(
+        self, scanner: XMLScanner, log: ProblemLog, inspector: Inspector | None = None
+    ) -> tuple[list[ChildSitemap], bool]:
         """All of the document: its children, and whether it has pages. What is in order is passed over."""
         children: dict[str, ChildSitemap] = {}
         parser = self._parser(scanner, log)
-        reader = self.readers.check()
+        reader = self.readers.check() if inspector is None else inspector.reader
         has_pages = False
         for _, entries in scanner.batches(reader):
             for entry in entries:
+                found: ChildSitemap | SitemapPage | None
                 if entry.name == "sitemap":
-                    if (child := parser.child(entry)) is not None:
-                        children.setdefault(child.url, child)
-                elif (page := parser.page(entry)) is not None:
+                    if (found := parser.child(entry)) is not None:
+                        children.setdefault(found.url, found)
+                elif (found := parser.page(entry)) is not None:
                     has_pages = True
                     for name in LAZY_PAGE_FIELDS:
-                        getattr(page, name)
-        if scanner.refused is not None:
-            log.add("X116")
+                        getattr(found, name)
+                if inspector is not None:
+                    inspector.entry(entry, None if found is None else found.url)
+        if scanner.tokens.refused is not None:
+            log.add("X116", scanner.tokens.tag_at)
+        if log.encoding != "utf-8" and scanner.root in ("urlset", "sitemapindex"):
+            log.add("E204", text=name_of_encoding(log.encoding))
         return list(children.values()), has_pages or reader.has_pages
 
     def _page_lists(self) -> Iterator[Iterable[SitemapPage]]:
-        scanner = XMLScanner(self.open(UNLOGGED), UNLOGGED)
+        scanner = self._scanner(UNLOGGED)
         parser = self._parser(scanner, UNLOGGED)
         reader = self.readers.pages(parser.resolve, parser.convert)
         for pages, entries in scanner.batches(reader):

@@ -9,8 +9,9 @@ from itertools import islice
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
-from usp.objects.problem import Problem
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.problem import Problem, Problems
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted
+from usp.objects.transport import Transport
 
 __all__ = ["UNFETCHED", "ChildSitemap", "Reading"]
 
@@ -32,7 +33,8 @@ class Reading:
 
     It does not depend on the place where the document was declared, so places that declare the same one share it.
     Pages, and problems where that takes as long as reading the pages, are found out when they are asked for.
-    `status` is the HTTP status of a failure.
+    `status` is the HTTP status of a failure. `parser` is what reads the document, for those who check it; `transport`
+    says how it came. Both are knowledge about it, and no part of what it holds.
     """
 
     url: str
@@ -42,40 +44,60 @@ class Reading:
     problems: tuple[Problem, ...] | Callable[[], tuple[Problem, ...]] = ()
     reason: str = ""
     status: int | None = None
+    parser: object | None = field(default=None, compare=False, repr=False)
+    transport: Transport | None = field(default=None, compare=False)
 
     @classmethod
     def invalid(
-        cls, url: str, reason: str, *, problems: tuple[Problem, ...] = (), status: int | None = None
+        cls,
+        url: str,
+        reason: str,
+        *,
+        problems: tuple[Problem, ...] = (),
+        status: int | None = None,
+        transport: Transport | None = None,
     ) -> Reading:
         """The reading of what could not be had."""
-        return cls(url, InvalidSitemap, problems=problems, reason=reason, status=status)
+        return cls(url, InvalidSitemap, problems=problems, reason=reason, status=status, transport=transport)
 
-    def found_problems(self) -> tuple[Problem, ...]:
+    def found_problems(self) -> Problems:
         """The problems, found out now if they were not yet."""
-        return self.problems() if callable(self.problems) else self.problems
+        return counted(self.problems() if callable(self.problems) else self.problems)
 
-    def first(self, count: int, problems: tuple[Problem, ...]) -> Reading:
+    def first(self, count: int, problems: Problems) -> Reading:
         """The reading with its first pages only, and problems that say why."""
         pages = self.pages
         return replace(
             self,
             pages=pages[:count] if isinstance(pages, list) else Pages(lambda: islice(iter(pages), count)),
-            problems=lambda: (*problems, *self.found_problems()),
+            problems=lambda: problems.and_more(self.found_problems()),
         )
 
     def sitemap(
-        self, sub_sitemaps: Sequence[AbstractSitemap], last_modified: datetime | None = None
+        self,
+        sub_sitemaps: Sequence[AbstractSitemap],
+        last_modified: datetime | None = None,
+        declared_url: str | None = None,
     ) -> AbstractSitemap:
-        """The node, once its children are in."""
+        """The node, once its children are in; `declared_url` is what its place in the tree declared."""
+        transport = self.transport
+        if transport is not None and declared_url is not None:
+            transport = transport.declared_as(declared_url)
         if self.sitemap_class is InvalidSitemap:
-            return InvalidSitemap(self.url, self.reason, last_modified=last_modified, problems=self.problems)
-        return self.sitemap_class(
-            self.url,
-            pages=self.pages,
-            sub_sitemaps=sub_sitemaps,
-            last_modified=last_modified,
-            problems=self.problems,
-        )
+            sitemap: AbstractSitemap = InvalidSitemap(
+                self.url, self.reason, last_modified=last_modified, problems=self.problems, transport=transport
+            )
+        else:
+            sitemap = self.sitemap_class(
+                self.url,
+                pages=self.pages,
+                sub_sitemaps=sub_sitemaps,
+                last_modified=last_modified,
+                problems=self.problems,
+                transport=transport,
+            )
+        sitemap._parser = self.parser
+        return sitemap
 
     def unfetched_sitemap(self) -> AbstractSitemap:
         """The node with its children left unfetched."""

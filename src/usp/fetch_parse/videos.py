@@ -121,7 +121,7 @@ def _converted(group: Element, table: dict[str, Convert], log: ProblemLog) -> di
             values[name] = convert(text)
             if values[name] is None:
                 if convert is _date:
-                    log.add("L301", group.line, text=text, where=f"<video:{name}>")
+                    log.add("L302", group.place_of(name), text=text, where=f"<video:{name}>")
                 else:
-                    log.add("P414", group.line, text=text, where=f"<video:{name}>")
+                    log.add("P414", group.place_of(name), text=text, where=f"<video:{name}>")
     return values

@@ -1,77 +1,22 @@
-"""Problems: what was wrong inside a document that was read all the same.
+"""Problems: what is wrong with a sitemap that was read all the same.
 
 `Problem` is what users hold. `ProblemLog` collects them while one document is read: it keeps the first few of each
-code, counts the rest, and asks for a line number only for those that it keeps.
+code, counts the rest, and finds out the places of those that it kept when they are asked for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["PROBLEMS", "UNLOGGED", "Problem", "ProblemLog", "printable", "shortened"]
+from usp.objects.codes import CODES, Severity
+
+__all__ = ["UNLOGGED", "At", "Place", "Problem", "ProblemLog", "Problems", "printable", "shortened"]
 
 #: How many problems of one code a sitemap keeps; the rest are counted only.
 KEPT_PER_CODE = 20
-
-#: Every code and its message. Codes are stable: a code never changes its meaning.
-PROBLEMS: dict[str, str] = {
-    # X: XML syntax
-    "X101": "something stands before the document; it must be the very first thing",
-    "X102": 'bare "&" in {where}; write "&amp;"',
-    "X103": 'unknown entity "{text}" in {where}; write the character itself',
-    "X104": 'stray "<" in text; write "&lt;"',
-    "X105": 'malformed tag "{text}"',
-    "X106": "</{text}> closes nothing",
-    "X107": "<{text}> is never closed",
-    "X108": "control character in {where}",
-    "X109": "NUL bytes in the document",
-    "X110": "a DOCTYPE was skipped; a sitemap needs none",
-    "X111": "another document starts after the first one ended; only one may stand in a file",
-    "X112": '"{text}" is never closed',
-    "X113": "the document is cut off; it ends inside <{text}>",
-    "X114": "nested deeper than {text} elements; what lies below was passed over",
-    "X115": "{where} is longer than {text} bytes and was left out",
-    "X116": "a DOCTYPE that declares entities of its own stands inside the document; what follows it was left out",
-    # E: encodings
-    "E201": 'the document says its encoding is "{text}", but it is not; read as {where}',
-    "E202": 'the encoding "{text}" is not known; read as UTF-8',
-    "E203": "bytes in {where} that are not {text}; read as Windows-1252",
-    # L: dates
-    "L301": '"{text}" in {where} is not a date; write YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm',
-    # P: the sitemaps.org protocol and its extensions
-    "P401": "<{where}> has no <loc>; the entry was left out",
-    "P402": "a <sitemap> stands in a urlset; it belongs into a sitemapindex",
-    "P403": "a <url> stands in a sitemapindex; it belongs into a urlset",
-    "P404": "the URL stands in <{where}> itself; put it into a <loc>",
-    "P405": "a second <loc> in one <{where}>; read as an entry of its own",
-    "P406": 'priority "{text}" is not a number from 0.0 to 1.0; 0.5 is used',
-    "P407": 'change frequency "{text}" is not known; "always" is used',
-    "P408": "a news story without {where}; it was left out",
-    "P409": "an image without a <loc>; it was left out",
-    "P410": 'the tag <{text}> is not in the right case; write "{where}"',
-    "P411": "a feed entry without a link; it was left out",
-    "P412": 'a line that is no URL: "{text}"',
-    "P413": "a <loc> outside any <{where}>; read as an entry of its own",
-    "P414": '"{text}" in {where} is not a value that it may have; it was left out',
-    # U: URLs
-    "U501": 'relative URL "{text}" in {where}; a sitemap needs absolute ones',
-    "U502": '"{text}" in {where} is not an http or https URL; it was left out',
-    # R: robots.txt
-    "R701": "an HTML page is served in place of robots.txt",
-    "R702": 'relative URL "{text}" on a Sitemap line; it must be absolute',
-    "R703": "a Sitemap line without a URL",
-    "R704": "{text}; sitemaps that only robots.txt names are missing here",
-    # C: where a tree was cut at one of its limits
-    "C901": "{text}; what follows was left out",
-    # T: transport
-    "T801": "the gzip data is cut short or damaged; what could be inflated was used",
-    "T802": "other data follows the gzip data; it was left out",
-    "T803": "the name ends in .gz but the data is not compressed",
-    "T804": "the document is larger than the limit; what follows was left out",
-    "T805": "the transfer broke off; what came of the document was used",
-}
 
 _MAX_SHOWN = 200
 
@@ -86,49 +31,114 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+class Place(NamedTuple):
+    """A place in a document: both numbers start at 1, and columns count characters."""
+
+    line: int
+    column: int
+
+
+#: Where a problem is: at a place, at an offset, at one yet to be found out, or nowhere in particular.
+At = int | Place | Callable[[], int] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong in a document: a stable code, what to do about it, and where it is."""
+    """One thing that is wrong: a stable code, what to do about it, and where it is.
+
+    `url` is the sitemap's. `line` and `column` are None for what concerns the sitemap as a whole. `text` is what
+    is wrong as it stands in the document, cut if it is long, with everything escaped that is not visible.
+    """
 
     code: str
     message: str
     url: str
     line: int | None = None
+    column: int | None = None
+    text: str = ""
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return CODES[self.code].severity
 
     def __str__(self) -> str:
-        place = self.url if self.line is None else f"{self.url}:{self.line}"
-        return f"{place}: {self.code} {self.message}"
+        place = [str(number) for number in (self.line, self.column) if number is not None]
+        return f"{':'.join([self.url, *place])}: {self.severity}: {self.code} {self.message}"
 
     def to_dict(self) -> dict[str, object]:
         """The problem as a plain dictionary."""
-        return {"code": self.code, "message": self.message, "url": self.url, "line": self.line}
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "url": self.url,
+            "line": self.line,
+            "column": self.column,
+            "text": self.text,
+        }
+
+
+class Problems(tuple[Problem, ...]):
+    """Problems of one sitemap, of which not all may have been kept; `counts` says how many there are of each code."""
+
+    counts: Counter[str]
+
+    def __new__(cls, problems: Iterable[Problem] = (), counts: Counter[str] | None = None) -> Problems:
+        """The problems that were kept; by default they are all."""
+        self = super().__new__(cls, problems)
+        self.counts = Counter(problem.code for problem in self) if counts is None else counts
+        return self
+
+    def __reduce__(self) -> tuple[type[Problems], tuple[tuple[Problem, ...], Counter[str]]]:
+        return Problems, (tuple(self), self.counts)
+
+    def and_more(self, others: Problems) -> Problems:
+        """These and others of the same sitemap."""
+        return Problems((*self, *others), self.counts + others.counts)
 
 
 class ProblemLog:
-    """The problems of one document, in the order they were met."""
+    """The problems of one document, in the order they were met.
+
+    Whoever reads the document says how the places of offsets are found out, with `locate`, and what it found the
+    document to be: its `encoding`, and its `size` in bytes, inflated.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.counts: Counter[str] = Counter()
-        self._kept: list[Problem] = []
+        self.locate: Callable[[Iterable[int]], Mapping[int, Place]] = lambda offsets: {}
+        self.encoding = "utf-8"
+        self.size = 0
+        self._kept: list[tuple[str, str, int | Place | None, str]] = []  # codes, messages, where, and texts
 
-    def add(self, code: str, line: int | Callable[[], int] | None = None, *, text: str = "", where: str = "") -> None:
-        """Note a problem; `line` may be a function, called only if the problem is kept."""
+    def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
+        """Note a problem at a place, or at an offset into the text of the document, be it one yet to be found out."""
         self.counts[code] += 1
         if self.counts[code] > KEPT_PER_CODE:
             return
-        message = PROBLEMS[code].format(text=printable(shortened(text)), where=printable(shortened(where)))
-        self._kept.append(Problem(code, message, self.url, line() if callable(line) else line))
+        if callable(at):
+            at = at()
+        text, where = printable(shortened(text)), printable(shortened(where))
+        message = CODES[code].message.format(text=text, where=where, **values)
+        self._kept.append((code, message, at, text))
 
-    def problems(self) -> tuple[Problem, ...]:
-        """What was kept, by line; what has none comes first."""
-        return tuple(sorted(self._kept, key=lambda problem: problem.line or 0))
+    def problems(self) -> Problems:
+        """What was kept, by place; what has none comes first."""
+        offsets = [at for _, _, at, _ in self._kept if isinstance(at, int)]
+        places = self.locate(offsets) if offsets else {}
+        found = []
+        for code, message, at, text in self._kept:
+            line, column = (places.get(at) if isinstance(at, int) else at) or (None, None)
+            found.append(Problem(code, message, self.url, line, column, text))
+        return Problems(sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0)), self.counts)
 
 
 class _Unlogged(ProblemLog):
     """A log that notes nothing, for reading what was or will be checked at another time."""
 
-    def add(self, code: str, line: int | Callable[[], int] | None = None, *, text: str = "", where: str = "") -> None:
+    def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
         """Note nothing."""
 
 

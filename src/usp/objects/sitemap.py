@@ -19,18 +19,21 @@ A node that was read from a document keeps the document, not its pages: they are
 through, and so are its problems when they are first asked for.
 
 Trees compare by value: class, URL, pages and children. What is known *about* a node (the `last_modified` that its index
-declared, its `problems`) is not part of its value, so a broken document that could be read equals the clean one.
+declared, its `problems`, its `transport`) is not part of its value, so a broken document that could be read equals the
+clean one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
-from usp.objects.problem import Problem
+from usp.objects.problem import Problem, Problems
+from usp.objects.transport import Transport
 
 __all__ = [
     "AbstractIndexSitemap",
@@ -47,13 +50,18 @@ __all__ = [
 ]
 
 #: Problems, or how to find them out when they are asked for.
-Problems = Iterable[Problem] | Callable[[], Iterable[Problem]]
+FoundProblems = Iterable[Problem] | Callable[[], Iterable[Problem]]
+
+
+def counted(problems: Iterable[Problem]) -> Problems:
+    """Problems with their counts: the true ones where they are known, else of those that there are."""
+    return problems if isinstance(problems, Problems) else Problems(problems)
 
 
 class AbstractSitemap:
     """What every node of the tree has."""
 
-    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_url")
+    __slots__ = ("_last_modified", "_pages", "_parser", "_problems", "_sub_sitemaps", "_transport", "_url")
 
     def __init__(
         self,
@@ -62,7 +70,8 @@ class AbstractSitemap:
         pages: Iterable[SitemapPage] = (),
         sub_sitemaps: Iterable[AbstractSitemap] = (),
         last_modified: datetime | None = None,
-        problems: Problems = (),
+        problems: FoundProblems = (),
+        transport: Transport | None = None,
     ) -> None:
         if type(self) is AbstractSitemap:
             raise TypeError("AbstractSitemap is abstract; use one of its subclasses")
@@ -71,7 +80,9 @@ class AbstractSitemap:
         self._pages = pages if isinstance(pages, (list, Pages)) else list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
         self._last_modified = last_modified
-        self._problems = problems if callable(problems) else tuple(problems)
+        self._problems = problems if callable(problems) else counted(problems)
+        self._transport = transport
+        self._parser: object | None = None  # of the document, where the node was read from one
 
     @property
     def url(self) -> str:
@@ -94,11 +105,21 @@ class AbstractSitemap:
         return self._last_modified
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What was wrong in this sitemap's document and was put right or passed over."""
+    def problems(self) -> Problems:
+        """What was wrong in this sitemap's document and was put right or passed over; the first few of each code."""
         if callable(self._problems):
-            self._problems = tuple(self._problems())
+            self._problems = counted(self._problems())
         return self._problems
+
+    @property
+    def problem_counts(self) -> Counter[str]:
+        """How many problems of each code there are, those that were not kept among them."""
+        return Counter(self.problems.counts)
+
+    @property
+    def transport(self) -> Transport | None:
+        """How its document came, or how the last try to have it went; None where nothing was requested."""
+        return self._transport
 
     def all_pages(self) -> Iterator[SitemapPage]:
         """Every page of this sitemap and of all below it, in the order they are declared."""
@@ -147,7 +168,8 @@ class AbstractSitemap:
 
     def __getstate__(self) -> object:
         _ = self.problems  # found out now: what finds them out cannot be pickled
-        return super().__getstate__()
+        own, slots = cast("tuple[object, dict[str, object]]", super().__getstate__())
+        return own, slots | {"_parser": None}  # it cannot be pickled either
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"
@@ -159,9 +181,15 @@ class InvalidSitemap(AbstractSitemap):
     __slots__ = ("_reason",)
 
     def __init__(
-        self, url: str, reason: str, *, last_modified: datetime | None = None, problems: Problems = ()
+        self,
+        url: str,
+        reason: str,
+        *,
+        last_modified: datetime | None = None,
+        problems: FoundProblems = (),
+        transport: Transport | None = None,
     ) -> None:
-        super().__init__(url, last_modified=last_modified, problems=problems)
+        super().__init__(url, last_modified=last_modified, problems=problems, transport=transport)
         self._reason = reason
 
     @property
@@ -195,9 +223,17 @@ class AbstractPagesSitemap(AbstractSitemap):
         *,
         sub_sitemaps: Iterable[AbstractSitemap] = (),
         last_modified: datetime | None = None,
-        problems: Problems = (),
+        problems: FoundProblems = (),
+        transport: Transport | None = None,
     ) -> None:
-        super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
+        super().__init__(
+            url,
+            pages=pages,
+            sub_sitemaps=sub_sitemaps,
+            last_modified=last_modified,
+            problems=problems,
+            transport=transport,
+        )
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
         """The URL and the pages, as a list even where there are none."""
@@ -241,9 +277,17 @@ class AbstractIndexSitemap(AbstractSitemap):
         *,
         pages: Iterable[SitemapPage] = (),
         last_modified: datetime | None = None,
-        problems: Problems = (),
+        problems: FoundProblems = (),
+        transport: Transport | None = None,
     ) -> None:
-        super().__init__(url, pages=pages, sub_sitemaps=sub_sitemaps, last_modified=last_modified, problems=problems)
+        super().__init__(
+            url,
+            pages=pages,
+            sub_sitemaps=sub_sitemaps,
+            last_modified=last_modified,
+            problems=problems,
+            transport=transport,
+        )
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
         """The URL and the sitemaps below, as a list even where there are none."""

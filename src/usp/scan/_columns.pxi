@@ -1,68 +1,10 @@
 # Columns, compiled: the same as `usp.scan.columns.PureColumns`, and plain entries straight from the buffer.
 
-from usp.scan.columns import CHANGE_FREQUENCIES, Columns, form_of, microseconds
+from usp.scan.columns import Columns, form_of
 
 cdef enum:
     NO_DATE, DATE_ONLY, NO_ZONE, WITH_ZONE
     NO_FREQUENCY = 255
-
-cdef uint64_t FREQUENCIES[7]  # their bytes
-
-
-cdef void set_frequency(int number, bytes text):
-    FREQUENCIES[number] = 0
-    memcpy(&FREQUENCIES[number], <const char *>text, len(text))
-
-
-for _i, _frequency in enumerate(CHANGE_FREQUENCIES):
-    set_frequency(_i, _frequency.value.encode())
-
-
-cdef inline int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """The number of a change frequency, -1 if it is none."""
-    cdef uint8_t lower[8]
-    cdef uint64_t word
-    cdef Py_ssize_t i
-    if not 5 <= size <= 7:
-        return -1
-    memset(lower, 0, 8)
-    for i in range(size):
-        lower[i] = text[i] | 32
-    memcpy(&word, lower, 8)
-    for i in range(7):
-        if FREQUENCIES[i] == word:
-            return <int>i
-    return -1
-
-
-cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """The priority, -1 if it is not written as usual. Both numbers that are divided are exact, so the result is."""
-    cdef double number, scale = 1
-    cdef Py_ssize_t i
-    if not 1 <= size <= 12 or (text[0] != c'0' and text[0] != c'1'):
-        return -1
-    number = text[0] - c'0'
-    if size == 1:
-        return number
-    if text[1] != c'.' or size == 2:
-        return -1
-    for i in range(2, size):
-        if not c'0' <= text[i] <= c'9':
-            return -1
-        number = number * 10 + (text[i] - c'0')
-        scale *= 10
-    return number / scale if number <= scale else -1
-
-
-cdef int64_t microseconds_of(Moment *m) noexcept nogil:
-    """Since 1970 in UTC. http://howardhinnant.github.io/date_algorithms.html#days_from_civil"""
-    cdef int64_t year = m.year - (m.month <= 2)
-    cdef int64_t era = year // 400  # years are positive
-    cdef int64_t year_of_era = year - era * 400
-    cdef int64_t day_of_year = (153 * (m.month + (-3 if m.month > 2 else 9)) + 2) // 5 + m.day - 1
-    cdef int64_t day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    cdef int64_t minutes = (era * 146097 + day_of_era - 719468) * 1440 + m.hour * 60 + m.minute - m.offset
-    return (minutes * 60 + m.second) * 1000000 + m.microsecond
 
 
 @cython.final

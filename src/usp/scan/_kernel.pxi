@@ -198,21 +198,24 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
 
 cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
     """The attributes of a start tag, to its end."""
-    cdef Py_ssize_t start = c.at, at = c.at
-    cdef uint8_t quote = 0, x
+    cdef Py_ssize_t start = c.at, at = c.at, quoted, left
+    cdef const uint8_t *quote
+    cdef uint8_t x
     while True:
         if at >= c.size:
             return MORE if at - start < MAX_ATTRIBUTES_BYTES else ODD
         x = c.data[at]
         if x == c'<' or at - start > MAX_ATTRIBUTES_BYTES:
             return ODD
-        if quote:
-            if x == c'>':
+        if x == c'"' or x == c"'":
+            quoted, left = at + 1, min(c.size - at - 1, <Py_ssize_t>MAX_ATTRIBUTES_BYTES)
+            quote = <const uint8_t *>memchr(c.data + quoted, x, <size_t>left)
+            at = quote - c.data if quote != NULL else quoted + left
+            left = at - quoted
+            if memchr(c.data + quoted, c'<', <size_t>left) or memchr(c.data + quoted, c'>', <size_t>left):
                 return ODD
-            if x == quote:
-                quote = 0
-        elif x == c'"' or x == c"'":
-            quote = x
+            if quote == NULL:
+                continue
         elif x == c'>':
             break
         elif (x | 32) == c'x' and at + 4 < c.size and (c.data[at + 1] | 32) == c'm':

@@ -25,6 +25,7 @@ from usp.objects.page import (
     SitemapPage,
     SitemapPageChangeFrequency,
 )
+from usp.scan.columns import CHANGE_FREQUENCIES, microseconds
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.tokens import attributes
@@ -40,3 +41,7 @@ include "_grammar.pxi"
 include "_entry.pxi"
 include "_readers.pxi"
 include "_columns.pxi"
+include "_table.pxi"
+include "_check.pxi"
+include "_yardstick.pxi"
+include "_survey.pxi"

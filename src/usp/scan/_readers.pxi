@@ -6,7 +6,7 @@ cdef class Reader:
     cdef Batch *batch
     cdef Context context
 
-    def __cinit__(self, *args):
+    def __cinit__(self, *args, **options):
         self.context = Context.__new__(Context)
         self.batch = <Batch *>malloc(sizeof(Batch))
         if self.batch == NULL:
@@ -138,98 +138,6 @@ cdef class PlainPages(Reader):
         if not entry.extras & VIDEOS:
             set_slot(page, VIDEOS_SLOT, None)
         return page
-
-
-@cython.final
-cdef class PlainCheck(Reader):
-    """Passes over plain entries in which nothing is wrong, not even a value."""
-
-    cdef readonly bint has_pages
-    cdef uint32_t most  # entries to be looked at: few, where the last was not in order
-
-    def take(self, grammar, bytes buffer not None, Py_ssize_t position):
-        """Where those entries end that are in order; the rest as for `PlainPages`."""
-        self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
-        cdef Stop stop = self.scan(grammar, buffer, &position, self.most)
-        cdef const uint8_t *data = <const uint8_t *>buffer
-        cdef uint32_t i
-        for i in range(self.batch.entry_count):
-            if not self.is_clean(data, &self.batch.entries[i]):
-                self.most = 0
-                return [], self.batch.entries[i].start, False, False
-            self.has_pages = True
-        return [], position, stop == MORE, stop == FULL
-
-    cdef bint is_clean(self, const uint8_t *data, PlainEntry *entry) except -1:
-        cdef Record *record
-        cdef const uint8_t *text
-        cdef uint32_t i
-        cdef int tag, group = 0
-        cdef uint8_t flags
-        cdef uint32_t has = 0
-        if entry.extras & VIDEOS:
-            return False
-        for i in range(entry.first, entry.first + entry.count):
-            record = &self.batch.records[i]
-            text = data + record.start
-            tag = self.context.tabled.tags[record.name]
-            if record.kind == OPEN:
-                if tag != PUBLICATION:
-                    group, has = tag, 0
-            elif record.kind == CLOSE:
-                if tag == NEWS_TAG and not (has >> TITLE & 1 and has >> PUBLICATION_DATE & 1):
-                    return False
-                if tag == IMAGE_TAG and not has >> LOC & 1:
-                    return False
-                if tag != PUBLICATION:
-                    group = 0
-            elif record.kind == ATTRIBUTES:
-                if not self.is_clean_link(text, record.size):
-                    return False
-            elif record.size:
-                flags = record_flags(data, record)
-                if not self.is_clean_text(text, record.size, flags):
-                    return False
-                if not self.is_clean_value(text, record.size, flags, tag, group):
-                    return False
-                has |= <uint32_t>1 << tag
-        return True
-
-    cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1:
-        """Whether nothing is to be noted of a text, whatever field it stands in."""
-        cdef Py_ssize_t n
-        if flags & CONTROL:
-            return False
-        if flags & AMPERSAND and not flags & CDATA:
-            n = unescape_into(scratch, text, size)
-            if n < 0 or has_ampersand_reference(scratch, n):
-                return False
-        return not flags & HIGH or high_text(text, size) is not None
-
-    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size) except -1:
-        cdef Link link
-        if not parse_link(text, size, &link):
-            return False
-        if link.href == NULL:
-            return True
-        return url_into(scratch, link.href, link.href_size, flags_of(link.href, link.href_size)) >= 0
-
-    cdef bint is_clean_value(self, const uint8_t *text, Py_ssize_t size, uint8_t flags, int tag, int group) except -1:
-        """Whether the text of a field of this tag, in a group or in the entry itself, is a value that it may have."""
-        cdef Moment moment
-        if tag == LOC:
-            return url_into(scratch, text, size, flags) >= 0
-        if tag == PUBLICATION_DATE or tag == LASTMOD:
-            return not flags and (
-                parse_moment(text, size, &moment) or parse_date(ascii_text(text, size)) is not None
-            )
-        if tag == TITLE and group == NEWS_TAG and flags & AMPERSAND:
-            return False  # below its escaping there may be nothing but spaces
-        if tag == PRIORITY:
-            return not flags and parse_priority(ascii_text(text, size)) is not None
-        if tag == CHANGEFREQ:
-            return not flags and parse_change_frequency(ascii_text(text, size)) is not None
-        return True
 
 
 def may_hold_sitemaps(bytes text not None):

@@ -183,6 +183,65 @@ cdef object date_of(Moment *m):
     )
 
 
+cdef uint64_t FREQUENCIES[7]  # their bytes
+
+
+cdef void set_frequency(int number, bytes text):
+    FREQUENCIES[number] = 0
+    memcpy(&FREQUENCIES[number], <const char *>text, len(text))
+
+
+for _i, _frequency in enumerate(CHANGE_FREQUENCIES):
+    set_frequency(_i, _frequency.value.encode())
+
+
+cdef inline int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """The number of a change frequency, -1 if it is none."""
+    cdef uint8_t lower[8]
+    cdef uint64_t word
+    cdef Py_ssize_t i
+    if not 5 <= size <= 7:
+        return -1
+    memset(lower, 0, 8)
+    for i in range(size):
+        lower[i] = text[i] | 32
+    memcpy(&word, lower, 8)
+    for i in range(7):
+        if FREQUENCIES[i] == word:
+            return <int>i
+    return -1
+
+
+cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """The priority, -1 if it is not written as usual. Both numbers that are divided are exact, so the result is."""
+    cdef double number, scale = 1
+    cdef Py_ssize_t i
+    if not 1 <= size <= 12 or (text[0] != c'0' and text[0] != c'1'):
+        return -1
+    number = text[0] - c'0'
+    if size == 1:
+        return number
+    if text[1] != c'.' or size == 2:
+        return -1
+    for i in range(2, size):
+        if not c'0' <= text[i] <= c'9':
+            return -1
+        number = number * 10 + (text[i] - c'0')
+        scale *= 10
+    return number / scale if number <= scale else -1
+
+
+cdef int64_t microseconds_of(Moment *m) noexcept nogil:
+    """Since 1970 in UTC. http://howardhinnant.github.io/date_algorithms.html#days_from_civil"""
+    cdef int64_t year = m.year - (m.month <= 2)
+    cdef int64_t era = year // 400  # years are positive
+    cdef int64_t year_of_era = year - era * 400
+    cdef int64_t day_of_year = (153 * (m.month + (-3 if m.month > 2 else 9)) + 2) // 5 + m.day - 1
+    cdef int64_t day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    cdef int64_t minutes = (era * 146097 + day_of_era - 719468) * 1440 + m.hour * 60 + m.minute - m.offset
+    return (minutes * 60 + m.second) * 1000000 + m.microsecond
+
+
 cdef enum:
     MAX_LINK_ATTRIBUTES = 32
 
@@ -191,12 +250,13 @@ ctypedef struct Link:
     const uint8_t *hreflang
     Py_ssize_t href_size
     Py_ssize_t hreflang_size
+    uint8_t href_flags  # set where they matter
 
 
 cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
     """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
     cdef Py_ssize_t i = 0, name, name_size, start, end
-    cdef uint8_t quote
+    cdef const uint8_t *closing
     cdef int count
     memset(link, 0, sizeof(Link))
     for count in range(MAX_LINK_ATTRIBUTES):
@@ -210,14 +270,12 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
         name_size = i - name
         if i + 2 >= size or text[i] != c'=' or not name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
             return False
-        quote = text[i + 1]
-        start = i = i + 2
-        while i < size and text[i] != quote:
-            i += 1
-        if i == size:
+        start = i + 2
+        closing = <const uint8_t *>memchr(text + start, text[i + 1], <size_t>(size - start))
+        if closing == NULL:
             return False
-        end = i
-        i += 1
+        end = closing - text
+        i = end + 1
         while start < end and is_space(text[start]):
             start += 1
         while end > start and is_space(text[end - 1]):

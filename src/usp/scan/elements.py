@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, islice
 
+from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.scan.tokens import Token, TokenKind
-from usp.scan.values import MAX_FIELD_BYTES
+from usp.scan.values import MAX_FIELD_BYTES, field_text
 from usp.scan.vocabulary import Kind
 
-__all__ = ["Element", "Field", "Frame"]
+__all__ = ["Element", "Field", "Frame", "value_of"]
 
 
 class Element:
-    """An element that holds others: an entry, a group in it, or a field with attributes."""
+    """An element that holds others: an entry, a group in it, or a field with attributes.
 
-    __slots__ = ("attributes", "children", "cut_off", "fields", "kind", "line", "name", "text")
+    `at` is the offset of its start tag. Lines of a text, which are read as entries, have a place instead.
+    """
 
-    def __init__(self, name: str, kind: Kind, line: int, attributes: dict[str, str]) -> None:
+    __slots__ = ("at", "attributes", "children", "cut_off", "fields", "kind", "name", "offsets", "text")
+
+    def __init__(self, name: str, kind: Kind, at: int | Place, attributes: dict[str, str]) -> None:
         self.name = name
         self.kind = kind
-        self.line = line
+        self.at = at
         self.attributes = attributes
         self.text = ""  # of a field with attributes; of an entry, what stands in it outside its fields
         self.fields: dict[str, str] = {}  # plain name -> text; the first that is not empty counts
+        self.offsets: dict[str, int] = {}  # of those texts
         self.children: list[Element] = []
         self.cut_off = False  # whether the document ended inside it
 
@@ -33,6 +38,10 @@ class Element:
             if text := self.fields.get(name):
                 return text
         return ""
+
+    def place_of(self, name: str) -> int | Place:
+        """Where the text of a field stands; where the element does, if there is no such field."""
+        return self.offsets.get(name, self.at)
 
     def all(self, name: str) -> list[Element]:
         """The children of this name."""
@@ -56,15 +65,49 @@ class Field:
         if self.is_full:
             return
         self.size += len(token.data)
-        if self.size <= MAX_FIELD_BYTES:
+        if self.size <= MAX_FIELD_BYTES or not self.tokens:
             self.tokens.append(token)
         else:
-            self.tokens.clear()
+            del self.tokens[1:]
 
     def pieces(self) -> Iterator[tuple[bool, bytes]]:
         """The text, and whether it is CDATA; pieces of plain text are joined, as a reference may be cut anywhere."""
-        for kind, tokens in groupby(self.tokens, key=lambda token: token.kind):
+        for kind, tokens in self._groups():
             yield kind is TokenKind.CDATA, b"".join(token.data for token in tokens)
+
+    def at(self) -> int:
+        """The offset of its text, without the white space before it."""
+        for token in self.tokens:
+            if stripped := token.data.lstrip():
+                return token.at + len(token.data) - len(stripped)
+        return self.tokens[0].at if self.tokens else 0
+
+    def offset_of(self, piece: int, index: int) -> int:
+        """The offset of a byte of one of its pieces."""
+        _, tokens = next(islice(self._groups(), piece, None))
+        for token in tokens:
+            if index < len(token.data):
+                break
+            index -= len(token.data)
+        return token.at + index
+
+    def _groups(self) -> Iterator[tuple[TokenKind, Iterator[Token]]]:
+        return groupby(self.tokens, key=lambda token: token.kind)
+
+
+def value_of(field: Field, log: ProblemLog) -> str:
+    """The text of a field as it was meant; empty, and noted, if it is too long."""
+    where = f"<{field.name}>"
+    if field.size > MAX_FIELD_BYTES:
+        log.add("X115", field.at, text=str(MAX_FIELD_BYTES), where=where)
+        return ""
+    if log is UNLOGGED:
+        return field_text(field.pieces())
+
+    def note(code: str, text: str, piece: int, index: int) -> None:
+        log.add(code, lambda: field.offset_of(piece, index), text=text, where=where)
+
+    return field_text(field.pieces(), note)
 
 
 class Frame:

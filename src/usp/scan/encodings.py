@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import Place, ProblemLog
 
-__all__ = ["decode_field", "in_parts", "to_utf8"]
+__all__ = ["decode_field", "in_parts", "name_of_encoding", "to_utf8"]
 
 _SAMPLE_BYTES = 65_536
 
@@ -63,6 +63,8 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
             break
     head = sample[:_SAMPLE_BYTES]
     encoding, mark = _encoding_of(head, charset, log)
+    is_ascii = head.isascii() and not encoding.startswith(("utf-16", "utf-32"))
+    log.encoding = "utf-8" if is_ascii else encoding
     pieces: Iterable[bytes] = chain([sample[mark:]], chunks)
     if encoding != "utf-8":
         pieces = in_parts(pieces)  # for a while there is a text beside each, which may be four times as large
@@ -77,6 +79,11 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
             piece = piece.replace(b"\0", b"")
         if piece:
             yield piece
+
+
+def name_of_encoding(python_name: str) -> str:
+    """The name that the web has for an encoding."""
+    return re.sub(r"^CP(125\d|874)$", r"windows-\1", python_name.upper())
 
 
 def in_parts(pieces: Iterable[bytes], size: int = _SAMPLE_BYTES) -> Iterator[bytes]:
@@ -131,18 +138,23 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
         return wide, 0
     declaration = _DECLARATION.search(head)
     declared = declaration[1].decode("ascii") if declaration else None
+    at = _place_of_declared(head, declaration.start(1)) if declaration else Place(1, 1)
     for name in (declared, charset):
         if not name:
             continue
         known = _python_name(name)
         if known is None:
-            log.add("E202", 1, text=name)
+            log.add("E202", at, text=name)
         elif _is_true(known, head):
             return known, 0
         else:
-            log.add("E201", 1, text=name, where="UTF-8")
+            log.add("E201", at, text=name, where="UTF-8")
             return "utf-8", 0
     return "utf-8", 0
+
+
+def _place_of_declared(head: bytes, offset: int) -> Place:
+    return Place(1 + head.count(b"\n", 0, offset), offset - head.rfind(b"\n", 0, offset))
 
 
 def _python_name(name: str) -> str | None:

@@ -14,13 +14,16 @@ __all__ = ["unescape"]
 
 _AMPERSAND = re.compile(r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?")
 _NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
+_OF_XML = frozenset({"amp", "lt", "gt", "quot", "apos"})  # https://www.w3.org/TR/xml/#sec-predefined-ent
 _CONTROLS_KEPT = "\t\n\r"
+_SHOWN_AROUND = 40  # characters around an ampersand
 
-Note = Callable[[str, str], None]
+#: Called with a code, the text that its message shows, and where in the text that is.
+Note = Callable[[str, str, int], None]
 
 
 def unescape(text: str, note: Note | None = None) -> str:
-    """The text with its references replaced; `note(code, text)` is called for what is no reference."""
+    """The text with its references replaced; `note` is called for what is no reference."""
     ampersands = text.count("&")
     if not ampersands:
         return text
@@ -30,15 +33,13 @@ def unescape(text: str, note: Note | None = None) -> str:
     def replace(match: re.Match[str]) -> str:
         decimal, hexadecimal, name = match.groups()
         if name:
-            if name in _NAMED:
-                return _NAMED[name]
-            if note:
-                note("X103", match[0])
-            return match[0]
+            if note and name not in _OF_XML:
+                note("X103", match[0], match.start())
+            return _NAMED.get(name, match[0])
         if decimal or hexadecimal:
             return _character(int(decimal) if decimal else int(hexadecimal, 16))
         if note:
-            note("X102", "&")
+            note("X102", text[max(match.start() - _SHOWN_AROUND, 0) : match.end() + _SHOWN_AROUND], match.start())
         return "&"
 
     return _AMPERSAND.sub(replace, text)

@@ -11,14 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from usp.objects.page import SitemapPage
-from usp.objects.problem import ProblemLog
-from usp.scan.elements import Element, Field, Frame
+from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.scan.elements import Element, Field, Frame, value_of
 from usp.scan.grammar import Grammar, grammar_of
+from usp.scan.namespaces import UNPREFIXED, note_root
 from usp.scan.plain import Reader
 from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
-from usp.scan.values import MAX_FIELD_BYTES, field_text, plain_text_of
+from usp.scan.values import plain_text_of
 from usp.scan.vocabulary import (
     DIALECTS,
+    PREFIXES,
     ROOTS,
     VOID_TAGS,
     Dialect,
@@ -43,13 +45,14 @@ class XMLScanner:
     """The entries of one document, in order. `root` is known once the first entry, or the end, is reached.
 
     `root` is one of the keys of `vocabulary.DIALECTS`; None if the document has no root known here, and then
-    `unknown_root` is its name, if it has any. `refused` says why a document was refused as a whole.
+    `unknown_root` is its name, if it has any. `tokens` knows whether the document is refused as a whole.
     """
 
     def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
-        self._tokens = Tokenizer(chunks, log)
-        self._token_iterator = iter(self._tokens)
+        self.tokens = Tokenizer(chunks, log)
+        self._token_iterator = iter(self.tokens)
         self._log = log
+        self._is_logged = log is not UNLOGGED
         self.root: str | None = None
         self.unknown_root: str | None = None
         self.base = ""  # the root's xml:base, against which URLs are relative
@@ -65,21 +68,13 @@ class XMLScanner:
         self._finished: list[Element] = []
         self._grammars = 0  # how many there were
         self._known_grammar: Grammar | None = None
+        self._undeclared: set[str] = set()  # prefixes that were used all the same
         self._grammar_namespaces: dict[str, str] | None = None  # those that the grammar is for
-
-    @property
-    def refused(self) -> str | None:
-        """Why the document is refused as a whole, if it is."""
-        return self._tokens.refused
 
     def find_root(self) -> None:
         """Read no further than needed to know the root."""
         while self.root is None and self.unknown_root is None and self._step():
             pass
-
-    def rest(self) -> Iterator[bytes]:
-        """The text that was not read yet, and some of what was read right before."""
-        return self._tokens.rest()
 
     def __iter__(self) -> Iterator[Element]:
         while self._step():
@@ -101,9 +96,9 @@ class XMLScanner:
 
     def _plain(self, reader: Reader, grammar: Grammar) -> Iterator[tuple[list[SitemapPage], list[Element]]]:
         full = more = True
-        while full or (more and self._tokens.extend()):
-            pages, position, more, full = reader.take(grammar, *self._tokens.unread)
-            self._tokens.skip_to(position)
+        while full or (more and self.tokens.extend()):
+            pages, position, more, full = reader.take(grammar, *self.tokens.unread)
+            self.tokens.skip_to(position)
             if pages:
                 yield pages, []
 
@@ -117,7 +112,9 @@ class XMLScanner:
             self._grammar_namespaces = self._namespaces
             self._grammars += 1
             is_usual = self._grammars <= _MAX_GRAMMARS
-            self._known_grammar = grammar_of(tuple(self._namespaces.items())) if is_usual else None
+            known = frozenset(self._undeclared) if self._is_logged else PREFIXES
+            namespaces = tuple(self._namespaces.items())
+            self._known_grammar = grammar_of(namespaces, known, self._is_logged) if is_usual else None
         return self._known_grammar
 
     def _step(self) -> bool:
@@ -129,7 +126,7 @@ class XMLScanner:
         if token.kind is TokenKind.LEAF:
             if self._leaf(token):
                 return True
-            token = self._tokens.start_of_leaf(token)
+            token = self.tokens.start_of_leaf(token)
         kind = token.kind
         if kind is TokenKind.TEXT or kind is TokenKind.CDATA:
             self._text(token)
@@ -141,8 +138,6 @@ class XMLScanner:
                 self._end(self._resolve(token.name)[1])
         return self.unknown_root is None
 
-    # Names
-
     def _resolve(self, raw: bytes) -> tuple[str, str]:
         """The name by the vocabulary, and the name that the end tag must have: lower case, without prefix."""
         known = self._names.get(raw)
@@ -152,15 +147,23 @@ class XMLScanner:
             if prefix in self._namespaces:
                 namespace = self._namespaces[prefix]
             else:
-                namespace = namespace_of_prefix(prefix, self._dialect) if colon else ""
+                namespace = self._namespace_of_undeclared(prefix) if colon else ""
             home = self._dialect.home if self._dialect else ""
             at_home = namespace in ("", home)
             if at_home and home == "sitemap" and not written.endswith(local):
-                self._log.add("P410", self._tokens.line, text=written, where=local)
+                self._log.add("P410", self.tokens.tag_at, text=written, where=local)
             known = (local if at_home else f"{namespace}:{local}", local)
             if len(self._names) < _MAX_NAMES:
                 self._names[raw] = known
         return known
+
+    def _namespace_of_undeclared(self, prefix: str) -> str:
+        """What a prefix that is never declared was meant to be; noted once, and then plain entries may have it."""
+        if prefix not in self._undeclared and len(self._undeclared) < _MAX_NAMESPACES:
+            self._undeclared.add(prefix)
+            self._log.add("X117", self.tokens.tag_at, text=prefix)
+            self._grammar_namespaces = None
+        return namespace_of_prefix(prefix, self._dialect)
 
     def _declare(self, raw: bytes) -> dict[str, str] | None:
         """Take in the namespaces that a tag declares; gives those around it, to be restored when it closes."""
@@ -180,8 +183,8 @@ class XMLScanner:
     def _start(self, token: Token) -> None:
         if len(self._stack) >= MAX_DEPTH:
             if not self._too_deep:
-                self._log.add("X114", self._tokens.line, text=str(MAX_DEPTH))
-            self._too_deep += 1 + self._tokens.pass_over(START_TAG)
+                self._log.add("X114", self.tokens.tag_at, text=str(MAX_DEPTH))
+            self._too_deep += 1 + self.tokens.pass_over(START_TAG)
             return
         outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
         name, tag = self._resolve(token.name)
@@ -206,17 +209,21 @@ class XMLScanner:
             value = plain_text_of(token.data)
             if value is None:
                 field = Field(tag)
-                field.add(Token(TokenKind.TEXT, b"", token.data))
-                value = self._value(field)
+                field.add(Token(TokenKind.TEXT, b"", token.data, token.at))
+                value = value_of(field, self._log)
             holder.fields[tag] = value
+            if self._is_logged:
+                holder.offsets[tag] = token.at + len(token.data) - len(token.data.lstrip())
             return True
         return False
 
     def _enter(self, tag: str, token: Token) -> None:
         """A document starts: its root says of what kind it is, even where only what belongs into it is there."""
         if self._dialect is not None and tag not in self._dialect.entries:
-            self._log.add("X111", self._tokens.line)
-        self.base = self.base or attributes(token.data).get("xml:base", "")
+            self._log.add("X111", self.tokens.tag_at)
+        stated = attributes(token.data)
+        self.base = self.base or stated.get("xml:base", "")
+        note_root(tag, token.name, stated, self.tokens.tag_at, self._log)
         self.root = self.root or ROOTS[tag]
         self._dialect = DIALECTS[ROOTS[tag]]
         # The root's namespace and the default one are home, whatever their URIs.
@@ -233,8 +240,10 @@ class XMLScanner:
             self._make_room()
             return self._new_entry(name, dialect, attributes(token.data) if token.data else {})
         holder, name = self._holder_of(name, tag)
+        if holder is self._entry and dialect.home == "sitemap" and tag in UNPREFIXED and name == tag:
+            self._log.add("P426", self.tokens.tag_at, text=name, where=UNPREFIXED[tag])
         if holder is None and name == "loc" and dialect.implied and self._entry is None:
-            self._log.add("P413", self._tokens.line, where=dialect.implied)
+            self._log.add("P413", self.tokens.tag_at, where=dialect.implied)
             holder = self._new_entry(dialect.implied, dialect)
             self._push("", holder)
         if holder is None:
@@ -242,7 +251,7 @@ class XMLScanner:
                 self._field.is_full = any(not token.data.isspace() for token in self._field.tokens)
             return None
         while self._stack[-1].meaning is not holder:  # a field, or a group, ends where something beside it starts
-            self._log.add("X107", self._tokens.line, text=self._stack[-1].tag)
+            self._log.add("X107", self.tokens.tag_at, text=self._stack[-1].tag)
             self._pop()
         if name == "loc" and holder is self._entry and holder.fields.get("loc"):
             holder = self._second_entry(holder, dialect)
@@ -254,7 +263,7 @@ class XMLScanner:
         element = None
         if name not in kind.fields:
             inner = kind.groups.get(name, _WITH_ATTRIBUTES)
-            element = Element(tag, inner, self._tokens.line(), attributes(token.data))
+            element = Element(tag, inner, self.tokens.tag_at, attributes(token.data))
             holder.children.append(element)
             if name in kind.groups:
                 return element
@@ -278,26 +287,27 @@ class XMLScanner:
                 break
             prefixed = f"{holder.name}:{name}"
             if prefixed in holder.kind.fields and self._entry is not None and self._entry.fields.get(tag):
+                self._log.add("P426", self.tokens.tag_at, text=name, where=prefixed)
                 return holder, prefixed
         return None, name
 
     def _make_room(self) -> None:
         """An entry starts: close the one that is open, and what was never closed before it."""
         if self._entry is not None:
-            self._log.add("X107", self._tokens.line, text=self._entry.name)
+            self._log.add("X107", self.tokens.tag_at, text=self._entry.name)
             self._close_entry()
         if len(self._stack) > _MAX_WRAPPERS:
             while len(self._stack) > 1:
                 self._pop()
 
     def _new_entry(self, name: str, dialect: Dialect, attributes: dict[str, str] | None = None) -> Element:
-        self._entry = Element(name, dialect.entries[name], self._tokens.line(), attributes or {})
+        self._entry = Element(name, dialect.entries[name], self.tokens.tag_at, attributes or {})
         self._loose = Field(name)
         return self._entry
 
     def _second_entry(self, entry: Element, dialect: Dialect) -> Element:
         """A second `<loc>` in one entry: the tags between the two were forgotten."""
-        self._log.add("P405", self._tokens.line, where=entry.name)
+        self._log.add("P405", self.tokens.tag_at, where=entry.name)
         tag = self._stack[-1].tag
         self._close_entry()
         second = self._new_entry(entry.name, dialect)
@@ -317,15 +327,15 @@ class XMLScanner:
 
     def _end(self, tag: str) -> None:
         if self._too_deep:
-            self._too_deep -= 1 + self._tokens.pass_over(END_TAG, self._too_deep - 1)
+            self._too_deep -= 1 + self.tokens.pass_over(END_TAG, self._too_deep - 1)
             return
         if not self._open_tags[tag]:
             if tag.encode() not in VOID_TAGS:
-                self._log.add("X106", self._tokens.line, text=tag)
+                self._log.add("X106", self.tokens.tag_at, text=tag)
             return
         while self._stack[-1].tag != tag:
             if self._stack[-1].tag:
-                self._log.add("X107", self._tokens.line, text=self._stack[-1].tag)
+                self._log.add("X107", self.tokens.tag_at, text=self._stack[-1].tag)
             self._pop()
         self._pop()
 
@@ -345,7 +355,7 @@ class XMLScanner:
             return
         if frame.meaning is self._entry:
             if self._loose.tokens and not self._entry.get("loc"):
-                self._entry.text = self._value(self._loose)
+                self._entry.text = value_of(self._loose, self._log)
             self._finished.append(self._entry)
             self._entry = None
         elif isinstance(frame.meaning, Field):
@@ -358,27 +368,20 @@ class XMLScanner:
 
     def _close_field(self, field: Field) -> None:
         self._field = None
-        value = self._value(field)
+        value = value_of(field, self._log)
         holder = self._stack[-1].meaning
         if field.element is not None:
             field.element.text = value
         elif isinstance(holder, Element) and not holder.fields.get(field.name):
             holder.fields[field.name] = value
-
-    def _value(self, field: Field) -> str:
-        where = f"<{field.name}>"
-        if field.size > MAX_FIELD_BYTES:
-            self._log.add("X115", self._tokens.line, text=str(MAX_FIELD_BYTES), where=where)
-            return ""
-        return field_text(
-            field.pieces(), lambda code, text: self._log.add(code, self._tokens.line, text=text, where=where)
-        )
+            if self._is_logged:
+                holder.offsets[field.name] = field.at() or self.tokens.tag_at
 
     def _cut_off(self) -> None:
         """The document ends with tags open. A field that is cut off is dropped; an entry is kept with what it has."""
         if not self._stack:
             return
-        self._log.add("X113", self._tokens.line, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
+        self._log.add("X113", self.tokens.offset, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
         if self._entry is not None:
             self._entry.cut_off = True
             self._loose.tokens.clear()

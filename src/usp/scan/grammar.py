@@ -35,21 +35,33 @@ class Grammar:
 
 
 @lru_cache(maxsize=64)
-def grammar_of(namespaces: tuple[tuple[str, str], ...]) -> Grammar | None:
-    """The grammar of a urlset's entries with these prefixes for these namespaces; None if there are too many."""
+def grammar_of(
+    namespaces: tuple[tuple[str, str], ...], undeclared: frozenset[str] = PREFIXES, is_strict: bool = False
+) -> Grammar | None:
+    """The grammar of a urlset's entries with these prefixes for these namespaces; None if there are too many.
+
+    `undeclared` are further prefixes that are known for what they mean. A strict one is for readers to whom an
+    extension without its prefix is something to be put right.
+    """
     if len(namespaces) > _MAX_PREFIXES:
         return None
     dialect = DIALECTS["urlset"]
-    entry = dialect.entries["url"]
+    entry = _prefixed(dialect.entries["url"]) if is_strict else dialect.entries["url"]
     outside = Kind(groups={"url": entry})
     kinds = [outside, *_kinds_in(outside)]
     wanted = {name for kind in kinds for name in kind.names()}
-    resolved = _resolved(wanted, dict(namespaces), dialect)
+    resolved = _resolved(wanted, dict(namespaces), undeclared, dialect)
     if len(resolved) > _MAX_NAMES:
         return None
     rules = tuple(tuple(_rule(name, kind, kinds) for name in resolved.values()) for kind in kinds)
     tags = tuple(name.rpartition(":")[2] for name in resolved.values())
     return Grammar(tuple(raw.encode() for raw in resolved), tags, tuple(kinds), rules)
+
+
+def _prefixed(entry: Kind) -> Kind:
+    """A kind of entry without the extensions that have no prefix."""
+    groups = {name: kind for name, kind in entry.groups.items() if ":" in name}
+    return Kind(entry.fields, frozenset(name for name in entry.elements if ":" in name), groups)
 
 
 def _kinds_in(kind: Kind) -> list[Kind]:
@@ -59,10 +71,12 @@ def _kinds_in(kind: Kind) -> list[Kind]:
     return found
 
 
-def _resolved(wanted: set[str], namespaces: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+def _resolved(
+    wanted: set[str], namespaces: Mapping[str, str], undeclared: frozenset[str], dialect: Dialect
+) -> dict[str, str]:
     """Raw names, as written, -> the names of the vocabulary that they mean."""
     resolved = {}
-    for prefix in ("", *namespaces, *sorted(PREFIXES - namespaces.keys())):
+    for prefix in ("", *namespaces, *sorted(undeclared - namespaces.keys())):
         namespace = namespaces[prefix] if prefix in namespaces else namespace_of_prefix(prefix, dialect)
         if not prefix:
             namespace = namespaces.get("", "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import Place, ProblemLog
 from usp.scan.encodings import decode_field, in_parts
 from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 
-__all__ = ["after_comments", "is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line"]
+__all__ = ["after_comments", "is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line", "within"]
 
 MAX_LINE_BYTES = 1 << 16
 
@@ -26,8 +26,8 @@ _CONTROLS = dict.fromkeys((*range(0x20), 0x7F, *map(ord, INVISIBLE)))
 _CONTROLS.pop(ord("\t"))
 
 
-def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers, stripped of outer white space and of control characters."""
+def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+    """The lines that are not blank, with their places, stripped of outer white space and of control characters."""
     number = 1
     rest = b""
     for piece in in_parts(pieces):
@@ -42,16 +42,16 @@ def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, 
     yield from _numbered([rest.rstrip(b"\r")], number, log)
 
 
-def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple[int, str]]:
+def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple[Place, str]]:
     for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
-            log.add("X115", number, text=str(MAX_LINE_BYTES), where="a line")
+            log.add("X115", Place(number, 1), text=str(MAX_LINE_BYTES), where="a line")
             continue
-        line, good = decode_field(raw)
+        whole, good = decode_field(raw)
         if not good:
-            log.add("E203", number, text="UTF-8", where="a line")
-        if line := line.translate(_CONTROLS).strip():
-            yield number, line
+            log.add("E203", Place(number, 1), text="UTF-8", where="a line")
+        if line := whole.translate(_CONTROLS).strip():
+            yield Place(number, max(whole.find(line[0]), 0) + 1), line
 
 
 def urls_on_line(line: str) -> list[str]:
@@ -82,15 +82,24 @@ def is_robots_txt(head: bytes) -> bool:
     return _WEB_PAGE.search(head) is None and _ROBOTS_LINE.search(head) is not None
 
 
-def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[int, str]]:
-    """The values of the `Sitemap:` lines of a robots.txt, with their line numbers."""
-    for number, line in text_lines(pieces, log):
+def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+    """The values of the `Sitemap:` lines of a robots.txt, with their places."""
+    for place, line in text_lines(pieces, log):
         match = _SITEMAP_LINE.match(line)
         if not match:
             continue
-        value = unwrapped(_COMMENT.sub("", match[1]))
+        written = _COMMENT.sub("", match[1]).strip()
+        value = unwrapped(written)
         if not value:
-            log.add("R703", number)
+            log.add("R703", place)
             continue
-        for url in _urls(_BEFORE_URL.split(value)) or [value]:
-            yield number, url
+        urls = _urls(_BEFORE_URL.split(value)) or [value]
+        if len(urls) > 1 or value != written or "-" in line[: match.start(1)]:
+            log.add("R710", place, text=urls[0])
+        for url in urls:
+            yield within(place, line, url), url
+
+
+def within(place: Place, line: str, text: str) -> Place:
+    """The place of a text on a line."""
+    return place._replace(column=place.column + max(line.find(text), 0))

@@ -30,7 +30,7 @@ from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of
 from usp.scan.vocabulary import Kind
 
-__all__ = ["PURE", "READERS", "Reader", "Readers"]
+__all__ = ["PURE", "READERS", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]
 
 Taken = tuple[list[SitemapPage], int, bool, bool]
 #: The URL that the text of a `<loc>` means, if any.
@@ -88,14 +88,15 @@ class _Entry:
         return text_of(self._last_modified or b"")
 
 
-def _next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes] | None:
+def next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes] | None:
+    """The texts of the plain entry that stands here, if one does."""
     match = _ENTRY.match(buffer, position)
     if match is None or b"url" not in grammar.names or match.end() - position > MAX_FIELD_BYTES:
         return None
     return None if match[1].isspace() else match
 
 
-def _may_go_on(buffer: bytes, position: int) -> bool:
+def may_go_on(buffer: bytes, position: int) -> bool:
     """Whether what is left of the buffer may be the start of a plain entry."""
     start = _START_OF_ENTRY.match(buffer, position)
     end = start.end() if start else position
@@ -123,7 +124,7 @@ class PurePages:
         """See the module."""
         pages: list[SitemapPage] = []
         seen = self._seen
-        while match := _next_entry(grammar, buffer, position):
+        while match := next_entry(grammar, buffer, position):
             if len(pages) == _MAX_PAGES:
                 return pages, position, False, True
             position = match.end()
@@ -133,7 +134,7 @@ class PurePages:
             if url is not None and url not in seen:
                 seen.add(url)
                 pages.append(page_of(url, _Entry(self._convert, last_modified, change_frequency, priority)))
-        return pages, position, _may_go_on(buffer, position), False
+        return pages, position, may_go_on(buffer, position), False
 
 
 class PureCheck:
@@ -144,16 +145,18 @@ class PureCheck:
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Where those entries end that are in order; see the module."""
-        while match := _next_entry(grammar, buffer, position):
-            if not _is_clean(*match.groups(b"")):
+        while match := next_entry(grammar, buffer, position):
+            if not is_clean(*match.groups(b"")):
                 return [], position, False, False
             self.has_pages = True
             position = match.end()
-        return [], position, _may_go_on(buffer, position), False
+        return [], position, may_go_on(buffer, position), False
 
 
-def _is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
+def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
     """Whether each text is a value that its field may have, and none has anything to put right."""
+    if b"&amp;amp;" in loc:
+        return False  # escaped twice
     plain = [plain_text_of(raw) for raw in (loc.replace(b"&amp;", b"+"), last_modified, change_frequency, priority)]
     if None in plain:
         return False

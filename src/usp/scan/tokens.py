@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.entities import unescape
 
@@ -59,12 +59,14 @@ class TokenKind(Enum):
 class Token(NamedTuple):
     """One token. Text may come in several pieces; names are as written.
 
-    A leaf comes as one token or as three, as it happens to lie in the pieces. They mean the same.
+    `at` is the offset of its data, which for a leaf is the text. A leaf comes as one token or as three, as it happens
+    to lie in the pieces. They mean the same.
     """
 
     kind: TokenKind
     name: bytes
     data: bytes
+    at: int = 0
 
 
 class _Searched:
@@ -90,19 +92,13 @@ class Tokenizer:
         self._ended = False
         self._started = b""  # the name of the last start tag
         self._leaf_text = 0  # where the text of the last leaf starts in the buffer
-        self._line = 1  # of the byte at _line_position
-        self._line_position = 0
+        self.tag_at = 0  # the offset of the last tag
         self.refused: str | None = None
 
-    def line(self) -> int:
-        """The line that the tokenizer is at; 0 where no line is ever asked for."""
-        if self._log is UNLOGGED:
-            return 0
-        start = self._line_position
-        if self._position > start:
-            self._line += self._buffer.count(b"\n", start, self._position)
-            self._line_position = self._position
-        return self._line
+    @property
+    def offset(self) -> int:
+        """Where in the document the text begins that was not read yet."""
+        return self._base + self._position
 
     @property
     def unread(self) -> tuple[bytes, int]:
@@ -129,7 +125,7 @@ class Tokenizer:
         """The start tag of the leaf that came last. Its text, and its end tag, come next then."""
         self._position = self._leaf_text
         self._started = leaf.name
-        return Token(TokenKind.START, leaf.name, b"")
+        return Token(TokenKind.START, leaf.name, b"", leaf.at)
 
     def pass_over(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
         """Pass over tags of one sort that follow directly; how many there were."""
@@ -152,15 +148,16 @@ class Tokenizer:
             if tag != position:
                 end = self._position = tag if tag > 0 else min(most, len(self._buffer))
                 if end > position:
-                    yield Token(TokenKind.TEXT, b"", self._buffer[position:end])
+                    yield Token(TokenKind.TEXT, b"", self._buffer[position:end], self._base + position)
                 elif not self._refill():
                     return
                 continue
+            self.tag_at = self._base + tag
             if leaf := _LEAF.match(self._buffer, tag):
                 self._position = leaf.end()
                 self._leaf_text = leaf.start(2)
                 self._started = b""
-                yield Token(TokenKind.LEAF, leaf[1], leaf[2])
+                yield Token(TokenKind.LEAF, leaf[1], leaf[2], self._base + self._leaf_text)
                 continue
             plain = _PLAIN_TAG.match(self._buffer, tag)
             token = self._plain(plain) if plain and _NAME_START.match(plain[2]) else self._markup()
@@ -190,10 +187,9 @@ class Tokenizer:
 
     def _go_on_with(self, buffer: bytes) -> None:
         """Take another buffer, which begins with what was not read yet of this one."""
-        self.line()
         self._base += self._position
         self._buffer = buffer
-        self._position = self._line_position = 0
+        self._position = 0
 
     def _find(self, what: bytes, offset: int, most: int = MAX_TAG_BYTES) -> int:
         """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
@@ -237,9 +233,9 @@ class Tokenizer:
             return self._malformed(self._find(b">", 2))
         if ahead.startswith(b"</") or _NAME_START.match(ahead[1:2]):
             return self._tag()
-        self._log.add("X104", self.line)
+        self._log.add("X104", self.offset, text=self._peek(40).decode("utf-8", "replace"))
         self._position += 1
-        return Token(TokenKind.TEXT, b"", b"<")
+        return Token(TokenKind.TEXT, b"", b"<", self.offset - 1)
 
     def _comment(self) -> None:
         end = self._find(b"-->", 4, MAX_SECTION_BYTES)
@@ -257,12 +253,13 @@ class Tokenizer:
         again = self._find(b"<![CDATA[", 9, MAX_SECTION_BYTES)
         if 0 <= again < end and self._opens_field_again(again):
             # "<loc><![CDATA[a</loc> ... <loc><![CDATA[b]]></loc>": the first was never closed.
-            self._log.add("X112", self.line, text="<![CDATA[")
+            self._log.add("X112", self.offset, text="<![CDATA[")
             end = self._find(b"</", 9)
             is_closed = False
         data = self._buffer[self._position + 9 : self._position + end]
+        at = self.offset + 9
         self._position += end + 3 * is_closed
-        return Token(TokenKind.CDATA, b"", data)
+        return Token(TokenKind.CDATA, b"", data, at)
 
     def _opens_field_again(self, again: int) -> bool:
         """Whether the field that a CDATA section stands in ends, and the same opens right before another section."""
@@ -274,7 +271,7 @@ class Tokenizer:
 
     def _unclosed(self, opening: bytes, closing: bytes, end: int) -> None:
         """A section whose end is not near. If it has none, go on inside it; if it is huge, pass over it."""
-        self._log.add("X112", self.line, text=opening.decode())
+        self._log.add("X112", self.offset, text=opening.decode())
         if end == _NOWHERE:
             self._position += len(opening)
             return
@@ -291,7 +288,7 @@ class Tokenizer:
         if doctype is None:
             self.refused = "its DOCTYPE declares entities of its own, which is refused for safety"
             return
-        self._log.add("X110", self.line)
+        self._log.add("X110", self.offset)
         self._position = doctype.end()
 
     def _instruction(self) -> None:
@@ -305,7 +302,7 @@ class Tokenizer:
             if 0 <= proper < tag or (proper >= 0 > tag):
                 end = proper + 1
             else:
-                self._log.add("X112", self.line, text="<?")
+                self._log.add("X112", self.offset, text="<?")
         self._position += end + 1
 
     def _tag(self) -> Token | None:
@@ -333,12 +330,12 @@ class Tokenizer:
         """A tag that is none: it ends at the next ">" or before the next "<", and still counts if it has a name."""
         following = self._find(b"<", 1)
         if end < 0 and following < 0:
-            self._log.add("X105", self.line, text=self._peek(40).decode("utf-8", "replace"))
+            self._log.add("X105", self.offset, text=self._peek(40).decode("utf-8", "replace"))
             self._position += len(self._peek(MAX_TAG_BYTES)) if following == _NOWHERE else 1
             return None
         length = following if end < 0 or 0 <= following < end else end + 1
         raw = self._buffer[self._position : self._position + length]
-        self._log.add("X105", self.line, text=raw[:80].decode("utf-8", "replace"))
+        self._log.add("X105", self.offset, text=raw[:80].decode("utf-8", "replace").rstrip())
         self._position += length
         match = _TAG_NAME.match(raw)
         if match is None or not match[2]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
@@ -27,9 +28,10 @@ MIN_VALID_PRIORITY = Decimal("0.0")
 MAX_VALID_PRIORITY = Decimal("1.0")
 MAX_FIELD_BYTES = 1 << 16
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
-#: Called with a code, and with the text that its message shows.
-Note = Callable[[str, str], None]
+#: Called with a code, the text that its message shows, the number of the piece that it is in, and the byte there.
+Note = Callable[[str, str, int, int], None]
 
 
 def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -> str:
@@ -37,21 +39,40 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -
 
     It is given in pieces, each with whether it is a CDATA section, to be taken as it is.
     """
-    texts = []
-    for is_cdata, raw in pieces:
+    texts, raws = [], []
+    for number, (is_cdata, raw) in enumerate(pieces):
+        raws.append(raw)
         text, good = decode_field(raw)
-        if not good and note:
-            note("E203", "UTF-8")
+        if note and not good:
+            note("E203", "UTF-8", number, _first_bad(raw))
         if not is_cdata and "&" in text:
-            text = unescape(text, note)
+            text = unescape(text, _in_bytes(note, text, number, good) if note else None)
         texts.append(text)
     value = "".join(texts)
     if value.isprintable():
         return value.strip()
     clean = value.translate(_CONTROLS)
     if clean != value and note:
-        note("X108", "")
+        note("X108", value, *_first_control(raws))
     return clean.strip().strip(INVISIBLE).strip()
+
+
+def _first_control(raws: list[bytes]) -> tuple[int, int]:
+    """The first piece with a control character, and where it stands; it may be written as a reference."""
+    return next(((number, found.start()) for number, raw in enumerate(raws) if (found := _CONTROL.search(raw))), (0, 0))
+
+
+def _first_bad(raw: bytes) -> int:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _in_bytes(note: Note, text: str, piece: int, is_utf8: bool) -> Callable[[str, str, int], None]:
+    """Notes what is wrong at a character of a text, as what is wrong at a byte of its piece."""
+    return lambda code, shown, index: note(code, shown, piece, len(text[:index].encode()) if is_utf8 else index)
 
 
 def plain_text_of(raw: bytes) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 __all__ = [
     "DIALECTS",
     "PREFIXES",
+    "RIGHT_URIS",
     "ROOTS",
     "VOID_TAGS",
     "Dialect",
@@ -134,6 +135,14 @@ _URIS = (
     ("purl.org/dc/elements", "dc"),
     ("22-rdf-syntax-ns", "rdf"),
 )
+#: Our name of a namespace -> the URI that it must be declared with.
+RIGHT_URIS = {
+    "sitemap": "http://www.sitemaps.org/schemas/sitemap/0.9",
+    "image": "http://www.google.com/schemas/sitemap-image/1.1",
+    "news": "http://www.google.com/schemas/sitemap-news/0.9",
+    "video": "http://www.google.com/schemas/sitemap-video/1.1",
+    "xhtml": "http://www.w3.org/1999/xhtml",
+}
 #: Prefixes that mean their namespace even where they are not declared.
 PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
 

@@ -145,7 +145,7 @@ class Walk:
                 f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(reading.url)}"
                 f" with parent URLs {named(fetcher.parent_urls)}."
             )
-            reading = Reading.invalid(fetcher.url, reason)
+            reading = Reading.invalid(fetcher.url, reason, transport=reading.transport)
         node.reading = reading
         node.children = list(self._children_of(node, reading))
         self.left_out.extend(
@@ -190,7 +190,7 @@ class Walk:
             assert completed.reading is not None
             subs = [child if isinstance(child, InvalidSitemap) else child.sitemap for child in completed.children]
             completed.sitemap = completed.reading.sitemap(
-                [sub for sub in subs if sub is not None], completed.fetcher.last_modified
+                [sub for sub in subs if sub is not None], completed.fetcher.last_modified, completed.fetcher.url
             )
             completed = completed.parent
             if completed is not None:
@@ -233,7 +233,7 @@ class Walk:
             if self._cutting.cuts_pages_of(reading):
                 self.cuts[self._cutting.reason] = None
                 reading = self._cutting.kept_of(reading)
-        return reading.sitemap(list(self._built(node.children)), node.fetcher.last_modified)
+        return reading.sitemap(list(self._built(node.children)), node.fetcher.last_modified, node.fetcher.url)
 
 
 def _url_of(place: Node | InvalidSitemap) -> str:

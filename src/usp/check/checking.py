@@ -1,0 +1,307 @@
+"""From a tree, a homepage, a file or a folder to a `Report`.
+
+Every sitemap is read once, in the order of the tree, whatever its size, with the rules on its entries and then those on
+it as a whole; the rules on places see all of the tree. Return links take another reading of those sitemaps that have
+alternates, where any are amiss.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from usp.check.alternates import MAX_COMPARED
+from usp.check.entries import Finding, Standard
+from usp.check.inspection import MAX_PAGES, Comparison, Inspection, Inspects, Ledger, LookUp, Marking, inspect_pages
+from usp.check.languages import language_problem, news_language_problem
+from usp.check.report import CheckedSitemap, Report
+from usp.check.robots import RobotsRules
+from usp.check.scope import first_come, scope_of
+from usp.check.site import SITE_RULES, PlacedSitemap, places
+from usp.check.sitemaps import CLOCK_SKEW, SITEMAP_RULES, CheckedDocument
+from usp.exceptions import InvalidArgumentError
+from usp.objects.problem import UNLOGGED, Problem, ProblemLog, Problems
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
+from usp.scan.columns import microseconds
+from usp.scan.survey import Facts, Yardstick
+from usp.scan.urls import strip_url_to_homepage
+
+if TYPE_CHECKING:
+    from usp.drivers.homepage import HomepageOptions
+    from usp.web_client.abstract_client import AbstractWebClient
+
+__all__ = ["Check", "check_bytes", "check_homepage", "check_path", "check_tree"]
+
+_CUT = "C901"
+_NEWS = timedelta(days=2)
+
+
+def check_homepage(
+    homepage_url: str,
+    web_client: AbstractWebClient | None = None,
+    *,
+    now: datetime | None = None,
+    **options: Unpack[HomepageOptions],
+) -> Report:
+    """Fetch the sitemap tree of a website and check it. Options are those of `usp.tree.sitemap_tree_for_homepage`.
+
+    :param now: when the check takes place, if not now: what is in the future, or old, is so by that.
+    :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree: `check_tree` checks that.
+    """
+    from usp.tree import sitemap_tree_for_homepage
+
+    tree = sitemap_tree_for_homepage(homepage_url, web_client, **options)
+    return Check(tree, now, is_robots_known=bool(options.get("use_robots", True))).report()
+
+
+def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
+    """Check a tree, or a part of it, that is here already.
+
+    Of sitemaps whose documents are not here, because they were made by hand or unpickled, the URLs and dates of the
+    pages are checked, and there are no places. Parameters are as for `check_homepage`.
+    """
+    return Check(tree, now).report()
+
+
+def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: datetime | None = None) -> Report:
+    """Check a file, or a folder of files as a site. Nothing is requested.
+
+    :param url: where it is, or will be, served; if None, its entries say which site it is of, and any folder is fine.
+    :raises OSError: if it cannot be read.
+    """
+    from usp.check.files import tree_of_path
+
+    tree, names = tree_of_path(path, url)
+    return _of_files(tree, names, os.fspath(path), url, now)
+
+
+def check_bytes(content: bytes, *, name: str = "-", url: str | None = None, now: datetime | None = None) -> Report:
+    """Check a sitemap that is given as bytes, as `check_path` does a file of that name."""
+    from usp.check.files import tree_of_bytes
+
+    tree, names = tree_of_bytes(content, name, url)
+    return _of_files(tree, names, name, url, now)
+
+
+def _of_files(
+    tree: AbstractSitemap, names: dict[str, str], target: str, url: str | None, now: datetime | None
+) -> Report:
+    is_folder = isinstance(tree, IndexWebsiteSitemap)
+    return Check(
+        tree,
+        now,
+        names=names,
+        target=target,
+        is_host_known=url is not None or is_folder,
+        is_placed=url is not None,
+        # Where there is no robots.txt, it may just not be in the folder.
+        is_robots_known=is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps),
+    ).report()
+
+
+@dataclass(slots=True)
+class _Checked:
+    """A sitemap that was checked, until the report is made."""
+
+    sitemap: AbstractSitemap
+    name: str
+    log: ProblemLog
+    facts: Facts
+    own: Problems = field(default_factory=Problems)  # what the sitemap had already
+    pages: int = 0
+
+    def done(self) -> CheckedSitemap:
+        """What the report says of it."""
+        found = self.own.and_more(self.log.problems())
+        by_place = sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0))
+        kind = type(self.sitemap).__name__
+        return CheckedSitemap(self.name, self.sitemap.url, kind, self.pages, Problems(by_place, found.counts))
+
+
+class Check:
+    """The check of one tree."""
+
+    def __init__(
+        self,
+        tree: AbstractSitemap,
+        now: datetime | None,
+        *,
+        names: dict[str, str] | None = None,
+        target: str | None = None,
+        is_host_known: bool = True,
+        is_placed: bool = True,
+        is_robots_known: bool = True,
+        ledger: Ledger | None = None,
+    ) -> None:
+        if now is None:
+            now = datetime.now(UTC)
+        elif now.tzinfo is None:
+            raise InvalidArgumentError(f"now must be a datetime with a time zone, not {now!r}")
+        self._tree = tree
+        self._now = now
+        self._names = names or {}
+        self._target = tree.url if target is None else target
+        self._is_host_known = is_host_known
+        self._is_placed = is_placed
+        self._homepage = tree.url if isinstance(tree, IndexWebsiteSitemap) else strip_url_to_homepage(tree.url)
+        is_missed = any(problem.code == "R704" for problem in self._root_problems())
+        self._places = list(places(tree, is_robots_known and not is_missed))
+        self._led_by = {place.sitemap.url: place.robots.url for place in self._places if place.robots is not None}
+        self._rules = self._robots_rules()
+        self._ledger = ledger or Ledger()
+        self._checked: dict[tuple[str, bool], _Checked] = {}
+
+    def report(self) -> Report:
+        """Check everything."""
+        for place in self._places:
+            self._check(place)
+        self._restore_cut()
+        self._check_return_links()
+        root = list(self._root()) if isinstance(self._tree, IndexWebsiteSitemap) else []
+        is_reached = bool(self._checked) or all(problem.code == _CUT for problem in self._root_problems())
+        return Report(self._target, (*root, *(checked.done() for checked in self._checked.values())), is_reached)
+
+    def _root_problems(self) -> Problems:
+        return self._tree.problems if isinstance(self._tree, IndexWebsiteSitemap) else Problems()
+
+    def _root(self) -> Iterator[CheckedSitemap]:
+        log = ProblemLog(self._tree.url)
+        for what, most, sought in self._cuts():
+            log.add("C902", text=sought, where=what, total=f"{most:,}")
+        root = _Checked(self._tree, self._tree.url, log, Facts(), self._root_problems(), len(self._tree.pages))
+        yield root.done()
+
+    def _cuts(self) -> Iterator[tuple[str, int, str]]:
+        """What there is too much of, how much of it is looked at, and what for."""
+        if self._ledger.pages.is_full or self._ledger.stories.is_full:
+            yield "pages", MAX_PAGES, "pages listed twice"
+        if self._ledger.returns.is_cut:
+            yield "pages with alternates that do not agree", MAX_COMPARED, "missing return links"
+
+    def _check(self, place: PlacedSitemap) -> None:
+        """Check a sitemap where it stands first, and every place of it."""
+        sitemap = place.sitemap
+        key = (sitemap.url, isinstance(sitemap, InvalidSitemap))
+        if key not in self._checked:
+            checked = _Checked(sitemap, self._name_of(sitemap.url), ProblemLog(sitemap.url), Facts())
+            self._checked[key] = checked
+            self._read(checked)
+        checked = self._checked[key]
+        for code, rule in SITE_RULES.items():
+            if (found := rule(place)) is not None:
+                self._note(checked.log, code, found)
+
+    def _note(self, log: ProblemLog, code: str, found: Finding) -> None:
+        """Note what a rule found, with the names of files in the place of URLs that were made up for them."""
+        text, where = found.text, found.where
+        for url, name in self._names.items() if not self._is_host_known else ():
+            text = text.replace(url, name)
+        log.add(code, found.at, text=text, where=self._name_of(where), **found.values)
+
+    def _name_of(self, url: str) -> str:
+        return self._names.get(url) or url.removeprefix(self._homepage) or url
+
+    def _read(self, checked: _Checked) -> None:
+        """Read a sitemap, with all rules on its entries and on itself."""
+        sitemap, log = checked.sitemap, checked.log
+        if isinstance(sitemap, InvalidSitemap):
+            checked.own = sitemap.problems
+            return
+        if isinstance(sitemap, IndexRobotsTxtSitemap):
+            checked.own = sitemap.problems
+            log.size = sum(map(len, _text_of(sitemap)))
+        else:
+            self._inspect(checked)
+        document = CheckedDocument(sitemap, checked.facts, log.size, log.counts)
+        for code, rule in SITEMAP_RULES.items():
+            if (found := rule(document)) is not None:
+                self._note(log, code, found)
+
+    def _inspect(self, checked: _Checked) -> None:
+        sitemap = checked.sitemap
+        number = self._ledger.number_of(checked.name)
+        inspection = Inspection(self._standard(sitemap), number, self._ledger, checked.log)
+        if sitemap._parser is None:
+            checked.own = sitemap.problems
+            inspect_pages(sitemap, inspection)
+        else:
+            cast(Inspects, sitemap._parser).inspect(checked.log, inspection)
+        inspection.finish()
+        checked.facts = inspection.facts
+        checked.pages = inspection.page_count(sitemap)
+
+    def _standard(self, sitemap: AbstractSitemap) -> Standard:
+        rules, url = self._rules, sitemap.url
+        common: dict[str, Any] = {
+            "now": microseconds(self._now + CLOCK_SKEW),
+            "news_since": microseconds(self._now - _NEWS),
+            "is_language": lambda text: not language_problem(text),
+            "is_news_language": lambda text: not news_language_problem(text),
+        }
+        if rules is not None:
+            common |= {"may_disallow": rules.may_disallow, "is_disallowed": rules.is_disallowed}
+        if not self._is_host_known:
+            return Standard(url, Yardstick(elsewhere=first_come(url), **common))
+        scope = scope_of(url, robots_url=self._led_by.get(url), is_placed=self._is_placed)
+        folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
+        return Standard(url, Yardstick(scope.sites, scope.elsewhere, **common), folder)
+
+    def _robots_rules(self) -> RobotsRules | None:
+        for sitemap in self._tree.sub_sitemaps:
+            if isinstance(sitemap, IndexRobotsTxtSitemap) and sitemap._parser is not None:
+                return RobotsRules(sitemap.url, _text_of(sitemap))
+        return None
+
+    def _restore_cut(self) -> None:
+        """Of a tree that was cut at a limit, the last sitemap may have fewer pages, and says so."""
+        if not any(problem.code == _CUT for problem in self._root_problems()):
+            return
+        read = [checked for checked in self._checked.values() if not isinstance(checked.sitemap, InvalidSitemap)]
+        for last in read[-1:]:
+            cut = tuple(problem for problem in last.sitemap.problems if problem.code == _CUT)
+            if cut and not last.own:
+                last.own = Problems(cut)
+                last.pages = len(last.sitemap.pages)
+
+    def _check_return_links(self) -> None:
+        """Compare the pages of sets of alternates that are not complete; see `alternates`."""
+        returns = self._ledger.returns
+        if not returns.clusters:
+            return
+        wanted = returns.wanted()
+        linked = [checked for checked in self._checked.values() if checked.facts.linked and checked.sitemap._parser]
+        compared: dict[str, set[str]] = {}
+        for checked in linked:
+            comparison = Comparison(checked.sitemap.url, wanted, self._ledger)
+            _inspect_again(checked, comparison, UNLOGGED)
+            compared[checked.sitemap.url] = comparison.pages
+        if doubtful := returns.doubtful():
+            for checked in linked:
+                _inspect_again(checked, LookUp(checked.sitemap.url, doubtful, self._ledger), UNLOGGED)
+        missing = returns.missing()
+        for checked in linked:
+            if not missing.keys().isdisjoint(compared[checked.sitemap.url]):
+                log = ProblemLog(checked.sitemap.url)
+                _inspect_again(checked, Marking(checked.sitemap.url, missing, wanted, self._ledger, log), log)
+                _take_over("H633", log.problems(), checked)
+
+
+def _inspect_again(checked: _Checked, inspector: Comparison | LookUp | Marking, log: ProblemLog) -> None:
+    cast(Inspects, checked.sitemap._parser).inspect(log, inspector)
+
+
+def _take_over(code: str, problems: Problems, checked: _Checked) -> None:
+    """Add the problems of one code to those that a sitemap has."""
+    kept: Iterable[Problem] = (problem for problem in problems if problem.code == code)
+    counts = problems.counts.copy()
+    for other in [found for found in counts if found != code]:
+        del counts[other]
+    checked.own = checked.own.and_more(Problems(kept, counts))
+
+
+def _text_of(sitemap: AbstractSitemap) -> Iterable[bytes]:
+    """The text of a document that is here, in pieces."""
+    return () if sitemap._parser is None else cast(Any, sitemap._parser).open(UNLOGGED)

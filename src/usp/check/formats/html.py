@@ -1,0 +1,196 @@
+"""HTML: one page that needs nothing else: no script, no picture, no font, no network.
+
+A summary, a bar for each rule, and below each bar what the rule means and the entries behind it. Severities differ by
+word and sign, not by colour only. Everything that a site or its sitemaps say is escaped, and only http and https URLs
+become links; the page's own content security policy forbids scripts and requests besides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from html import escape
+from itertools import islice
+from math import log1p
+
+from usp.check.formats.html_style import STYLE
+from usp.check.formats.rules import Rule, rule_for
+from usp.check.formats.views import counted, name_of, place_of, summary
+from usp.check.report import CheckedSitemap, Report
+from usp.objects.codes import CODES, GROUPS, Severity
+from usp.objects.problem import Problem, printable
+from usp.version import __version__
+
+__all__ = ["render"]
+
+_Entry = tuple[str, Problem]  # the name of the sitemap, as it is written in the page
+
+#: How many entries are listed below one rule: a page must stay one that a browser can open.
+MOST_ENTRIES = 1_000
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
+_LINKED = re.compile(r"https?://[^\s<>\"'\\]+", re.IGNORECASE)
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
+    """The page, piece by piece."""
+    counts = report.counts()
+    target = _escaped(report.target)
+    yield _HEAD.format(policy=_POLICY, title=target, style=STYLE)
+    yield f'<header>\n<p class="tool">Sitemap check</p>\n<h1>{_linked(report.target)}</h1>\n'
+    yield f"<p>{_escaped(summary(report))}{_moment(now)}</p>\n</header>\n<main>\n"
+    if not report.is_reached:
+        yield '<p class="notice"><strong>The site could not be reached.</strong></p>\n'
+    yield from _tiles(report)
+    yield "<h2>Rules</h2>\n"
+    if counts:
+        yield "<p>Worst first. The length of a bar grows with the logarithm of the count.</p>\n"
+    else:
+        yield "<p>No problems were found.</p>\n"
+    entries = _entries(report)
+    longest = log1p(max(counts.values(), default=1))
+    for code, count in counts.items():
+        yield from _rule(rule_for(code), entries.get(code, []), count, log1p(count) / longest)
+    yield from _sitemaps(report)
+    yield f"</main>\n<footer><p>Made by usp {__version__}.</p></footer>\n</body>\n</html>\n"
+
+
+_HEAD = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>Sitemap check: {title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+"""
+
+
+def _tiles(report: Report) -> Iterator[str]:
+    """The numbers of the summary."""
+    severities = report.severities()
+    yield '<ul class="tiles" aria-label="Summary">\n'
+    for number, what in ((report.sitemap_count, "sitemap"), (report.pages, "page")):
+        yield f"<li><b>{number:,}</b> {_named(number, what)}</li>\n"
+    for severity in reversed(Severity):
+        number = severities[severity]
+        style = f' class="{severity}"' if number else ""
+        yield f"<li{style}><b>{number:,}</b> {_sign(severity)} {_named(number, str(severity))}</li>\n"
+    yield "</ul>\n"
+
+
+_ENTRIES_HEAD = """\
+<table>
+<thead><tr><th scope="col">Sitemap</th><th scope="col">Line</th><th scope="col">Problem</th></tr></thead>
+<tbody>
+"""
+
+
+def _entries(report: Report) -> dict[str, list[_Entry]]:
+    """What is listed below each rule."""
+    entries: dict[str, list[_Entry]] = {}
+    for sitemap in report.sitemaps:
+        name = _name(report, sitemap)
+        for problem in sitemap.problems:
+            listed = entries.setdefault(problem.code, [])
+            if len(listed) < MOST_ENTRIES:
+                listed.append((name, problem))
+    return entries
+
+
+def _rule(rule: Rule, entries: list[_Entry], count: int, share: float) -> Iterator[str]:
+    """A rule: its bar, and below it the entries and what it means."""
+    severity, code = rule.severity, rule.code
+    yield f'<details class="{severity}" id="{code}">\n<summary>\n<h3>{code} {_text(rule.title)}</h3>\n'
+    yield f'<span class="count">{_sign(severity)} {counted(count, str(severity))}</span>\n'
+    yield f'<span class="track"><span class="bar" style="width: {share:.1%}"></span></span>\n</summary>\n'
+    yield f'<p><a href="#{code}-page">What {code} means</a></p>\n'
+    if entries:
+        yield _ENTRIES_HEAD
+        yield from (_entry(name, problem) for name, problem in entries)
+        yield "</tbody>\n</table>\n"
+    if count > len(entries):
+        yield f"<p>… and {count - len(entries):,} more.</p>\n"
+    yield from _page(rule)
+    yield "</details>\n"
+
+
+def _entry(name: str, problem: Problem) -> str:
+    text = f"<br><code>{_escaped(problem.text)}</code>" if problem.text and problem.text not in problem.message else ""
+    return (
+        f'<tr><td class="sitemap">{name}</td><td>{place_of(problem)}</td>'
+        f"<td>{_escaped(problem.message)}{text}</td></tr>\n"
+    )
+
+
+def _page(rule: Rule) -> Iterator[str]:
+    """What a rule means."""
+    yield f'<section id="{rule.code}-page" class="page">\n<h4>What {rule.code} means</h4>\n'
+    yield f"<p>{_text(rule.what)}</p>\n<h4>Why it matters</h4>\n<p>{_text(rule.why)}</p>\n"
+    yield f"<p>Specification: {', '.join(map(_linked, rule.specifications))}</p>\n"
+    group = _escaped(GROUPS[rule.code[0]])
+    yield f"<p>Group: {group}. With examples: <code>usp check --explain {rule.code}</code></p>\n</section>\n"
+
+
+def _sitemaps(report: Report) -> Iterator[str]:
+    """The sitemaps that have problems, and how many of each code."""
+    wrong = [sitemap for sitemap in report.sitemaps if sitemap.problems.counts]
+    if not wrong:
+        return
+    yield '<h2>Sitemaps with problems</h2>\n<table>\n<thead><tr><th scope="col">Sitemap</th><th scope="col">Pages</th>'
+    yield '<th scope="col">Problems</th></tr></thead>\n<tbody>\n'
+    for sitemap in islice(wrong, MOST_ENTRIES):
+        order = sorted(sitemap.problems.counts.items(), key=lambda item: (-CODES[item[0]].severity, item[0]))
+        codes = ", ".join(f'<a href="#{code}">{code}</a> {count:,}' for code, count in order)
+        yield f'<tr><td class="sitemap">{_name(report, sitemap)}</td><td>{sitemap.pages:,}</td>'
+        yield f"<td>{codes}</td></tr>\n"
+    yield "</tbody>\n</table>\n"
+    if len(wrong) > MOST_ENTRIES:
+        yield f"<p>… and {len(wrong) - MOST_ENTRIES:,} more.</p>\n"
+
+
+def _name(report: Report, sitemap: CheckedSitemap) -> str:
+    """The name of a sitemap: a link to it on a site; a file may be served nowhere."""
+    name = name_of(sitemap)
+    return _linked(sitemap.url, name) if _LINKED.match(report.target) else _escaped(name)
+
+
+def _named(number: int, what: str) -> str:
+    return what if number == 1 else f"{what}s"
+
+
+def _sign(severity: Severity) -> str:
+    return f'<span class="sign" aria-hidden="true">{_SIGNS[severity]}</span>'
+
+
+def _moment(now: datetime | None) -> str:
+    if now is None:
+        return ""
+    written = now.isoformat(sep=" ", timespec="minutes")
+    return f', checked <time datetime="{now.isoformat(timespec="seconds")}">{written}</time>'
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))
+
+
+def _text(text: str) -> str:
+    """A text of a page, with its `code`."""
+    return _CODE.sub(r"<code>\1</code>", _escaped(text))
+
+
+def _linked(url: str, shown: str | None = None) -> str:
+    """A text, as a link if the URL is one that a browser may be sent to."""
+    text = _escaped(url if shown is None else shown)
+    if not _LINKED.fullmatch(url):
+        return text
+    return f'<a href="{_escaped(url)}" rel="noreferrer noopener">{text}</a>'

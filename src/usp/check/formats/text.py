@@ -1,0 +1,70 @@
+"""Text: one line for each problem, grouped by sitemap in the order of the tree, and a summary in the last line.
+
+    sitemap.xml:4319:17  error    X102  bare "&" in <loc>; write "&amp;"
+
+Columns are aligned within one sitemap. `paint` may put styles around parts of a line; by default it does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from usp.check.formats.views import counted, name_of, place_of, summary, unshown
+from usp.check.report import CheckedSitemap, Report
+from usp.objects.codes import Severity
+from usp.objects.problem import printable
+
+__all__ = ["STYLES", "render"]
+
+#: The part of a line -> its style, as rich has them. Severities differ in more than their colour.
+STYLES = {
+    "error": "bold red",
+    "warning": "yellow",
+    "info": "cyan",
+    "code": "bold",
+    "more": "dim",
+    "summary": "bold",
+}
+_SEVERITY_WIDTH = max(len(str(severity)) for severity in Severity)
+
+
+def _plain(text: str, part: str) -> str:
+    return text
+
+
+def render(
+    report: Report,
+    *,
+    now: datetime | None = None,
+    paint: Callable[[str, str], str] = _plain,
+    is_summed_up: bool = True,
+) -> Iterator[str]:
+    """The lines of a report; without the last, the summary, if it is not wanted."""
+    for sitemap in report.sitemaps:
+        if sitemap.problems:
+            yield from _group(sitemap, paint)
+    yield from _rest(report, paint)
+    if is_summed_up:
+        yield f"{paint(summary(report), 'summary')}\n"
+
+
+def _group(sitemap: CheckedSitemap, paint: Callable[[str, str], str]) -> Iterator[str]:
+    name = name_of(sitemap)
+    places = [":".join(filter(None, (name, place_of(problem)))) for problem in sitemap.problems]
+    width = max(map(len, places))
+    for place, problem in zip(places, sitemap.problems, strict=True):
+        severity = str(problem.severity)
+        padding = " " * (_SEVERITY_WIDTH - len(severity))
+        styled = f"{paint(severity, severity)}{padding}  {paint(problem.code, 'code')}"
+        yield f"{place:<{width}}  {styled}  {printable(problem.message)}\n"
+    for code, number in unshown(sitemap).items():
+        yield f"{paint(f'… and {number:,} more {code} in {name}', 'more')}\n"
+
+
+def _rest(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:
+    """What is said of sitemaps of which no problem is shown."""
+    hidden = [sitemap.problems.counts.total() for sitemap in report.sitemaps if not sitemap.problems]
+    if sum(hidden) and any(sitemap.problems for sitemap in report.sitemaps):
+        others = counted(sum(map(bool, hidden)), "other sitemap")
+        yield f"{paint(f'… and {sum(hidden):,} more in {others}', 'more')}\n"

@@ -1,0 +1,99 @@
+"""What all formats say alike: the summary in a line, what is not shown, and the names of sitemaps.
+
+It takes reports and gives values. How they look is each format's own matter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePath
+from urllib.parse import quote
+
+from usp.check.report import CheckedSitemap, Report
+from usp.objects.codes import Severity
+from usp.objects.problem import Problem, Problems, printable
+
+__all__ = ["counted", "json_pieces", "limited", "location", "name_of", "place_of", "summary", "unshown"]
+
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_STANDARD_INPUT = "-"
+
+
+def json_pieces(value: object) -> Iterator[str]:
+    """A value as JSON, piece by piece, with all characters as they are but those that are not visible."""
+    for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
+        # A line break stands between values only: those inside texts are escaped already.
+        yield (
+            piece if piece.isprintable() else "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in piece)
+        )
+    yield "\n"
+
+
+def _escape(character: str) -> str:
+    return json.dumps(character)[1:-1]
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things: 1 page, 48,201 pages."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def summary(report: Report) -> str:
+    """What was checked and found, in one line."""
+    severities = report.severities()
+    found = [counted(severities[severity], str(severity)) for severity in reversed(Severity) if severities[severity]]
+    checked = [counted(report.sitemap_count, "sitemap"), counted(report.pages, "page")]
+    return ", ".join(checked + (found or ["no problems"]))
+
+
+def limited(report: Report, most: int) -> Report:
+    """The same with so many problems at most: the most severe, each in its place. The counts stay true."""
+    problems = list(report.problems())
+    if len(problems) <= most:
+        return report
+    ranks = sorted(range(len(problems)), key=lambda position: -problems[position].severity)
+    chosen = set(ranks[:most])
+    sitemaps, position = [], 0
+    for sitemap in report.sitemaps:
+        kept = [problem for at, problem in enumerate(sitemap.problems, position) if at in chosen]
+        position += len(sitemap.problems)
+        sitemaps.append(replace(sitemap, problems=Problems(kept, sitemap.problems.counts)))
+    return replace(report, sitemaps=tuple(sitemaps))
+
+
+def unshown(sitemap: CheckedSitemap) -> Counter[str]:
+    """How many problems of each code there are beyond those that are shown; codes in order."""
+    more = sitemap.problems.counts - Counter(problem.code for problem in sitemap.problems)
+    return Counter({code: more[code] for code in sorted(more)})
+
+
+def name_of(sitemap: CheckedSitemap) -> str:
+    """How a sitemap is called, on any terminal."""
+    return printable(sitemap.name or sitemap.url)
+
+
+def place_of(problem: Problem) -> str:
+    """Where in a sitemap a problem is: line and column, or nothing."""
+    return ":".join(str(number) for number in (problem.line, problem.column) if number is not None)
+
+
+def location(report: Report, sitemap: CheckedSitemap) -> str:
+    """Where a sitemap lies, as a URI reference: the URL of one on a site, the path of one in a file."""
+    if report.target == _STANDARD_INPUT:
+        return "stdin"
+    if _URL.match(report.target) or not sitemap.name.startswith(report.target):  # not there, so it is no file
+        return quote(_BARE_PERCENT.sub("%25", sitemap.url), safe="!#$%&'()*+,/:;=?@[]~")
+    return _of_path(sitemap.name)
+
+
+def _of_path(path: str) -> str:
+    """A path as a URI reference: relative if it is, and with slashes."""
+    parts = PurePath(path)
+    if parts.is_absolute():
+        return parts.as_uri()
+    return quote(parts.as_posix().encode("utf-8", "surrogateescape"), safe="/!$&'()*+,;=@~")

@@ -1,0 +1,80 @@
+"""What a check found: sitemap by sitemap, in the order of the tree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from usp.objects.codes import CODES, Severity
+from usp.objects.problem import Problem, Problems
+
+__all__ = ["CheckedSitemap", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSitemap:
+    """One sitemap, and what is wrong with it.
+
+    `name` is how it is shown: its URL without that of the site, or the name of its file. `kind` is the name of its
+    class. What concerns the site as a whole is with the root, whose kind is "IndexWebsiteSitemap".
+    """
+
+    name: str
+    url: str
+    kind: str
+    pages: int
+    problems: Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found. `target` is what was checked: a homepage, a file or a folder."""
+
+    target: str
+    sitemaps: tuple[CheckedSitemap, ...]
+    is_reached: bool = True  # whether there was anything to check: False for a site that did not answer
+
+    @property
+    def pages(self) -> int:
+        """How many pages the sitemaps list."""
+        return sum(sitemap.pages for sitemap in self.sitemaps)
+
+    @property
+    def sitemap_count(self) -> int:
+        """How many sitemaps there are, those that could not be had among them; the root is none."""
+        return sum(sitemap.kind != "IndexWebsiteSitemap" for sitemap in self.sitemaps)
+
+    def problems(self) -> Iterator[Problem]:
+        """All problems that were kept."""
+        for sitemap in self.sitemaps:
+            yield from sitemap.problems
+
+    def counts(self) -> Counter[str]:
+        """How many problems of each code there are, kept or not; the worst and the most frequent first."""
+        found: Counter[str] = Counter()
+        for sitemap in self.sitemaps:
+            found.update(sitemap.problems.counts)
+        order = sorted(found.items(), key=lambda item: (-CODES[item[0]].severity, -item[1], item[0]))
+        return Counter(dict(order))
+
+    def severities(self) -> Counter[Severity]:
+        """How many problems of each severity there are, kept or not."""
+        found: Counter[Severity] = Counter()
+        for code, count in self.counts().items():
+            found[CODES[code].severity] += count
+        return found
+
+    def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
+        """The same with the problems only whose code starts with one of `select`, and with none of `ignore`."""
+        wanted, unwanted = tuple(select), tuple(ignore)
+
+        def is_wanted(code: str) -> bool:
+            return (not wanted or code.startswith(wanted)) and not (unwanted and code.startswith(unwanted))
+
+        def kept(problems: Problems) -> Problems:
+            counts = Counter({code: count for code, count in problems.counts.items() if is_wanted(code)})
+            return Problems((problem for problem in problems if is_wanted(problem.code)), counts)
+
+        sitemaps = (replace(sitemap, problems=kept(sitemap.problems)) for sitemap in self.sitemaps)
+        return replace(self, sitemaps=tuple(sitemaps))

@@ -1,0 +1,191 @@
+"""`usp check`: say what is wrong with the sitemaps of a site, of files, or of standard input."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import warnings
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+
+from usp.cli import INTERRUPTED
+from usp.cli.check_options import add_output, add_selection, level_of
+from usp.cli.check_output import ensure_writable, print_pages, write_report
+from usp.cli.live import Meter, live_line
+from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
+from usp.cli.output import LogLines, log_to, say
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.objects.problem import printable
+
+if TYPE_CHECKING:
+    from usp.check.report import Report
+    from usp.cli.ls import Subparsers
+
+__all__ = ["register"]
+
+_FAILED = 1
+_NOT_REACHED = 3
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_STANDARD_INPUT = "-"
+_EPILOG = """\
+exit codes: 0 nothing as severe as --fail-on says, 1 something is, 2 wrong use,
+or a file that cannot be read or written, 3 the site could not be reached,
+130 interrupted with Ctrl-C, with a report of what was had until then.
+
+examples:
+  usp check https://www.example.org/
+  usp check public/                           a folder that will be a site
+  usp check sitemap.xml.gz --url https://www.example.org/maps/sitemap.xml.gz
+  curl -s https://www.example.org/sitemap.xml | usp check -
+  usp check -f html -o report.html https://www.example.org/
+  usp check --select X,E --fail-on warning public/
+  usp check --explain X102
+"""
+
+
+class _Checked(NamedTuple):
+    """What came of a check, and whether Ctrl-C ended it."""
+
+    report: Report
+    is_interrupted: bool = False
+
+
+def register(commands: Subparsers) -> None:
+    """Add the command."""
+    check = commands.add_parser(
+        "check",
+        usage="usp check [OPTION ...] TARGET\n       usp check --explain CODE ...",
+        help="say what is wrong with a site's sitemaps",
+        description="Say what is wrong with the sitemaps of a site, of a file or of a folder, and where.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    check.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="URL of the site, with https:// or http://; or a file, a\nfolder of files, or - for standard input",
+    )
+    check.add_argument("--explain", nargs="+", metavar="CODE", help="print what codes mean, with examples")
+    check.add_argument("--url", type=site_url, metavar="URL", help="where the file or the folder will be served")
+    add_output(check.add_argument_group("output"))
+    add_selection(check.add_argument_group("which problems"))
+    add_sources(check.add_argument_group("what is fetched of a site"))
+    add_fetching(check.add_argument_group("how it is fetched"))
+    add_limits(check.add_argument_group("limits"))
+    check.set_defaults(command=run, refuse=check.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the target, and print what was found."""
+    if arguments.explain:
+        return _explain(arguments)
+    if (why := _refusal(arguments)) is not None:
+        arguments.refuse(why)
+    ensure_writable(arguments.output)
+    is_logged = arguments.verbose or arguments.log_file
+    log = log_to(arguments.log_file, arguments.verbose if is_logged else -1)  # what failed is in the report
+    checked = _checked(arguments, log)
+    report = checked.report.selected(arguments.select, arguments.ignore)
+    if checked.is_interrupted:
+        say("usp: interrupted; this is what was had until then")
+    write_report(report, arguments, now=datetime.now(UTC))
+    if checked.is_interrupted:
+        return INTERRUPTED
+    if not checked.report.is_reached:
+        _say_why(checked.report)
+        return _NOT_REACHED
+    if not report.sitemap_count and not arguments.quiet:
+        say(f"usp: no sitemaps found at {printable(report.target)}")
+    return _FAILED if any(severity >= level_of(arguments) for severity in report.severities()) else 0
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from usp.check.explain import explain
+
+    if arguments.target is not None:
+        arguments.refuse("--explain takes codes, and no TARGET")
+    codes = [code for text in arguments.explain for code in text.split(",") if code]
+    try:
+        pages = [explain(code) for code in codes]
+    except InvalidArgumentError as error:
+        arguments.refuse(f"argument --explain: {error}")
+        raise
+    print_pages(pages)
+    return 0
+
+
+def _refusal(arguments: argparse.Namespace) -> str | None:
+    """What is wrong with the options together, and with the target."""
+    target = arguments.target
+    if target is None:
+        return "give a TARGET: the URL of a site, a file, a folder, or - for standard input"
+    if _URL.match(target):
+        if arguments.url is not None:
+            return "--url says where files will be served; a site has its URL"
+        try:
+            site_url(target)
+        except argparse.ArgumentTypeError as error:
+            return f"argument TARGET: {error}"
+        return refusal(arguments)
+    if target != _STANDARD_INPUT and not os.path.lexists(target):
+        return f"argument TARGET: no such file or folder: {target!r}; a site needs https:// before it"
+    if arguments.url is not None and not _URL.match(arguments.url):
+        return f"argument --url: give one like https://www.example.org/sitemap.xml, not {arguments.url!r}"
+    return None
+
+
+def _checked(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
+    """Check what is to be checked, by what it is."""
+    from usp.check import check_bytes, check_path
+
+    if _URL.match(arguments.target):
+        return _checked_site(arguments, log)
+    if arguments.target != _STANDARD_INPUT:
+        return _Checked(check_path(arguments.target, url=arguments.url))
+    if sys.stdin is None:
+        raise OSError("there is no standard input to read")
+    if sys.stdin.isatty() and not arguments.quiet:
+        say("usp: reading standard input, up to Ctrl-D")
+    return _Checked(check_bytes(sys.stdin.buffer.read(), url=arguments.url))
+
+
+def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
+    """Check a site, and show how far it is. If Ctrl-C is pressed while it is fetched, check what was had."""
+    from usp.check import check_homepage, check_tree
+
+    if not arguments.quiet:
+        _warn(arguments)
+    meter = Meter()
+    with (
+        nullcontext() if arguments.quiet else live_line(meter, log),
+        warnings.catch_warnings(),
+        client_for(arguments) as client,
+    ):
+        warnings.filterwarnings("ignore", "Unverified HTTPS request")
+        options = tree_options(arguments)
+        progress = None if arguments.quiet else meter  # counting pages for it takes a little time
+        try:
+            return _Checked(check_homepage(arguments.target, client, progress=progress, **options))
+        except TreeInterrupted as interrupted:
+            return _Checked(check_tree(interrupted.tree), is_interrupted=True)
+
+
+def _warn(arguments: argparse.Namespace) -> None:
+    """Say what may not be what was meant."""
+    if arguments.insecure:
+        say("usp: warning: TLS certificates are not verified (--insecure)")
+    parts = urlsplit(arguments.target)
+    if parts.path not in ("", "/") or parts.query:
+        host = parts.netloc.rpartition("@")[2]
+        say(f"usp: checking the whole site of {printable(f'{parts.scheme}://{host}/')}, not only what is at this URL")
+
+
+def _say_why(report: Report) -> None:
+    """Say why a site could not be reached."""
+    reasons = [printable(problem.message) for problem in report.problems()]
+    say(f"usp: {printable(report.target)} could not be reached{': ' if reasons else ''}{'; '.join(reasons)}")

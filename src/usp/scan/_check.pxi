@@ -1,0 +1,347 @@
+# Passing over entries in which nothing is wrong, not even a value.
+#
+# Most of it needs no GIL. An entry for which Python has to be asked is looked at again with the GIL held, and so is all
+# that follows in the batch: to take the GIL for each such entry would be to wait for it each time.
+
+cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
+    U503, U504, U505, U506, U507, U508, U509, U510, P418, P419, R709, L303, L305, L306, P423
+    N601, N603, N604, I611, H631, H632, H634, H635, CODE_COUNT
+
+cdef enum:
+    MAX_LINKS = 64
+    ANSWERS = 256  # places for two answers each
+    ANSWER_KEY_BYTES = 43
+
+cdef int64_t HOUR = 3600000000
+
+cdef enum:  # what Python is asked of a text
+    NO_QUESTION, WHICH_DATE, WHICH_PRIORITY, HAS_TEXT, WHERE_ELSE, IS_LANGUAGE, IS_NEWS_LANGUAGE
+
+ctypedef struct Answer:
+    int64_t date  # microseconds since 1970, in UTC
+    double priority
+    uint8_t question
+    uint8_t size
+    uint8_t is_so  # whether the text has such a value
+    uint8_t code  # 1 + the bit of the code of what is wrong with it, 0 if nothing is
+    uint8_t has_zone  # of a date
+    uint8_t key[ANSWER_KEY_BYTES]
+
+ctypedef struct Noticed:
+    int64_t date  # of the last modification
+    int64_t published  # the end of the time that the first news story may be of, as all of its publication below
+    double priority  # -1 if none is stated
+    Record *name
+    Record *language
+    uint32_t codes
+    uint32_t images
+    uint32_t links
+    bint is_dated
+    int group  # where the check of the entry has come to: the group, and the fields that it had
+    uint32_t has
+    int stories
+    int publications
+
+
+cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogil:
+    cdef uint8_t bits = 255
+    cdef Py_ssize_t i
+    for i in range(size):
+        bits &= letters[i]
+    return bits & 32
+
+
+cdef inline bint is_answer(const Answer *kept, int question, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    return kept.question == question and kept.size == size and memcmp(kept.key, text, <size_t>size) == 0
+
+
+cdef class PlainCheck(Reader):
+    """Passes over plain entries in which nothing is wrong, not even a value."""
+
+    cdef readonly bint has_pages
+    cdef uint32_t most  # entries to be looked at: few, where the last was not in order
+    cdef bint holds  # whether the GIL is held
+    cdef bint asks  # whether an entry cannot be judged without it
+    cdef int64_t now
+    cdef Staged staged[MAX_ENTRIES]
+    cdef Link links[MAX_LINKS]  # of the entry that is looked at
+    cdef Answer *answers
+    cdef uint8_t *changed  # a text without its references
+    cdef uint8_t *urls  # those of the batch that have references, without them
+    cdef size_t urls_room
+
+    def __cinit__(self, *args, **options):
+        self.now = <int64_t>1 << 62
+        self.changed = <uint8_t *>malloc(MAX_TEXT_BYTES + 1)
+        self.answers = <Answer *>calloc(2 * ANSWERS, sizeof(Answer))
+        if self.changed == NULL or self.answers == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.answers)
+        free(self.changed)
+        free(self.urls)
+
+    def take(self, grammar, bytes buffer not None, Py_ssize_t position):
+        """Where those entries end that are in order; the rest as for `PlainPages`."""
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef Stop stop
+        cdef uint32_t passed
+        self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
+        stop = self.scan(grammar, buffer, &position, self.most)
+        self.reserve()
+        self.asks = False
+        with nogil:
+            self.stage(data)
+            passed = self.pass_over(data, 0)
+        if self.asks:
+            self.holds, self.asks = True, False
+            try:
+                passed = self.pass_over(data, passed)
+            finally:
+                self.holds = False
+        if passed:
+            self.has_pages = True
+            self.tell()
+        if passed < self.batch.entry_count:
+            self.most = 0
+            return [], self.batch.entries[passed].start, False, False
+        return [], position, stop == MORE, stop == FULL
+
+    cdef int reserve(self) except -1:
+        """Make room for the URLs of the batch."""
+        cdef uint32_t i
+        cdef size_t room = 0
+        for i in range(self.batch.entry_count):
+            room += self.batch.records[self.batch.entries[i].loc].size
+        if room > self.urls_room:
+            enlarge(<void **>&self.urls, room * 2)
+            self.urls_room = room * 2
+        return 0
+
+    cdef void stage(self, const uint8_t *data) noexcept nogil:
+        """Find out the URLs of the batch."""
+        cdef uint32_t i
+        cdef uint8_t *out = self.urls
+        cdef Record *loc
+        cdef Staged *staged
+        for i in range(self.batch.entry_count):
+            loc = &self.batch.records[self.batch.entries[i].loc]
+            staged = &self.staged[i]
+            staged.flags = record_flags(data, loc)
+            if staged.flags & AMPERSAND:
+                staged.url = out
+                staged.size = url_into(out, data + loc.start, loc.size, staged.flags)
+                out += loc.size
+            else:
+                staged.url = data + loc.start
+                staged.size = loc.size
+                if staged.flags & CONTROL or not is_http_url(staged.url, staged.size):
+                    staged.size = -1
+            if staged.size >= 0:
+                self.expect(staged)
+
+    cdef void expect(self, Staged *staged) noexcept nogil:
+        """A URL will be looked at soon."""
+
+    cdef int tell(self) except -1:
+        """Keep what was learned of the entries that were passed over."""
+        return 0
+
+    cdef uint32_t pass_over(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil:
+        """The first entry from this one on that is not in order, or cannot be judged yet."""
+        while i < self.batch.entry_count and self.passes(data, &self.batch.entries[i], &self.staged[i]):
+            i += 1
+        return i
+
+    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
+        """Whether an entry is in order. Where this says no, nothing has come of it."""
+        cdef Noticed noticed
+        return self.is_clean(data, entry, staged, &noticed)
+
+    cdef bint is_clean(self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed) except -1 nogil:
+        cdef Record *record
+        cdef uint32_t i
+        cdef int tag
+        memset(noticed, 0, sizeof(Noticed))
+        noticed.priority = -1
+        if entry.extras & VIDEOS or staged.size < 0:
+            return False
+        if staged.flags & HIGH and not self.is_printable(staged.url, staged.size):
+            return False
+        for i in range(entry.first, entry.first + entry.count):
+            record = &self.batch.records[i]
+            tag = self.context.tabled.tags[record.name]
+            if record.kind == TEXT:
+                if i != entry.loc and record.size and not self.is_clean_field(data, record, tag, noticed):
+                    return False
+            elif record.kind == ATTRIBUTES:
+                if not self.is_clean_link(data + record.start, record.size, noticed):
+                    return False
+            elif not self.is_clean_group(record.kind == OPEN, tag, noticed):
+                return False
+        return True
+
+    cdef bint is_clean_group(self, bint opens, int tag, Noticed *noticed) noexcept nogil:
+        """The start of a group; or its end, where it must have had what it needs."""
+        if tag == PUBLICATION:
+            noticed.publications += opens and noticed.stories == 1
+        elif opens:
+            noticed.group, noticed.has = tag, 0
+            noticed.images += tag == IMAGE_TAG
+            noticed.stories += tag == NEWS_TAG
+        else:
+            noticed.group = 0
+            if tag == NEWS_TAG:
+                return noticed.has >> TITLE & 1 and noticed.has >> PUBLICATION_DATE & 1
+            return tag != IMAGE_TAG or noticed.has >> LOC & 1
+        return True
+
+    cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, Noticed *noticed) except -1 nogil:
+        """Whether a text is a value that its field may have, and nothing in it is to be put right."""
+        cdef const uint8_t *text = data + record.start
+        cdef uint8_t flags
+        cdef bint has_zone
+        noticed.has |= <uint32_t>1 << tag
+        if tag == LASTMOD:
+            noticed.is_dated = True
+            return self.is_date(text, record, &noticed.date, &has_zone, &noticed.codes)
+        if tag == CHANGEFREQ:
+            noticed.codes |= <uint32_t>(not is_lower(text, record.size)) << P423
+            return not record.flags and frequency_of(text, record.size) >= 0
+        if tag == PRIORITY:
+            return self.is_priority(text, record, &noticed.priority)
+        if tag == PUBLICATION_DATE:
+            return self.is_story_date(text, record, noticed)
+        flags = record_flags(data, record)
+        if tag == LOC:
+            return self.is_clean_url(text, record.size, flags) and (
+                not flags & HIGH or self.is_printable(text, record.size)
+            )
+        if tag == TITLE and noticed.group == NEWS_TAG and flags & AMPERSAND:
+            return False  # below its escaping there may be nothing but spaces
+        if noticed.publications == 1 and noticed.stories == 1:
+            if tag == NAME:
+                noticed.name = record
+            elif tag == LANGUAGE:
+                noticed.language = record
+        return self.is_clean_text(text, record.size, flags)
+
+    cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+        if flags & AMPERSAND:
+            return url_into(self.changed, text, size, flags) >= 0
+        return not flags & CONTROL and is_http_url(text, size)
+
+    cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil:
+        """Whether nothing is to be noted of a text, whatever field it stands in."""
+        cdef Py_ssize_t n
+        if flags & CONTROL:
+            return False
+        if flags & AMPERSAND and not flags & CDATA:
+            n = unescape_into(self.changed, text, size)
+            if n < 0 or has_ampersand_reference(self.changed, n):
+                return False
+        return not flags & HIGH or self.is_printable(text, size)
+
+    cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+        """Whether a text that is not ASCII is UTF-8, and all of it can be seen."""
+        if not self.holds:
+            self.asks = True
+            return False
+        with gil:
+            return high_text(text, size) is not None
+
+    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, Noticed *noticed) except -1 nogil:
+        cdef Link link
+        if not parse_link(text, size, &link):
+            return False
+        if link.href != NULL:
+            link.href_flags = flags_of(link.href, link.href_size)
+            if not self.is_clean_url(link.href, link.href_size, link.href_flags):
+                return False
+        if noticed.links < MAX_LINKS:
+            self.links[noticed.links] = link
+        noticed.links += 1
+        return True
+
+    cdef bint is_date(
+        self, const uint8_t *text, Record *record, int64_t *date, bint *has_zone, uint32_t *codes
+    ) except -1 nogil:
+        """Whether a text is a date: which, and what is wrong with it as a last modification."""
+        cdef Moment moment
+        cdef Answer answer
+        if record.flags:
+            return False
+        if parse_moment(text, record.size, &moment):
+            date[0], has_zone[0] = microseconds_of(&moment), moment.has_zone
+            if date[0] - (0 if moment.has_zone else 14 * HOUR) > self.now:
+                codes[0] |= 1 << L303
+            elif moment.has_time and not moment.has_zone:
+                codes[0] |= 1 << L306
+            return True
+        if flags_of(text, record.size) or not self.ask(WHICH_DATE, text, record.size, 0, &answer) or not answer.is_so:
+            return False
+        date[0], has_zone[0] = answer.date, answer.has_zone
+        if answer.code:
+            codes[0] |= <uint32_t>1 << (answer.code - 1)
+        return True
+
+    cdef bint is_story_date(self, const uint8_t *text, Record *record, Noticed *noticed) except -1 nogil:
+        cdef int64_t date
+        cdef bint has_zone
+        cdef uint32_t codes = 0
+        if not self.is_date(text, record, &date, &has_zone, &codes):
+            return False
+        if noticed.stories == 1:
+            noticed.published = date + (0 if has_zone else 24 * HOUR)
+        return True
+
+    cdef bint is_priority(self, const uint8_t *text, Record *record, double *priority) except -1 nogil:
+        cdef Answer answer
+        if record.flags:
+            return False
+        priority[0] = priority_of(text, record.size)
+        if priority[0] >= 0:
+            return True
+        if flags_of(text, record.size) or not self.ask(WHICH_PRIORITY, text, record.size, 0, &answer):
+            return False
+        priority[0] = answer.priority
+        return answer.is_so
+
+    cdef bint ask(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    ) except -1 nogil:
+        """What Python says of a text, which it is asked once for most; false if it cannot be asked yet."""
+        cdef Answer *kept = NULL
+        if size <= ANSWER_KEY_BYTES and not flags & CDATA:
+            kept = &self.answers[2 * ((usp_hash(text, <size_t>size, secret) + <uint64_t>question) & (ANSWERS - 1))]
+            if is_answer(&kept[0], question, text, size):
+                answer[0] = kept[0]
+                return True
+            if is_answer(&kept[1], question, text, size):
+                answer[0] = kept[1]
+                return True
+        if not self.holds:
+            self.asks = True
+            return False
+        memset(answer, 0, sizeof(Answer))
+        with gil:
+            self.find_out(question, text, size, flags, answer)
+        if kept != NULL:
+            answer.question, answer.size = <uint8_t>question, <uint8_t>size
+            memcpy(answer.key, text, <size_t>size)
+            kept[1], kept[0] = kept[0], answer[0]  # of those in the same place, the last two are kept
+        return True
+
+    cdef int find_out(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    ) except -1:
+        if question == WHICH_DATE:
+            date = parse_date(ascii_text(text, size))
+            if date is not None:
+                answer.is_so, answer.date, answer.has_zone = True, microseconds(date), date.tzinfo is not None
+        elif question == WHICH_PRIORITY:
+            priority = parse_priority(ascii_text(text, size))
+            if priority is not None:
+                answer.is_so, answer.priority = True, float(priority)
+        return 0

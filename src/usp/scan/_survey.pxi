@@ -1,0 +1,370 @@
+# A survey, compiled: as `usp.scan.survey.PureSurvey`, but for every entry of a grammar. See there for what it does.
+
+cdef enum:
+    MAX_URL_LENGTH = 2048
+    MAX_IMAGES = 1000
+    MAX_CLUSTERS = 1000000
+
+cdef enum:  # what a byte of a URL may be
+    UNESCAPED = 1
+    PERCENT = 2
+    FRAGMENT = 4
+    HEXADECIMAL = 8
+
+cdef uint8_t BYTES_OF_URLS[256]
+memset(BYTES_OF_URLS, 0, 256)
+for _i in range(128):
+    BYTES_OF_URLS[_i] = (
+        UNESCAPED if chr(_i) in ' "<>\\^`{|}'
+        else PERCENT if chr(_i) == "%"
+        else FRAGMENT if chr(_i) == "#"
+        else HEXADECIMAL if chr(_i) in "0123456789abcdefABCDEF"
+        else 0
+    )
+
+ctypedef struct Gathered:  # the same as `usp.scan.survey.Facts`
+    int64_t entries, dated, earliest, latest, prioritised, stories, linked
+    double lowest, highest
+
+ctypedef struct Alternates:
+    Link *links[MAX_LINKS]
+    uint64_t hashes[MAX_LINKS]  # of where they lead
+    int count
+    uint64_t key  # of the pages that are said to be the same in other languages
+
+
+cdef inline uint8_t lower(uint8_t letter) noexcept nogil:
+    return letter | 32 if c'A' <= letter <= c'Z' else letter
+
+
+cdef bint is_same_language(Link *one, Link *other) noexcept nogil:
+    cdef Py_ssize_t i
+    if one.hreflang_size != other.hreflang_size:
+        return False
+    for i in range(one.hreflang_size):
+        if lower(one.hreflang[i]) != lower(other.hreflang[i]):
+            return False
+    return True
+
+
+cdef bint is_default(Link *link) noexcept nogil:
+    """Whether a link is that for all other languages."""
+    cdef Link default
+    default.hreflang, default.hreflang_size = <const uint8_t *>b"x-default", 9
+    return is_same_language(link, &default)
+
+
+cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """What is wrong with a URL as a text."""
+    cdef uint8_t seen = 0
+    cdef Py_ssize_t i, length = size
+    cdef uint32_t codes = 0
+    for i in range(size):
+        seen |= BYTES_OF_URLS[url[i]]
+    if flags & HIGH:
+        codes |= 1 << U505
+        for i in range(size):
+            length -= url[i] & 0xC0 == 0x80
+    if length >= MAX_URL_LENGTH:
+        codes |= 1 << U503
+    if seen & FRAGMENT:
+        codes |= 1 << U510
+    if seen & UNESCAPED or (seen & PERCENT and not is_escaped(url, size)):
+        codes |= 1 << U504
+    return codes
+
+
+cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    """Whether two digits stand behind each "%"."""
+    cdef Py_ssize_t i
+    for i in range(size):
+        if url[i] == c'%':
+            if size - i < 3 or not BYTES_OF_URLS[url[i + 1]] & BYTES_OF_URLS[url[i + 2]] & HEXADECIMAL:
+                return False
+    return True
+
+
+@cython.final
+cdef class PlainSurvey(PlainCheck):
+    """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
+
+    cdef readonly object yardstick, facts, counts, table, stories, clusters, wanted, number
+    cdef tuple surveyed
+    cdef dict bits
+    cdef object date_code
+    cdef Measures measures
+    cdef Table *page_table
+    cdef Table *story_table
+    cdef int table_number
+    cdef int64_t news_since
+    cdef uint32_t passed_codes
+    cdef uint32_t counted[CODE_COUNT]
+    cdef Gathered gathered
+
+    def __init__(
+        self, yardstick, URLTable table=None, URLTable stories=None, number=0, dict clusters=None, wanted=None
+    ):
+        from usp.scan.survey import SURVEYED, Facts, date_code  # which imports the readers
+
+        self.yardstick, self.clusters, self.wanted = yardstick, clusters, wanted
+        self.table, self.stories, self.number = table, stories, number
+        self.page_table = table.table if table is not None else NULL
+        self.story_table = stories.table if stories is not None else NULL
+        self.table_number = min(number, MAX_NUMBER)
+        self.now, self.news_since = yardstick.now, yardstick.news_since
+        self.facts, self.counts = Facts(), {}
+        self.surveyed, self.date_code = SURVEYED, date_code
+        self.bits = {code: bit for bit, code in enumerate(SURVEYED)}
+        self.measures = Measures(yardstick, self.bits)
+        memset(self.counted, 0, sizeof(self.counted))
+        self.gather_anew()
+
+    @property
+    def passed(self):
+        """The bits of those codes that are only counted."""
+        return self.passed_codes
+
+    @passed.setter
+    def passed(self, codes):
+        self.passed_codes = <uint32_t>(codes & 0xFFFFFFFF)
+
+    cdef void gather_anew(self) noexcept nogil:
+        memset(&self.gathered, 0, sizeof(Gathered))
+        self.gathered.earliest, self.gathered.latest = <int64_t>1 << 62, -(<int64_t>1 << 62)
+        self.gathered.lowest, self.gathered.highest = 2, -1
+
+    cdef int tell(self) except -1:
+        cdef Gathered *gathered = &self.gathered
+        cdef int bit
+        facts = self.facts
+        facts.entries += gathered.entries
+        facts.stories += gathered.stories
+        facts.linked += gathered.linked
+        if gathered.dated:
+            facts.dated += gathered.dated
+            facts.earliest = min(facts.earliest, gathered.earliest)
+            facts.latest = max(facts.latest, gathered.latest)
+        if gathered.prioritised:
+            facts.prioritised += gathered.prioritised
+            facts.lowest = min(facts.lowest, gathered.lowest)
+            facts.highest = max(facts.highest, gathered.highest)
+        self.gather_anew()
+        for bit in range(CODE_COUNT):
+            if self.counted[bit]:
+                code = self.surveyed[bit]
+                self.counts[code] = self.counts.get(code, 0) + self.counted[bit]
+                self.counted[bit] = 0
+        return 0
+
+    cdef void expect(self, Staged *staged) noexcept nogil:
+        staged.hashed = usp_hash(staged.url, <size_t>staged.size, secret)
+        if self.page_table != NULL:
+            expect_in(self.page_table, staged.hashed)
+
+    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
+        cdef Noticed noticed
+        cdef Alternates alternates
+        cdef uint32_t codes
+        cdef int first = -1
+        cdef bint is_story = entry.extras & NEWS != 0
+        cdef Table *table = self.story_table if is_story else self.page_table
+        if not self.is_clean(data, entry, staged, &noticed):
+            return False
+        codes = noticed.codes | codes_of_bytes(staged.url, staged.size, staged.flags)
+        codes |= <uint32_t>(noticed.images > MAX_IMAGES) << I611
+        if table != NULL:
+            first = find_in(table, staged.hashed)
+            codes |= self.duplicate(first, entry.extras)
+        alternates.count = 0
+        if not self.add_site_code(staged, &codes):
+            return False
+        if is_story and not self.add_news_codes(data, &noticed, &codes):
+            return False
+        if noticed.links and not self.add_link_codes(&noticed, staged.hashed, &alternates, &codes):
+            return False
+        if codes & ~self.passed_codes or not self.add_robots_code(staged, &codes) or codes & ~self.passed_codes:
+            return False
+        self.count(codes, &noticed, is_story)
+        self.gathered.linked += alternates.count > 0
+        if table != NULL and (first < 0 or is_story):
+            add_to(table, staged.hashed, self.table_number)
+        if alternates.count and self.clusters is not None:
+            self.close_cluster(alternates.key, staged.hashed)
+        return True
+
+    cdef uint32_t duplicate(self, int first, uint32_t extras) noexcept nogil:
+        """The code of a URL that was listed already, by the sitemap of this number.
+
+        Sitemaps of news and of images may list the pages of others.
+        """
+        if first < 0:
+            return 0
+        return 1 << P418 if first == self.table_number else 0 if extras & (NEWS | IMAGES) else 1 << P419
+
+    cdef bint add_site_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
+        """Whether a URL is where it should be; false if that cannot be said yet."""
+        cdef int code = self.measures.site_code(staged.url, staged.size)
+        cdef Answer answer
+        cdef Py_ssize_t end = 8  # behind "http://h"
+        if code < 0:
+            while end < staged.size and staged.url[end] != c'/' and staged.url[end] != c'?' and staged.url[end] != c'#':
+                end += 1
+            if not self.ask(WHERE_ELSE, staged.url, end, 0, &answer):
+                return False
+            code = answer.code
+        if code:
+            codes[0] |= <uint32_t>1 << (code - 1)
+        return True
+
+    cdef bint add_robots_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
+        """Whether robots.txt disallows a URL; false if that cannot be said yet."""
+        if not self.measures.may_be_disallowed(staged.url, staged.size):
+            return True
+        if not self.holds:
+            self.asks = True
+            return False
+        with gil:
+            if self.yardstick.is_disallowed(PyUnicode_DecodeUTF8(<const char *>staged.url, staged.size, NULL)):
+                codes[0] |= 1 << R709
+        return True
+
+    cdef bint add_news_codes(self, const uint8_t *data, Noticed *noticed, uint32_t *codes) except -1 nogil:
+        """What is wrong with a news story; false if that cannot be said yet, or not here."""
+        cdef Answer answer
+        cdef uint8_t flags
+        if noticed.published < self.news_since:
+            codes[0] |= 1 << N601
+        if noticed.name == NULL or noticed.language == NULL:
+            codes[0] |= 1 << N603
+        if noticed.name != NULL:
+            flags = record_flags(data, noticed.name)
+            if flags & AMPERSAND:  # below its escaping there may be nothing but spaces
+                if not self.ask(HAS_TEXT, data + noticed.name.start, noticed.name.size, flags, &answer):
+                    return False
+                codes[0] |= <uint32_t>(not answer.is_so) << N603
+        if noticed.language != NULL:
+            if record_flags(data, noticed.language) & ~CDATA:
+                return False
+            if not self.ask(IS_NEWS_LANGUAGE, data + noticed.language.start, noticed.language.size, 0, &answer):
+                return False
+            codes[0] |= <uint32_t>(not answer.is_so) << N604
+        return True
+
+    cdef bint add_link_codes(self, Noticed *noticed, uint64_t own, Alternates *found, uint32_t *codes) except -1 nogil:
+        """What is wrong with the pages in other languages; false if that cannot be said yet, or not here."""
+        cdef Answer answer
+        cdef uint32_t i
+        cdef int j
+        cdef bint has_default = False, has_own = False
+        if noticed.links > MAX_LINKS:
+            return False
+        for i in range(noticed.links):
+            if not self.add_alternate(&self.links[i], found):
+                return False
+        if not found.count:
+            return True
+        for j in range(found.count):
+            if not self.ask(IS_LANGUAGE, found.links[j].hreflang, found.links[j].hreflang_size, 0, &answer):
+                return False
+            codes[0] |= <uint32_t>(not answer.is_so) << H631
+            has_default |= is_default(found.links[j])
+            has_own |= found.hashes[j] == own
+        codes[0] |= <uint32_t>(not has_own) << H632 | <uint32_t>(not has_default) << H634
+        codes[0] |= <uint32_t>has_two_of_a_language(found) << H635
+        return self.is_of_no_interest(found, own)
+
+    cdef bint add_alternate(self, Link *link, Alternates *found) except -1 nogil:
+        """Add a link, if it is to a page in another language; false if that cannot be said yet, or not here."""
+        cdef const uint8_t *url = link.href
+        cdef Py_ssize_t size = link.href_size
+        if link.href == NULL or link.hreflang == NULL or not link.href_size or not link.hreflang_size:
+            return True
+        if flags_of(link.hreflang, link.hreflang_size):
+            return False
+        if link.href_flags & HIGH and not self.is_printable(link.href, link.href_size):
+            return False
+        if link.href_flags & AMPERSAND:
+            url, size = self.changed, url_into(self.changed, link.href, link.href_size, link.href_flags)
+        found.links[found.count] = link
+        found.hashes[found.count] = usp_hash(url, <size_t>size, secret)
+        found.count += 1
+        return True
+
+    cdef bint is_of_no_interest(self, Alternates *found, uint64_t own) except -1 nogil:
+        """Find out the key of all pages that an entry says to be the same; whether it may be passed over."""
+        cdef int i, j
+        found.key = own
+        if self.clusters is None and self.wanted is None:
+            return True
+        if not self.holds:
+            self.asks = True
+            return False
+        for i in range(found.count):
+            if found.hashes[i] != own and not is_default(found.links[i]):
+                for j in range(i):
+                    if found.hashes[j] == found.hashes[i] and not is_default(found.links[j]):
+                        break
+                else:
+                    found.key += found.hashes[i]
+        with gil:
+            return self.wanted is None or found.key not in self.wanted
+
+    cdef int close_cluster(self, uint64_t key, uint64_t own) except -1 nogil:
+        """Take a page out of those of a key that are still to come."""
+        cdef uint64_t left
+        with gil:
+            found = self.clusters.get(key)
+            left = (key if found is None else <uint64_t>found) - own
+            if left == 0:
+                self.clusters.pop(key, None)
+            elif found is not None or len(self.clusters) < MAX_CLUSTERS:
+                self.clusters[key] = left
+        return 0
+
+    cdef void count(self, uint32_t codes, Noticed *noticed, bint is_story) noexcept nogil:
+        cdef Gathered *gathered = &self.gathered
+        cdef int bit = 0
+        while codes:
+            self.counted[bit] += codes & 1
+            codes >>= 1
+            bit += 1
+        gathered.entries += 1
+        gathered.stories += is_story
+        if noticed.is_dated:
+            gathered.dated += 1
+            gathered.earliest = min(gathered.earliest, noticed.date)
+            gathered.latest = max(gathered.latest, noticed.date)
+        if noticed.priority >= 0:
+            gathered.prioritised += 1
+            gathered.lowest = min(gathered.lowest, noticed.priority)
+            gathered.highest = max(gathered.highest, noticed.priority)
+
+    cdef int find_out(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    ) except -1:
+        if question == WHERE_ELSE:
+            code = self.yardstick.elsewhere(ascii_text(text, size))
+            answer.code = <uint8_t>(self.bits[code] + 1) if code else 0
+        elif question == IS_LANGUAGE:
+            answer.is_so = bool(self.yardstick.is_language(ascii_text(text, size)))
+        elif question == IS_NEWS_LANGUAGE:
+            answer.is_so = bool(self.yardstick.is_news_language(ascii_text(text, size)))
+        elif question == HAS_TEXT:
+            answer.is_so = plain_text(text_of(text[:size], bool(flags & CDATA))) is not None
+        else:
+            PlainCheck.find_out(self, question, text, size, flags, answer)
+            if question == WHICH_DATE and answer.is_so:
+                date_text = ascii_text(text, size)
+                code = self.date_code(date_text, parse_date(date_text), self.yardstick)
+                answer.code = <uint8_t>(self.bits[code] + 1) if code else 0
+        return 0
+
+
+cdef bint has_two_of_a_language(Alternates *found) noexcept nogil:
+    """Whether two of the same language lead to different pages."""
+    cdef int i, j
+    for i in range(found.count):
+        for j in range(i):
+            if found.hashes[i] != found.hashes[j] and is_same_language(found.links[i], found.links[j]):
+                return True
+    return False

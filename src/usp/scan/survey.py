@@ -1,0 +1,302 @@
+"""What is looked at in every entry when a sitemap is checked, at the scanner's speed.
+
+A survey is a reader of plain entries (see `plain`): it passes over those in which nothing is wrong, and keeps count of
+what the rules on whole sitemaps need. An entry of which anything is to be said stops it, and goes the long way: the
+general scanner reads it, and the rules of `usp.check` say what is wrong, and where. Once enough was said of a code, its
+bit is set in `passed`: then the survey only counts it, in `counts`.
+
+What it looks at is defined here, in small functions that the rules use too. `_survey.pxi` does the same, compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from usp.compiled import IS_COMPILED
+from usp.scan.columns import microseconds
+from usp.scan.dates import parse_date
+from usp.scan.grammar import Grammar
+from usp.scan.plain import Taken, is_clean, may_go_on, next_entry
+from usp.scan.values import parse_priority, text_of
+
+__all__ = [
+    "MAX_CLUSTERS",
+    "MAX_IMAGES",
+    "MAX_URL_LENGTH",
+    "PURE_SURVEYORS",
+    "SURVEYED",
+    "SURVEYORS",
+    "Facts",
+    "PureSurvey",
+    "PureURLTable",
+    "Surveyors",
+    "Yardstick",
+    "date_code",
+    "elsewhere_code",
+    "first_unescaped",
+    "is_future",
+    "is_lower_frequency",
+    "is_old",
+    "may_be_disallowed",
+    "url_codes",
+]
+
+#: The codes that a survey looks for; their places here are their bits.
+SURVEYED = (
+    *("U503", "U504", "U505", "U506", "U507", "U508", "U509", "U510"),
+    *("P418", "P419", "R709", "L303", "L305", "L306", "P423"),
+    *("N601", "N603", "N604", "I611", "H631", "H632", "H634", "H635"),
+)
+MAX_URL_LENGTH = 2_048  # a URL must be shorter
+MAX_IMAGES = 1_000
+MAX_CLUSTERS = 1_000_000  # whose pages are still to come
+_BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
+# What no URL may have as it is: https://www.rfc-editor.org/rfc/rfc3986#appendix-A. Brackets are let be, as browsers do.
+_UNESCAPED = re.compile(r"""[ "<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
+_W3C_DATE = re.compile(
+    r"\d{4}(?:-\d\d(?:-\d\d(?P<time>T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?", re.ASCII
+)
+_ESCAPED_ASCII = re.compile("%[0-7]")
+_HOUR = 3_600_000_000
+_EARLIEST_ZONE = 14 * _HOUR  # a day begins there 14 hours before it does in UTC
+_DAY = 24 * _HOUR
+_ORIGIN = re.compile(r"[^:/?#]+://[^/?#]*")
+
+
+def _nothing(text: str) -> str:
+    return ""
+
+
+def _never(text: str) -> bool:
+    return False
+
+
+def _always(text: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """What the entries of one sitemap are measured by. Times are in microseconds since 1970, UTC.
+
+    `sites` are pairs of the start of URLs and the code of a URL that starts so, empty if nothing is wrong with it; the
+    first that fits counts. `elsewhere` says the same for all other URLs, given their scheme and host.
+
+    `may_disallow` are sequences of texts, the first of them a scheme and host, as `may_be_disallowed` needs them.
+    """
+
+    sites: tuple[tuple[str, str], ...] = ()
+    elsewhere: Callable[[str], str] = _nothing
+    now: int = 1 << 62  # later is in the future
+    news_since: int = -(1 << 62)  # earlier is old
+    may_disallow: tuple[tuple[str, ...], ...] = ()
+    is_disallowed: Callable[[str], bool] = _never
+    is_language: Callable[[str], bool] = _always
+    is_news_language: Callable[[str], bool] = _always
+
+
+@dataclass(slots=True)
+class Facts:
+    """What the entries of one sitemap have in common."""
+
+    entries: int = 0
+    dated: int = 0
+    earliest: int = 1 << 62
+    latest: int = -(1 << 62)
+    prioritised: int = 0
+    lowest: float = 2.0
+    highest: float = -1.0
+    stories: int = 0
+    linked: int = 0  # entries that have alternates
+
+    def count(self, date: int | None, priority: float | None, is_story: bool) -> None:
+        """One more entry: its last modification and its priority, where they are stated and can be read."""
+        self.entries += 1
+        self.stories += is_story
+        if date is not None:
+            self.dated += 1
+            self.earliest = min(self.earliest, date)
+            self.latest = max(self.latest, date)
+        if priority is not None:
+            self.prioritised += 1
+            self.lowest = min(self.lowest, priority)
+            self.highest = max(self.highest, priority)
+
+
+class PureURLTable:
+    """Which sitemap had a URL first. No more than `most` URLs are kept."""
+
+    def __init__(self, most: int = 1 << 23) -> None:
+        self._first: dict[str, int] = {}
+        self._most = most
+        self.is_full = False
+
+    def find(self, url: str) -> int:
+        """The number of the sitemap that had it first; -1 if none had."""
+        return self._first.get(url, -1)
+
+    def add(self, url: str, number: int) -> None:
+        """Keep a URL as one of this sitemap, whatever it was before; a new one only if there are not too many."""
+        if len(self._first) < self._most or url in self._first:
+            self._first[url] = number
+        else:
+            self.is_full = True
+
+    @staticmethod
+    def hash_of(url: str) -> int:
+        """A number below 2**64 that hardly any other URL has; another one in each process."""
+        return hash(url) & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def first_unescaped(url: str) -> int:
+    """Where the first character stands that a URL may not have as it is; -1 if there is none."""
+    found = _UNESCAPED.search(url)
+    return found.start() if found else -1
+
+
+def elsewhere_code(url: str, yardstick: Yardstick) -> str:
+    """The code of a URL that is not where those of its sitemap should be; empty if it is."""
+    for start, code in yardstick.sites:
+        if url.startswith(start):
+            return code
+    origin = _ORIGIN.match(url)
+    return yardstick.elsewhere(origin[0]) if origin else ""
+
+
+def may_be_disallowed(url: str, yardstick: Yardstick) -> bool:
+    """Whether all texts of a sequence stand in a URL, one after the other, the first at its start.
+
+    A URL with an escape of ASCII may be, too: such are taken for what they stand for. `is_disallowed` is to be asked of
+    those for which this is true, and of no others.
+    """
+    if yardstick.may_disallow and _ESCAPED_ASCII.search(url):
+        return True
+    for first, *others in yardstick.may_disallow:
+        if url.startswith(first):
+            at = len(first)
+            for text in others:
+                at = url.find(text, at)
+                if at < 0:
+                    break
+                at += len(text)
+            else:
+                return True
+    return False
+
+
+def url_codes(url: str, yardstick: Yardstick) -> list[str]:
+    """What is wrong with the URL of an entry."""
+    found = {
+        "U503": len(url) >= MAX_URL_LENGTH,
+        "U504": first_unescaped(url) >= 0,
+        "U505": not url.isascii(),
+        "U510": "#" in url,
+        "R709": may_be_disallowed(url, yardstick) and yardstick.is_disallowed(url),
+    }
+    elsewhere = elsewhere_code(url, yardstick)
+    return [code for code, is_so in found.items() if is_so] + [elsewhere] * bool(elsewhere)
+
+
+@lru_cache(maxsize=4_096)
+def _form_of(text: str) -> str:
+    """The code of the form of a text that is a date; empty if it is as https://www.w3.org/TR/NOTE-datetime has it."""
+    form = _W3C_DATE.fullmatch(text)
+    if form is None:
+        return "L305"
+    return "L306" if form["time"] and not form["zone"] else ""
+
+
+def is_future(date: datetime, yardstick: Yardstick) -> bool:
+    """Whether it is not yet that time anywhere on Earth."""
+    return microseconds(date) - (0 if date.tzinfo else _EARLIEST_ZONE) > yardstick.now
+
+
+def is_old(date: datetime, yardstick: Yardstick) -> bool:
+    """Whether a story of this date is no news any more. Without a zone, it may be anywhere, at any time of its day."""
+    return microseconds(date) + (0 if date.tzinfo else _DAY) < yardstick.news_since
+
+
+def date_code(text: str, date: datetime, yardstick: Yardstick) -> str:
+    """What is wrong with a last modification that could be read: it is in the future, or not in the right form."""
+    if is_future(date, yardstick):
+        return "L303"
+    return _form_of(text)
+
+
+def is_lower_frequency(text: str) -> bool:
+    """Whether a change frequency, one that there is, is written as it must be."""
+    return text == text.lower()
+
+
+@dataclass(slots=True)
+class PureSurvey:
+    """Passes over plain entries in which nothing is wrong.
+
+    `number` is that of the sitemap, in `table`: without a table, duplicates are not looked for. `stories` is one for
+    news, which may be listed in other sitemaps as well. `clusters` and `wanted` are for languages, and only entries
+    that are not plain to this reader have those.
+    """
+
+    yardstick: Yardstick
+    table: PureURLTable | None = None
+    stories: PureURLTable | None = None
+    number: int = 0
+    clusters: dict[int, int] | None = None
+    wanted: set[int] | None = None
+    passed: int = 0
+    facts: Facts = field(default_factory=Facts)
+    counts: dict[str, int] = field(default_factory=dict)
+    has_pages: bool = False  # whether any were passed over
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """Where those entries end that are in order; see `plain`."""
+        while match := next_entry(grammar, buffer, position):
+            loc, last_modified, change_frequency, priority = match.groups(b"")
+            if not is_clean(loc, last_modified, change_frequency, priority):
+                return [], position, False, False
+            url, date_text = text_of(loc), text_of(last_modified)
+            date = parse_date(date_text) if date_text else None
+            codes = url_codes(url, self.yardstick) + self._duplicate(url)
+            if date is not None and (code := date_code(date_text, date, self.yardstick)):
+                codes.append(code)
+            if not is_lower_frequency(text_of(change_frequency)):
+                codes.append("P423")
+            if any(not _BITS[code] & self.passed for code in codes):
+                return [], position, False, False
+            for code in codes:
+                self.counts[code] = self.counts.get(code, 0) + 1
+            if self.table is not None and not codes.count("P418") and not codes.count("P419"):
+                self.table.add(url, self.number)
+            number = parse_priority(text_of(priority)) if priority.strip() else None
+            self.facts.count(
+                None if date is None else microseconds(date), None if number is None else float(number), False
+            )
+            self.has_pages = True
+            position = match.end()
+        return [], position, may_go_on(buffer, position), False
+
+    def _duplicate(self, url: str) -> list[str]:
+        first = -1 if self.table is None else self.table.find(url)
+        return [] if first < 0 else ["P418" if first == self.number else "P419"]
+
+
+class Surveyors(NamedTuple):
+    """What goes together: a table has the hashes that its survey makes."""
+
+    survey: type[PureSurvey]
+    url_table: type[PureURLTable]
+
+
+PURE_SURVEYORS = Surveyors(PureSurvey, PureURLTable)
+
+if TYPE_CHECKING or not IS_COMPILED:
+    SURVEYORS = PURE_SURVEYORS
+else:
+    from usp.scan import _plain
+
+    SURVEYORS = Surveyors(_plain.PlainSurvey, _plain.URLTable)

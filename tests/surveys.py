@@ -1,0 +1,276 @@
+"""What surveys are compared with, a straight reading of every entry; and entries in which all is wrong that may be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from usp.fetch_parse.pages import URLSetPage
+from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.scan.columns import microseconds
+from usp.scan.dates import parse_date
+from usp.scan.elements import Element
+from usp.scan.grammar import Grammar, grammar_of
+from usp.scan.plain import Taken
+from usp.scan.survey import (
+    MAX_IMAGES,
+    PURE_SURVEYORS,
+    SURVEYED,
+    SURVEYORS,
+    Facts,
+    PureSurvey,
+    Surveyors,
+    Yardstick,
+    date_code,
+    is_lower_frequency,
+    is_old,
+    url_codes,
+)
+from usp.scan.values import parse_change_frequency, parse_priority, plain_text
+
+KINDS = {"in use": SURVEYORS, "pure": PURE_SURVEYORS}
+BITS = {code: 1 << bit for bit, code in enumerate(SURVEYED)}
+ALL = (1 << len(SURVEYED)) - 1
+PREFIXES = ("image", "news", "xhtml", "video")
+GRAMMAR = cast(Grammar, grammar_of((("", ""), *((prefix, prefix) for prefix in PREFIXES))))
+NUMBER = 3
+
+
+def moment(text: str) -> int:
+    return microseconds(datetime.fromisoformat(text).replace(tzinfo=UTC))
+
+
+YARDSTICK = Yardstick(
+    sites=(("http://h/a/", ""), ("http://h/", "U507"), ("https://h/", "U508"), ("http://www.h/", "U509")),
+    elsewhere=lambda origin: "" if origin == "http://ok" else "U506",
+    now=moment("2026-11-15T12:00:00"),
+    news_since=moment("2026-11-13T12:00:00"),
+    may_disallow=(("http://h/a/private",), ("http://h/", "/q", "sort="), ("http://ok",)),
+    is_disallowed=lambda url: url.startswith("http://h/a/private") or "sort=" in url or "%70rivate" in url,
+    is_language=lambda tag: tag.lower() in ("de", "en", "en-gb", "x-default"),
+    is_news_language=lambda tag: tag in ("de", "en"),
+)
+
+
+def codes_of(entry: Element, url: str) -> set[str]:
+    """What is wrong with an entry, duplicates apart."""
+    codes = set(url_codes(url, YARDSTICK))
+    if (text := entry.get("lastmod")) and (date := parse_date(text)):
+        codes.add(date_code(text, date, YARDSTICK))
+    if parse_change_frequency(text := entry.get("changefreq")) and not is_lower_frequency(text):
+        codes.add("P423")
+    if len(entry.all("image")) > MAX_IMAGES:
+        codes.add("I611")
+    if stories := entry.all("news"):
+        codes |= codes_of_story(stories[0])
+    return (codes | codes_of_alternates(alternates_of(entry), url)) - {""}
+
+
+def codes_of_story(story: Element) -> set[str]:
+    codes = set()
+    if (date := parse_date(story.get("publication_date"))) and is_old(date, YARDSTICK):
+        codes.add("N601")
+    publication = next(iter(story.all("publication")), story)
+    name, language = (plain_text(publication.get(field)) for field in ("name", "language"))
+    if not name or not language:
+        codes.add("N603")
+    if language and not YARDSTICK.is_news_language(language):
+        codes.add("N604")
+    return codes
+
+
+def alternates_of(entry: Element) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] | None = URLSetPage(entry, "http://h/", UNLOGGED, "").value("alternates")
+    return found or []
+
+
+def codes_of_alternates(alternates: list[tuple[str, str]], url: str) -> set[str]:
+    languages = {(language.lower(), href) for language, href in alternates}
+    found = {
+        "H631": not all(YARDSTICK.is_language(language) for language, _ in alternates),
+        "H632": url not in (href for _, href in alternates),
+        "H634": "x-default" not in (language for language, _ in languages),
+        "H635": any(count > 1 for count in Counter(language for language, _ in languages).values()),
+    }
+    return {code for code, is_so in found.items() if is_so and alternates}
+
+
+class NoSurvey:
+    """Leaves every entry to the model."""
+
+    has_pages = False
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self.counts: dict[str, int] = {}
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        return [], position, False, False
+
+
+class Model:
+    """Reads a document, and does straight what a survey does with the entries that it passes over."""
+
+    def __init__(self, surveyors: Surveyors, passed: int = 0, *, uses_survey: bool = True, wanted: Any = None) -> None:
+        self.table, self.stories = surveyors.url_table(), surveyors.url_table()
+        self.table.add("http://h/a/elsewhere", 1)
+        self.stories.add("http://h/a/5", 1)
+        self.clusters: dict[int, int] = {}
+        self.reader: Any = NoSurvey()
+        if uses_survey:
+            self.reader = surveyors.survey(YARDSTICK, self.table, self.stories, NUMBER, self.clusters, wanted)
+            self.reader.passed = passed
+        self.said: Counter[str] = Counter()
+        self.stops: list[str] = []  # codes of the entries that were not passed over
+
+    def entry(self, entry: Element, url: str | None, /) -> None:
+        if url is None or entry.name != "url":
+            return
+        codes = codes_of(entry, url)
+        table = self.stories if entry.all("news") else self.table
+        first = table.find(url)
+        if first == NUMBER:
+            codes.add("P418")
+        elif first < 0 or table is self.stories:
+            table.add(url, NUMBER)
+        elif not entry.all("image") and not entry.all("video"):
+            codes.add("P419")
+        self.said.update(codes)
+        self.stops.append(" ".join(sorted(codes)))
+        date, priority = parse_date(entry.get("lastmod")), parse_priority(entry.get("priority"))
+        is_stated = entry.get("priority") and priority is not None
+        self.reader.facts.count(
+            microseconds(date) if date else None,
+            float(priority) if is_stated and priority is not None else None,
+            bool(entry.all("news")),
+        )
+        if alternates := alternates_of(entry):
+            self.reader.facts.linked += 1
+            self.note_cluster(alternates, url)
+
+    def note_cluster(self, alternates: list[tuple[str, str]], url: str) -> None:
+        members = {url, *(href for language, href in alternates if language.lower() != "x-default")}
+        key = sum(map(self.table.hash_of, members)) % (1 << 64)
+        left = (self.clusters.get(key, key) - self.table.hash_of(url)) % (1 << 64)
+        if left:
+            self.clusters[key] = left
+        else:
+            self.clusters.pop(key, None)
+
+    def read(self, *pieces: bytes) -> Model:
+        self.log = ProblemLog("http://h/s.xml")
+        XMLSitemapParser("http://h/s.xml", lambda log: pieces).inspect(self.log, self)
+        return self
+
+    def outcome(self, urls: list[str]) -> object:
+        """All that may not depend on what was passed over."""
+        tables = [(self.table.find(url), self.stories.find(url)) for url in urls]
+        return self.said + Counter(self.reader.counts), self.reader.facts, tables, self.clusters, self.log.counts
+
+
+PAGE = "http://h/a/page"
+
+
+def entry(body: str, url: str = PAGE) -> str:
+    return f"<url><loc>{url}</loc>{body}</url>"
+
+
+PUBLICATION = "<news:name>N</news:name><news:language>de</news:language>"
+
+
+def story(date: str = "2026-11-15T10:00:00Z", publication: str = PUBLICATION) -> str:
+    return (
+        f"<news:news><news:publication>{publication}</news:publication>"
+        f"<news:publication_date>{date}</news:publication_date><news:title>T</news:title></news:news>"
+    )
+
+
+def links(*pairs: tuple[str, str]) -> str:
+    return "".join(f'<xhtml:link rel="alternate" hreflang="{language}" href="{url}"/>' for language, url in pairs)
+
+
+IMAGE = "<image:image><image:loc>http://h/i.png</image:loc></image:image>"
+OWN = (("x-default", PAGE), ("de", PAGE))
+#: A code -> entries of which it, and nothing else, is to be said.
+BAD: dict[str, tuple[str, ...]] = {
+    "U503": (entry("", "http://h/a/" + "x" * 2_037),),
+    "U504": tuple(
+        entry("", f"http://h/a/{text}") for text in ("b c", "&quot;", "{", "|", "%", "%a", "%g0", "a%9", "`")
+    ),
+    "U505": (entry("", "http://h/a/é"), entry("", "http://h/a/" + "é" * 1_500), entry("", "http://h/a/中?b&amp;c")),
+    "U506": (entry("", "http://other/"), entry("", "https://other:81?a"), entry("", f"http://{'o' * 80}.h/")),
+    "U507": (entry("", "http://h/b"), entry("", "http://h/")),
+    "U508": (entry("", "https://h/a/b"),),
+    "U509": (entry("", "http://www.h/a/"),),
+    "U510": (entry("", "http://h/a/b#c"),),
+    "P418": (entry("") + entry(""), entry("", "http://h/a/?b&amp;c") + entry("", "<![CDATA[http://h/a/?b&c]]>")),
+    "P419": (entry("", "http://h/a/elsewhere"),),
+    "R709": tuple(entry("", f"http://h/a/{path}") for path in ("private", "q?sort=1", "private/b", "%70rivate")),
+    "L303": tuple(
+        entry(f"<lastmod>{date}</lastmod>")
+        for date in ("2026-11-15T12:00:01Z", "2026-11-17", "2027", "Nov 17, 2026", "2026-11-16T02:00:01")
+    ),
+    "L305": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("May 8, 2024", "2024/05/08", "2024-05-08 10:00")),
+    "L306": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("2024-05-08T10:00", "2024-05-08T24:00:00")),
+    "P423": tuple(entry(f"<changefreq>{text}</changefreq>") for text in ("Daily", "WEEKLY", "neveR")),
+    "N601": tuple(entry(story(date)) for date in ("2026-11-13T11:59:59Z", "2026-11-12", "2026-11", "1 Nov 2026")),
+    "N603": (
+        entry(story(publication="")),
+        entry(story(publication="<news:name>N</news:name>")),
+        entry(story(publication="<news:name>&amp;nbsp;</news:name><news:language>de</news:language>")),
+        entry(story(publication=f"</news:publication><news:publication>{PUBLICATION}")),
+        entry(story(publication="") + story()),
+    ),
+    "N604": (entry(story(publication="<news:name>A &amp; B</news:name><news:language>xx</news:language>")),),
+    "I611": (entry(IMAGE * 1_001),),
+    "H631": (entry(links(*OWN, ("xx", "http://h/xx"))), entry(links(*OWN, ("de-", PAGE)))),
+    "H632": (entry(links(("X-Default", "http://h/x"), ("en", "http://h/en"))),),
+    "H634": (entry(links(("de", PAGE))),),
+    "H635": (entry(links(*OWN, ("en", "http://h/1"), ("EN", "http://h/2"))),),
+}
+GOOD = (
+    entry(""),
+    entry(
+        "<lastmod>2026-11-15</lastmod><changefreq>daily</changefreq><priority>0.5</priority>", "http://h/a/1?b&amp;c"
+    ),
+    entry("<lastmod>2026-11-16</lastmod>", "http://h/a/2"),  # it is that day somewhere
+    entry("<lastmod>2024</lastmod><priority>1e-1</priority>", "http://ok/[3]%20"),
+    entry("<lastmod>2024-05</lastmod><changefreq> never </changefreq><priority>.25</priority>", "http://ok?x/"),
+    entry("<lastmod></lastmod><changefreq></changefreq><priority></priority>", "http://h/a/" + "x" * 2_036),
+    entry(IMAGE * 1_000, "http://h/a/4"),
+    entry(IMAGE, "http://h/a/elsewhere"),
+    entry(story("2026-11-13T12:00:00Z") + IMAGE, "http://h/a/5"),
+    entry(story("2026-11-13"), "http://h/a/5b"),
+    entry(links(("x-default", "http://h/a/6"), ("de", "http://h/a/6"), ("en-GB", "http://h/a/7")), "http://h/a/6"),
+    entry(links(("x-default", "http://h/a/6"), ("de", "http://h/a/6"), ("en-GB", "http://h/a/7")), "http://h/a/7"),
+    entry(links(("x-default", PAGE), ("de", "http://h/?a&amp;b"), ("de", "http://h/?a&amp;b")) + links(*OWN[:1])),
+)
+ODD = (
+    *("<url><loc>http://h/a/<loc></url>", "<url>", "</url>", "<url><loc>/a/b</loc></url>", "<!-- c -->", "text", "&"),
+    *(entry("<lastmod>soon</lastmod>"), entry("<priority>7</priority>"), entry("<changefreq>often</changefreq>")),
+    *(entry("", "http://h/a/&#233;"), entry("", "http://é/"), entry("", "http://h/a/\u200b"), entry("<news:news/>")),
+    entry(links(*(("de", f"http://h/{i}") for i in range(65)))),
+    entry(links(("d&#233;", PAGE), ("", PAGE), ("de", ""))),
+    entry(links(("de", "http://h/é"), ("en", "/relative"))),
+    entry('<xhtml:link rel="stylesheet" href="http://h/a/s"/>'),
+    entry('<xhtml:link rel="alternate" href="http://h/a/s"/>', "http://h/a/3"),
+    entry("<video:video><video:title>V</video:title></video:video>"),
+    entry(story() + story("1999"), "http://h/a/8"),
+    entry("", "http://h/a/" + "é" * 2_037),
+    entry("<lastmod><![CDATA[2024-05-08]]></lastmod>"),
+)
+PIECES = (*(text for texts in BAD.values() for text in texts), *GOOD, *ODD)
+URLS = [PAGE, "http://h/a/elsewhere", *(f"http://h/a/{i}" for i in range(9)), "http://h/b", "http://h/a/?b&c"]
+
+
+def document(*entries: str) -> bytes:
+    prefixes = " ".join(f"xmlns:{prefix}='sitemap-{prefix}'" for prefix in PREFIXES)
+    return f"<urlset {prefixes}>{''.join(entries)}</urlset>".encode()
+
+
+def readable_by(surveyors: Surveyors, text: str) -> bool:
+    """Whether a survey knows an entry: that in plain Python knows the four fields of the protocol."""
+    unknown = (":news", "image:", ":link", "CDATA", "&quot;")
+    return surveyors.survey is not PureSurvey or (text.isascii() and not any(x in text for x in unknown))

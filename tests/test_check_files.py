@@ -1,0 +1,384 @@
+"""Files and folders as sites: the trees that they make, where files are found, and what is left out."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+import usp.check.folder
+from support import index, urlset
+from usp.check.files import tree_of_bytes, tree_of_path
+from usp.exceptions import InvalidArgumentError, SitemapException
+from usp.objects.sitemap import (
+    AbstractSitemap,
+    IndexRobotsTxtSitemap,
+    IndexWebsiteSitemap,
+    IndexXMLSitemap,
+    InvalidSitemap,
+    PagesRSSSitemap,
+    PagesTextSitemap,
+    PagesXMLSitemap,
+)
+
+W = "https://www.example.com/"
+MISSING = " no such file in the folder"
+RSS = "<rss version='2.0'><channel><item><link>https://www.example.com/1</link></item></channel></rss>"
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing here may open a socket, or look up a host."""
+
+    def refuse(*args: object, **options: object) -> NoReturn:
+        raise AssertionError("a socket is opened")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+def put(folder: Path, files: dict[str, str | bytes]) -> str:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(folder)
+
+
+def shape(sitemap: AbstractSitemap) -> object:
+    """A tree as plain values: its URLs, and what is wrong with those that could not be had."""
+    if isinstance(sitemap, InvalidSitemap):
+        return f"{sitemap.url} {sitemap.reason.rpartition(': ')[2]}"
+    below: list[Any] = [shape(child) for child in sitemap.sub_sitemaps]
+    return {sitemap.url: below} if below else sitemap.url
+
+
+def test_a_folder_is_a_site(tmp_path: Path) -> None:
+    """robots.txt, indexes, sitemaps and what nothing leads to make the tree that the site would make."""
+    folder = put(
+        tmp_path,
+        {
+            "robots.txt": f"Sitemap: {W}index.xml\n",
+            "index.xml": index(W + "maps/a.xml.gz", W + "maps/gone.xml"),
+            "maps/a.xml.gz": gzip.compress(urlset(W + "1").encode()),
+            "maps/extra.xml": urlset(W + "2"),
+            "news/urls.txt": W + "3\n",
+            "feed.rss": RSS,
+            "page.html": "<html></html>",
+        },
+    )
+    tree, names = tree_of_path(folder)
+    assert shape(tree) == {
+        W: [
+            {W + "robots.txt": [{W + "index.xml": [W + "maps/a.xml.gz", W + "maps/gone.xml" + MISSING]}]},
+            W + "feed.rss",
+            W + "maps/extra.xml",
+            W + "news/urls.txt",
+        ]
+    }
+    assert isinstance(tree, IndexWebsiteSitemap)
+    assert list(map(type, tree.sub_sitemaps)) == [
+        IndexRobotsTxtSitemap,
+        PagesRSSSitemap,
+        PagesXMLSitemap,
+        PagesTextSitemap,
+    ]
+    assert [page.url for page in tree.all_pages()] == [W + "1", W + "1", W + "2", W + "3"]
+    assert list(tree.all_problems()) == []
+    assert names == {
+        W: folder,
+        W + "robots.txt": os.path.join(folder, "robots.txt"),
+        W + "index.xml": os.path.join(folder, "index.xml"),
+        W + "maps/a.xml.gz": os.path.join(folder, "maps", "a.xml.gz"),
+        W + "feed.rss": os.path.join(folder, "feed.rss"),
+        W + "maps/extra.xml": os.path.join(folder, "maps", "extra.xml"),
+        W + "news/urls.txt": os.path.join(folder, "news", "urls.txt"),
+    }
+
+
+def test_names_are_as_the_folder_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder gives relative names, which can be opened from where the caller is."""
+    put(tmp_path / "site", {"sitemap.xml": urlset(W)})
+    monkeypatch.chdir(tmp_path)
+    _, names = tree_of_path("site")
+    assert names[W + "sitemap.xml"] == os.path.join("site", "sitemap.xml")
+
+
+def test_transport_of_a_folder(tmp_path: Path) -> None:
+    """Of a file it is known when it was written and how long it is; nothing is made up about HTTP."""
+    content = urlset(W + "1")
+    folder = put(tmp_path, {"robots.txt": f"Sitemap: {W}a.xml\nSitemap: {W}b.xml", "a.xml": content})
+    os.utime(tmp_path / "a.xml", (1_700_000_000, 1_700_000_000))
+    tree, _ = tree_of_path(folder)
+    assert tree.transport is None
+    had, missing = tree.sub_sitemaps[0].sub_sitemaps
+    assert had.transport is not None
+    assert missing.transport is not None
+    assert had.transport.fetched_at == datetime.fromtimestamp(1_700_000_000, UTC)
+    assert had.transport.size == len(content)
+    for transport in (had.transport, missing.transport):
+        assert (transport.status, transport.seconds, transport.content_type) == (None, None, None)
+        assert not transport.is_redirected
+    assert missing.transport.fetched_at is None
+
+
+@pytest.mark.parametrize(
+    ("files", "base"),
+    [
+        ({"robots.txt": "Sitemap: http://r.example.com/x.xml", "a.xml": urlset(W)}, "http://r.example.com/"),
+        ({"robots.txt": "User-agent: *", "a.xml": urlset(W + "deep/page")}, W),
+        ({"a.xml": urlset("/relative"), "b.xml": urlset(W + "1")}, W),
+        ({"a.txt": "See http://elsewhere.com/\nand\nothers", "b.xml": urlset(W + "1")}, W),
+        ({"feed.xml": RSS.replace("www.", "blog."), "sitemap.xml": urlset(W + "1")}, W),
+        ({"a.xml": urlset("/relative")}, "https://example.org/"),
+        ({"index.xml": index(W + "maps/en/a.xml"), "en/a.xml": urlset(W)}, W + "maps/"),
+        ({"index.xml": index(W + "maps/en/a.xml"), "robots.txt": "", "en/a.xml": urlset(W)}, W),
+        ({"index.xml": index(W + "maps/en/a.xml"), "b.xml": urlset(W)}, W),
+    ],
+)
+def test_where_a_folder_is_served(tmp_path: Path, files: dict[str, str | bytes], base: str) -> None:
+    """Without a URL, the folder is where robots.txt, an index, or else the first page says that the site is."""
+    assert tree_of_path(put(tmp_path, files))[0].url == base
+
+
+@pytest.mark.parametrize("url", [W + "maps/", W + "maps", W + "maps?a=b#c"])
+def test_a_folder_below_the_root(tmp_path: Path, url: str) -> None:
+    """Paths map below the URL that is given; a robots.txt has no meaning there."""
+    folder = put(
+        tmp_path,
+        {
+            "index.xml": index(W + "maps/a.xml", W + "elsewhere/b%20c.xml"),
+            "a.xml": urlset(W),
+            "robots.txt": f"Sitemap: {W}x.xml",
+            "deep/b c.xml": urlset(W),
+        },
+    )
+    tree, _ = tree_of_path(folder, url)
+    assert shape(tree) == {W + "maps/": [{W + "maps/index.xml": [W + "maps/a.xml", W + "elsewhere/b%20c.xml"]}]}
+
+
+def test_a_file_is_found_by_its_name(tmp_path: Path) -> None:
+    """A URL that has no file at its path is that of the only file with its name; of several, none is."""
+    folder = put(
+        tmp_path,
+        {
+            "index.xml": index("https://cdn.example.com/x/a.xml", W + "y/b.xml"),
+            "one/a.xml": urlset(W),
+            "one/b.xml": urlset(W),
+            "two/b.xml": urlset(W),
+        },
+    )
+    tree, names = tree_of_path(folder, W)
+    assert shape(tree) == {
+        W: [
+            {W + "index.xml": ["https://cdn.example.com/x/a.xml", W + "y/b.xml" + MISSING]},
+            W + "one/b.xml",
+            W + "two/b.xml",
+        ]
+    }
+    assert names["https://cdn.example.com/x/a.xml"] == os.path.join(folder, "one", "a.xml")
+
+
+@pytest.mark.parametrize("listed", [("en/sitemap.xml", "de/sitemap.xml"), ("de/sitemap.xml", "en/sitemap.xml")])
+def test_a_name_does_not_hide_a_missing_file(tmp_path: Path, listed: tuple[str, str]) -> None:
+    """A file that is listed by its own path is not taken for another one that is missing, in whichever order."""
+    folder = put(tmp_path, {"index.xml": index(*(W + path for path in listed)), "en/sitemap.xml": urlset(W)})
+    expected = [W + path if path.startswith("en") else W + path + MISSING for path in listed]
+    assert shape(tree_of_path(folder, W)[0]) == {W: [{W + "index.xml": expected}]}
+
+
+def test_a_file_is_not_its_own_child(tmp_path: Path) -> None:
+    """An index that lists a missing sitemap of its own name does not stand below itself."""
+    folder = put(tmp_path, {"sitemap.xml": index(W + "en/sitemap.xml")})
+    tree, _ = tree_of_path(folder, W)
+    assert shape(tree) == {W: [{W + "sitemap.xml": [W + "en/sitemap.xml" + MISSING]}]}
+
+
+def test_schemes_and_www_do_not_matter(tmp_path: Path) -> None:
+    """A sitemap that is listed with http, or without "www.", is the file at that path, and stands there once."""
+    folder = put(tmp_path, {"index.xml": index("http://example.com/a.xml"), "a.xml": urlset(W), "x/a.xml": urlset(W)})
+    assert shape(tree_of_path(folder, W)[0]) == {W: [{W + "index.xml": ["http://example.com/a.xml"]}, W + "x/a.xml"]}
+
+
+def test_packed_forms_stand_once(tmp_path: Path) -> None:
+    """Of a file and the same with .gz beside it, the one counts that is listed; if none is, the plain one."""
+    packed = gzip.compress(urlset(W).encode())
+    files: dict[str, str | bytes] = {"a.xml": urlset(W), "a.xml.gz": packed, "b.xml.gz": packed}
+    assert shape(tree_of_path(put(tmp_path / "1", files), W)[0]) == {W: [W + "a.xml", W + "b.xml.gz"]}
+    files["z.xml"] = index(W + "a.xml.gz")
+    assert shape(tree_of_path(put(tmp_path / "2", files), W)[0]) == {
+        W: [W + "b.xml.gz", {W + "z.xml": [W + "a.xml.gz"]}]
+    }
+
+
+def test_links(tmp_path: Path) -> None:
+    """Links out of the folder are not followed; one inside it stands for its file, which counts once."""
+    put(tmp_path, {"out.xml": urlset(W), "other/x.xml": urlset(W)})
+    folder = put(tmp_path / "site", {"maps/a.xml": urlset(W)})
+    for name, target in {"b.xml": "../out.xml", "c.xml": "maps/a.xml", "loop": ".", "away": "../other"}.items():
+        (tmp_path / "site" / name).symlink_to(target)
+    assert shape(tree_of_path(folder, W)[0]) == {W: [W + "maps/a.xml"]}
+    put(tmp_path / "site", {"index.xml": index(W + "c.xml", W + "b.xml")})
+    assert shape(tree_of_path(folder, W)[0]) == {W: [{W + "index.xml": [W + "c.xml", W + "b.xml" + MISSING]}]}
+
+
+def test_what_is_left_out(tmp_path: Path) -> None:
+    """Folders that start with a dot, robots.txt below the root, pipes, and files that are no sitemaps."""
+    folder = put(
+        tmp_path,
+        {
+            ".git/sitemap.xml": urlset(W),
+            ".sitemap.xml": urlset(W),
+            "sub/robots.txt": f"Sitemap: {W}x.xml",
+            "humans.txt": "Team\nhttps://elsewhere.com/\nThanks",
+            "browserconfig.xml": "<browserconfig/>",
+            "app.js.gz": gzip.compress(b"let x = 1"),
+            "a.xml": urlset(W),
+        },
+    )
+    os.mkfifo(tmp_path / "pipe.xml")
+    assert shape(tree_of_path(folder, W)[0]) == {W: [W + ".sitemap.xml", W + "a.xml"]}
+
+
+def test_a_sitemap_that_is_none(tmp_path: Path) -> None:
+    """What is called a sitemap and is none stands in the tree as invalid; where there is nothing else, all do."""
+    files: dict[str, str | bytes] = {"a.xml": urlset(W), "sitemap-b.xml": "<html></html>", "c.xml": "<html></html>"}
+    tree, names = tree_of_path(put(tmp_path / "1", files), W)
+    assert shape(tree) == {W: [W + "a.xml", f"{W}sitemap-b.xml its root element is <html>"]}
+    assert names[W + "sitemap-b.xml"].endswith("sitemap-b.xml")
+    del files["a.xml"], files["sitemap-b.xml"]
+    assert shape(tree_of_path(put(tmp_path / "2", files), W)[0]) == {W: [f"{W}c.xml its root element is <html>"]}
+
+
+def test_prose_that_is_called_a_sitemap(tmp_path: Path) -> None:
+    """A text is left out if most of its lines are no URLs, unless its name says that it is a sitemap."""
+    text = "one\ntwo\nhttps://www.example.com/1"
+    folder = put(tmp_path, {"sitemap.txt": text, "notes.txt": text, "list.txt": f"one\n{W}1\n{W}2"})
+    assert shape(tree_of_path(folder, W)[0]) == {W: [W + "list.txt", W + "sitemap.txt"]}
+
+
+def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file or folder that cannot be read is an invalid sitemap that says why, listed or not."""
+    folder = put(
+        tmp_path,
+        {
+            "robots.txt": f"Sitemap: {W}index.xml",
+            "index.xml": index(W + "a.xml"),
+            "a.xml": urlset(W),
+            "b.xml": urlset(W),
+            "closed/c.xml": urlset(W),
+        },
+    )
+    _deny(monkeypatch, "a.xml", "b.xml", "closed")
+    tree, names = tree_of_path(folder, W)
+    denied = "Permission denied"
+    assert shape(tree) == {
+        W: [
+            {W + "robots.txt": [{W + "index.xml": [f"{W}a.xml {denied}"]}]},
+            f"{W}closed/ {denied}",
+            f"{W}b.xml {denied}",
+        ]
+    }
+    assert names[W + "a.xml"] == os.path.join(folder, "a.xml")
+    _deny(monkeypatch, "robots.txt")
+    tree, _ = tree_of_path(folder, W)
+    assert tree.problem_counts == {"R704": 1}
+
+
+def _deny(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Have these files and folders be unreadable: root, who runs some test machines, may read all."""
+    really_open, really_scan = open, os.scandir
+
+    def denied(path: Any) -> bool:
+        return isinstance(path, (str, os.PathLike)) and os.path.basename(path) in names
+
+    def opened(path: Any, *args: Any, **options: Any) -> Any:
+        if denied(path):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return really_open(path, *args, **options)
+
+    def scanned(path: Any = ".") -> Any:
+        if denied(path):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return really_scan(path)
+
+    monkeypatch.setattr("builtins.open", opened)
+    monkeypatch.setattr(os, "scandir", scanned)
+
+
+def test_names_of_any_kind(tmp_path: Path) -> None:
+    """Names with spaces, percent signs, question marks, colons or bytes that are no text are found by their URLs."""
+    names = [b"a b.xml", b"50%.xml", b"who?.xml", b"http:/x.xml", b"\xff.xml", "ü.xml".encode(), b"#.xml", b"%41.xml"]
+    for name in names:
+        path = os.path.join(os.fsencode(tmp_path), name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        Path(os.fsdecode(path)).write_text(urlset(W))
+    tree, shown = tree_of_path(tmp_path, W)
+    assert {os.fsencode(shown[sitemap.url]) for sitemap in tree.sub_sitemaps} == {
+        os.path.join(os.fsencode(tmp_path), name) for name in names
+    }
+
+
+def test_paths_in_urls_lead_nowhere_else(tmp_path: Path) -> None:
+    """No URL, however it is written, leads to a file outside of the folder."""
+    put(tmp_path, {"secret.xml": urlset(W)})
+    paths = ["../secret.xml", "..%2Fsecret.xml", "%2e%2e/secret.xml", str(tmp_path / "secret.xml").lstrip("/")]
+    folder = put(tmp_path / "site", {"index.xml": index(*(W + path for path in paths), "http://[bad/secret.xml")})
+    tree, _ = tree_of_path(folder, W)
+    assert all(isinstance(sitemap, InvalidSitemap) for sitemap in tree.sub_sitemaps[0].sub_sitemaps)
+
+
+def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more is read of a file than of an answer; the sitemap then says so."""
+    from usp.limits import Limits
+
+    monkeypatch.setattr("usp.check.files._LIMITS", Limits(max_sitemap_bytes=200))
+    folder = put(tmp_path, {"a.xml": urlset(*(W + str(number) for number in range(100)))})
+    (sitemap,) = tree_of_path(folder, W)[0].sub_sitemaps
+    assert sitemap.problem_counts["T804"] == 1
+    assert 0 < len(sitemap.pages) < 100
+
+
+def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder without sitemaps, one with too many files, a path that is not there and a URL that is none raise."""
+    with pytest.raises(InvalidArgumentError, match=r"no sitemap in .*robots\.txt.*\.xml"):
+        tree_of_path(put(tmp_path, {"page.html": "", "sitemap": ""}))
+    with pytest.raises(FileNotFoundError):
+        tree_of_path(tmp_path / "nowhere")
+    put(tmp_path, {"a.xml": urlset(W), "b.xml": urlset(W)})
+    with pytest.raises(SitemapException, match=r"www\.example\.com/"):
+        tree_of_path(tmp_path, "www.example.com")
+    monkeypatch.setattr(usp.check.folder, "MAX_FILES", 2)
+    with pytest.raises(InvalidArgumentError, match="more than 2 files"):
+        tree_of_path(tmp_path)
+
+
+def test_a_single_file(tmp_path: Path) -> None:
+    """A file is read on its own: what it lists is left unfetched, though it lies beside it."""
+    folder = put(tmp_path, {"index.xml": index(W + "a.xml"), "a.xml": urlset(W), "robots.txt": f"Sitemap: {W}"})
+    path = os.path.join(folder, "index.xml")
+    sitemap, names = tree_of_path(path)
+    assert isinstance(sitemap, IndexXMLSitemap)
+    assert shape(sitemap.sub_sitemaps[0]) == f"{W}a.xml Un-fetched child sitemap"
+    assert names == {sitemap.url: path}
+    assert isinstance(tree_of_path(tmp_path / "robots.txt")[0], IndexRobotsTxtSitemap)
+    for url in (W + "maps/", W + "maps/index.xml"):
+        assert tree_of_path(path, url)[0].url == W + "maps/index.xml"
+
+
+def test_bytes() -> None:
+    """Content from anywhere is read as a file of its name would be."""
+    sitemap, names = tree_of_bytes(urlset("/1").encode(), "-", W + "a.xml")
+    assert [page.url for page in sitemap.pages] == [W + "1"]
+    assert names == {W + "a.xml": "-"}
+    sitemap, names = tree_of_bytes(gzip.compress(urlset(W).encode()))
+    assert isinstance(sitemap, PagesXMLSitemap)
+    assert names == {sitemap.url: "-"}
+    sitemap, names = tree_of_bytes(b"Sitemap: /a.xml", "x/robots.txt")
+    assert isinstance(sitemap, IndexRobotsTxtSitemap)
+    assert names == {sitemap.url: "x/robots.txt"}

@@ -1,0 +1,175 @@
+"""The pages of the codes: every code has one, of one form, and its examples are what they say they are."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from importlib.resources import files
+from urllib.parse import urljoin
+
+import pytest
+
+from support import FakeClient, FakeResponse
+from usp.check import check_homepage
+from usp.check.explain import Example, examples, explain, specifications, title
+from usp.exceptions import InvalidArgumentError
+from usp.objects.codes import CODES
+from usp.objects.problem import Problem
+from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
+
+PAGES = files("usp") / "check" / "pages"
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+HOMEPAGE = "https://www.example.org/"
+CONTENT_TYPES = {
+    "xml": "application/xml",
+    "txt": "text/plain",
+    "gz": "application/gzip",
+    "rss": "application/rss+xml",
+    "atom": "application/atom+xml",
+}
+# Codes whose bad example is no file: it would be too long, is no text, or depends on time, transfer or limits.
+ILLUSTRATED = {
+    *("X108", "X109", "X114", "X115", "E203", "E204"),
+    *("P415", "P416", "U503", "N602", "I611"),
+    *("L304", "U507", "R704", "R708", "T801", "T802", "T804", "T805", "T808", "C901", "C902"),
+}
+
+_PARAGRAPH = r"(?:(?!#|```).+\n)+"
+_FENCES = r"(?:```\w+(?: \S+(?: \d+:\d+)?)?\n(?:.*\n)*?```\n\n)+"
+_FORM = re.compile(
+    rf"# [A-Z]\d{{3}}: .+\n\nWhat: {_PARAGRAPH}\nWhy: {_PARAGRAPH}\n## Bad\n\n{_FENCES}## Good\n\n{_FENCES}"
+    r"Specification: https://\S+(?:, https://\S+)*\n"
+)
+_CHILD = re.compile(r"<sitemap>\s*<loc>(.*?)</loc>")
+
+
+def site_of(shown: list[Example]) -> dict[str, AbstractWebClientResponse]:
+    """The files of an example as a site. If no robots.txt is shown, one names what no index lists."""
+    site: dict[str, AbstractWebClientResponse] = {}
+    moved: dict[str, str] = {}
+    for example in shown:
+        assert example.file is not None
+        url = HOMEPAGE + example.file
+        status, headers, body = 200, {"Content-Type": content_type(example.file)}, example.text
+        if example.language == "http":
+            status, headers, body = answer(example.text)
+        if status == 200:
+            site[url] = FakeResponse(body.encode(), url, headers)
+        elif "Location" in headers:
+            moved[url] = urljoin(url, headers["Location"])
+        else:
+            site[url] = WebClientErrorResponse(f"{status} as in the example", retryable=False)
+    site |= {url: site[target] for url, target in moved.items()}
+    if HOMEPAGE + "robots.txt" not in site:
+        listed = {url for example in shown for url in _CHILD.findall(example.text)}
+        lines = [f"Sitemap: {url}" for url in site if url not in listed]
+        robots = "\n".join(["User-agent: *", "Allow: /", "", *lines])
+        site[HOMEPAGE + "robots.txt"] = FakeResponse(
+            robots.encode(), HOMEPAGE + "robots.txt", {"Content-Type": "text/plain"}
+        )
+    return site
+
+
+def content_type(file: str) -> str:
+    return CONTENT_TYPES[file.rpartition(".")[2]]
+
+
+def answer(text: str) -> tuple[int, dict[str, str], str]:
+    """The status, headers and body of an answer as it is shown."""
+    head, _, body = text.partition("\n\n")
+    status, *headers = head.split("\n")
+    return int(status.split(" ")[1]), dict(header.split(": ", 1) for header in headers), body
+
+
+def problems_of(shown: list[Example]) -> list[Problem]:
+    """What a check finds in the files of an example."""
+    return list(check_homepage(HOMEPAGE, FakeClient(site_of(shown)), now=NOW).problems())
+
+
+def is_run(shown: list[Example]) -> bool:
+    return all(example.file for example in shown)
+
+
+def test_every_code_has_a_page_and_nothing_else_is_there() -> None:
+    """There is one page for each code, and no other file beside them."""
+    assert sorted(f"{code}.md" for code in CODES) == sorted(page.name for page in PAGES.iterdir())
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_pages_are_of_one_form(code: str) -> None:
+    """A page has a title with its code, What, Why, Bad, Good and Specification, in this order and nothing else."""
+    text = (PAGES / f"{code}.md").read_text("utf-8")
+    assert _FORM.fullmatch(text)
+    assert text.startswith(f"# {code}: {text[8]}")
+    assert max(len(line) for line in text.split("\n")) <= 200
+    assert specifications(code) == re.findall(r"https://[^\s,]+", text.split("\nSpecification: ")[1])
+    assert len([example for example in examples(code, "Bad") if example.line]) <= 1
+    assert not [example for example in examples(code, "Good") if example.line]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_tags_in_prose_are_marked_as_code(code: str) -> None:
+    """Outside the examples, a tag stands in backquotes: as plain Markdown it would not be seen."""
+    prose = re.sub(r"```.*?\n```", "", explain(code), flags=re.DOTALL)
+    assert re.findall(r"<[\w/!?]", re.sub(r"`[^`]*`", "", prose)) == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
+    """The bad example is a whole site, unless it cannot be; then no part of it is run."""
+    bad = examples(code, "Bad")
+    assert is_run(bad) is (code not in ILLUSTRATED)
+    assert [example for example in bad if code in ILLUSTRATED and example.file] == []
+
+
+@pytest.mark.parametrize("code", [code for code in CODES if code not in ILLUSTRATED])
+def test_bad_examples_have_this_problem_only(code: str) -> None:
+    """The bad example is wrong in this one way, once, and the problem is where the page says it is."""
+    shown = examples(code, "Bad")
+    (problem,) = problems_of(shown)
+    assert problem.code == code
+    placed = [example for example in shown if example.line] or [Example("", None, None, None, "")]
+    assert (problem.line, problem.column) == (placed[0].line, placed[0].column)
+    assert problem.url in {HOMEPAGE + str(example.file) for example in (placed if placed[0].file else shown)}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_good_examples_have_no_problem(code: str) -> None:
+    """Nothing at all is wrong with the good example."""
+    shown = examples(code, "Good")
+    if is_run(shown):
+        assert problems_of(shown) == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_explain_states_the_severity(code: str) -> None:
+    """The page that is printed has the severity of the table below its title."""
+    lines = explain(code).split("\n")
+    assert lines[2:4] == [f"Severity: {CODES[code].severity}", ""]
+    assert lines[0].replace("`", "") == f"# {code}: {title(code)}"
+    assert lines[4].startswith("What: ")
+
+
+def test_codes_may_be_written_in_any_case() -> None:
+    """A code is found whether it is written in capitals or not, with or without space around it."""
+    assert explain("x102") == explain(" X102\n") == explain("X102")
+    assert title("x102") == 'bare "&"'
+
+
+@pytest.mark.parametrize(
+    ("code", "named"), [("H699", "H631, H632, H633, H634, H635"), ("z1", "X, E, L"), ("", "X102"), ("../X102", "X102")]
+)
+def test_unknown_codes_are_refused(code: str, named: str) -> None:
+    """For a code that there is not, the error names those of its group, or how codes start."""
+    for function in (explain, title, specifications, lambda unknown: examples(unknown, "Bad")):
+        with pytest.raises(InvalidArgumentError, match=named):
+            function(code)
+
+
+def test_places_are_read_from_the_page() -> None:
+    """An example has its language, its file, the place of its problem, and its text as shown."""
+    (example,) = examples("X102", "Bad")
+    assert (example.language, example.file) == ("xml", "sitemap.xml")
+    assert example.line is not None
+    assert example.column is not None
+    assert example.text.split("\n")[example.line - 1][example.column - 1] == "&"

@@ -1,0 +1,579 @@
+"""The rules on sites: what leads where, what robots.txt disallows, which pages link back; and reports on trees."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checks import HOME, NOW, check_site, found_in, response, robots_of, site_of, url_of, urlset_of
+from support import FakeClient, FakeResponse, index, serve, urlset
+from usp.check import check_bytes, check_homepage, check_path, check_tree
+from usp.check.alternates import ReturnLinks, alternates_of
+from usp.check.checking import Check
+from usp.check.inspection import Ledger
+from usp.check.robots import RobotsRules, disallowed_patterns, literal_parts
+from usp.check.site import SITE_RULES
+from usp.cli.demo_site import demo_site
+from usp.compiled import IS_COMPILED
+from usp.limits import Limits
+from usp.objects.codes import CODES
+from usp.objects.page import SitemapPage
+from usp.objects.sitemap import IndexWebsiteSitemap, PagesXMLSitemap
+from usp.politeness import Politeness
+from usp.scan.elements import Element
+from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors, Yardstick, may_be_disallowed
+from usp.scan.vocabulary import Kind
+from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
+
+CHOICES = pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
+
+
+def test_the_clean_example_site_is_clean() -> None:
+    """The built-in example website has no problem at all, but for the two sitemaps that are meant to be wrong."""
+    with demo_site(is_clean=True) as homepage:
+        report = check_homepage(homepage)
+    assert found_in(report) == []
+    assert (report.sitemap_count, report.pages, report.is_reached) == (6, 7, True)
+    with demo_site() as homepage:
+        faulty = check_homepage(homepage)
+    assert {name for name, *_ in found_in(faulty)} == {"broken.xml", "missing.xml"}
+
+
+def test_names_and_counts() -> None:
+    """A report has every sitemap of the tree, by its URL without that of the site, with the number of its pages."""
+    site = {
+        "sitemap.xml": index(f"{HOME}a.xml", f"{HOME}b.txt"),
+        "a.xml": urlset_of(url_of("1"), url_of("2"), url_of("2")),
+        "b.txt": f"{HOME}3\n",
+        "robots.txt": robots_of("sitemap.xml"),
+    }
+    report = check_site(site)
+    assert [(checked.name, checked.kind, checked.pages) for checked in report.sitemaps] == [
+        (HOME, "IndexWebsiteSitemap", 0),
+        ("robots.txt", "IndexRobotsTxtSitemap", 0),
+        ("sitemap.xml", "IndexXMLSitemap", 0),
+        ("a.xml", "PagesXMLSitemap", 2),
+        ("b.txt", "PagesTextSitemap", 1),
+    ]
+    assert (report.target, report.pages, report.sitemap_count) == (HOME, 3, 4)
+
+
+def test_a_sitemap_in_two_places_is_checked_once() -> None:
+    """What two indexes list is one sitemap, and its pages are not there twice."""
+    site = {"1.xml": index(f"{HOME}a.xml"), "2.xml": index(f"{HOME}a.xml"), "a.xml": urlset_of(url_of("1#x"))}
+    report = check_site(site | {"robots.txt": robots_of("1.xml", "2.xml")})
+    assert found_in(report) == [("a.xml", "U510", 2, 11)]
+    assert [checked.name for checked in report.sitemaps].count("a.xml") == 1
+
+
+def test_listed_in_two_sitemaps() -> None:
+    """P419: a page is listed in one sitemap only; but news and image sitemaps list pages of others by design."""
+    image = f"<image:image><image:loc>{HOME}1.jpg</image:loc></image:image>"
+    story = (
+        "<news:news><news:publication><news:name>E</news:name><news:language>en</news:language></news:publication>"
+        "<news:publication_date>2026-11-15</news:publication_date><news:title>T</news:title></news:news>"
+    )
+    site = {
+        "a.xml": urlset_of(url_of("1"), url_of("2")),
+        "b.xml": urlset_of(url_of("3"), url_of("1"), url_of("1")),
+        "images.xml": urlset_of(url_of("2", image)),
+        "news.xml": urlset_of(url_of("2", story)),
+        "feed.rss": f"<rss><channel><item><title>T</title><link>{HOME}2</link></item></channel></rss>",
+    }
+    report = check_site(site)
+    assert found_in(report) == [("b.xml", "P419", 3, 11), ("b.xml", "P419", 4, 11)]
+    assert "in a.xml;" in next(report.problems()).message
+    assert [checked.pages for checked in report.sitemaps[2:]] == [2, 2, 1, 1, 1]
+
+
+@CHOICES
+def test_many_listed_in_two_sitemaps(surveyors: Surveyors) -> None:
+    """All pages that are listed elsewhere are counted, and none that has images, whoever reads them."""
+    image = f"<image:image><image:loc>{HOME}1.jpg</image:loc></image:image>"
+    pages = [url_of(str(number)) for number in range(60)]
+    again = [page if number % 3 else url_of(str(number), image) for number, page in enumerate(pages)]
+    client = site_of({"a.xml": urlset_of(*pages), "b.xml": urlset_of(*again)})
+    tree = sitemap_tree_for_homepage(HOME, client, use_known_paths=False)
+    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    assert report.counts() == {"P419": 40}
+    assert report.pages == 120
+
+
+@pytest.mark.parametrize(
+    ("robots", "url", "codes"),
+    [
+        ("", f"{HOME}maps/a", []),
+        ("", f"{HOME}maps/deeper/a", []),
+        ("", f"{HOME}other/a", ["U507"]),
+        ("", f"{HOME}mapsa", ["U507"]),
+        ("", "https://www.example.org", ["U507"]),
+        ("", "https://WWW.EXAMPLE.ORG/maps/a", []),
+        ("", "http://www.example.org/maps/a", ["U508"]),
+        ("maps/sitemap.xml", f"{HOME}other/a", []),
+        ("maps/index.xml", f"{HOME}other/a", []),
+    ],
+)
+def test_folders(robots: str, url: str, codes: list[str]) -> None:
+    """U507: a sitemap lists what is in its folder or deeper; any folder, if a robots.txt leads to it."""
+    site = {
+        "robots.txt": robots_of(robots) if robots else "User-agent: *\n",
+        "maps/index.xml": index(f"{HOME}maps/sitemap.xml"),
+        "maps/sitemap.xml": urlset_of(f"<url><loc>{url}</loc></url>"),
+    }
+    paths = {"use_known_paths": True, "extra_known_paths": ["maps/sitemap.xml"]} if not robots else {}
+    report = check_site(site, **paths).selected(["U"])
+    assert found_in(report) == [("maps/sitemap.xml", code, 2, 11) for code in codes]
+
+
+def test_cross_submission() -> None:
+    """A robots.txt may name a sitemap on another host, which then lists the pages of both hosts, and of no third."""
+    listed = [f"{HOME}a", "https://maps.example.net/b", "https://example.com/c"]
+    robots = "User-agent: *\nSitemap: https://maps.example.net/deep/sitemap.xml\n"
+    sitemap = FakeResponse(
+        urlset(*listed).encode(), "https://maps.example.net/deep/sitemap.xml", {"Content-Type": "text/xml"}
+    )
+    client = FakeClient({f"{HOME}robots.txt": response("robots.txt", robots), sitemap.at: sitemap})
+    report = check_homepage(HOME, client, now=NOW, use_known_paths=False)
+    assert [(code, column) for _, code, _, column in found_in(report)] == [
+        ("U506", urlset(*listed).index(listed[2]) + 1)
+    ]
+    assert report.sitemaps[2].name == sitemap.at
+
+
+def test_files_without_a_url() -> None:
+    """The first URL of a file that may be served anywhere says which site it is of; in any folder."""
+    document = urlset(f"{HOME}a/b", f"{HOME}c", "http://example.com/", "http://www.example.org/", "https://example.org")
+    assert check_bytes(document.encode(), now=NOW).counts() == {"U506": 1, "U508": 1, "U509": 1}
+    relative = urlset("/a", f"{HOME}b")
+    assert list(check_bytes(relative.encode(), now=NOW).counts()) == ["U501"]
+
+
+def test_files_with_a_url() -> None:
+    """A file that is to be served at a URL is checked by that."""
+    document = urlset(f"{HOME}a", f"{HOME}maps/a").encode()
+    assert list(check_bytes(document, url=f"{HOME}maps/sitemap.xml", now=NOW).counts()) == ["U507"]
+    assert list(check_bytes(document, url="https://example.com/sitemap.xml", now=NOW).counts()) == ["U506"]
+    assert not check_bytes(document, url=f"{HOME}sitemap.xml", now=NOW).counts()
+
+
+def test_what_is_no_sitemap() -> None:
+    """A file that is no sitemap is not clean, and the message has its name."""
+    report = check_bytes(b"<html><body/></html>", name="page.html", now=NOW)
+    (problem,) = report.problems()
+    assert problem.code == "T807"
+    assert "page.html" in problem.message
+    assert "usp-local" not in problem.message
+
+
+@pytest.mark.parametrize(
+    ("rules", "url", "is_disallowed"),
+    [
+        ("Disallow: /private/", "private/a", True),
+        ("Disallow: /private/", "%70rivate/a", True),
+        ("Disallow: /private/", "privat/a", False),
+        ("Disallow: /*.pdf$", "a/b.pdf", True),
+        ("Disallow: /*.pdf$", "a/b.pdf?c", False),
+        ("Disallow: /\nAllow: /a", "a", False),
+        ("Disallow: /\nAllow: /a", "b", True),
+        ("Disallow: /é", "%C3%A9", True),
+        ("Disallow:", "a", False),
+        ("Disallow: /a\n\nUser-agent: other\nDisallow: /", "b", False),
+        ("Disallow: /*?print=", "a?x=1&amp;print=1", False),
+        ("Disallow: /*?print=", "a?print=1", True),
+    ],
+)
+@CHOICES
+def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: Surveyors) -> None:
+    """R709: a page that robots.txt disallows to all is not to be listed."""
+    site = site_of({"robots.txt": robots_of("a.xml", rules=rules), "a.xml": urlset_of(url_of(url))})
+    tree = sitemap_tree_for_homepage(HOME, site, use_known_paths=False)
+    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    assert found_in(report) == [("a.xml", "R709", 2, 11)] * is_disallowed
+
+
+def test_robots_txt_is_about_its_own_origin() -> None:
+    """What a robots.txt disallows is on its own host, with its own scheme."""
+    rules = RobotsRules(f"{HOME}robots.txt", [b"User-agent: *\nDisallow: /"])
+    assert rules.is_disallowed(f"{HOME}a")
+    assert rules.is_disallowed("https://WWW.example.org:443/a")
+    for url in ("http://www.example.org/a", "https://www.example.org.net/a", "https://example.org/", "https://[/a"):
+        assert not rules.is_disallowed(url)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *("a", "b", "A", "/", "*", "$", "%", "%2F", "%61", "%3f", "?", "=", "&", ".", "-", " ", "é", "%C3%A9", "%c3"),
+        *("private", "index.html", "http://", "https://", ":", "~", "//", "!", "#", "+"),
+    ]
+)
+PATHS = st.lists(FRAGMENTS, max_size=6).map("".join)
+FIELDS = st.sampled_from(
+    [
+        *("Disallow: ", "disallow:", "Disallow ", "DISALLOW : ", "dissallow: ", "diasllow:", "Disallow\t"),
+        *("Allow: ", "Allow ", "Sitemap: ", "Crawl-delay: ", "Foo: ", "Foo ", "host: "),
+    ]
+)
+AGENTS = st.sampled_from(
+    [
+        *("User-agent: *", "User-agent: x", "user agent *", "useragent:*", "User-agent *", "User-agent foo: bar"),
+        *("User-agent: * # c", "User-agent:", "User-agent: **", " User-Agent : *", "User-agent x", "user-agent * x"),
+    ]
+)
+LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(""))
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(
+    st.lists(LINES, max_size=8).map(lambda lines: "\n".join(["User-agent: *", *lines])),
+    st.lists(PATHS, min_size=3, max_size=6),
+    st.sampled_from(["/", "", "?"]),
+)
+def test_what_may_be_disallowed_is_never_missed(text: str, paths: list[str], separator: str) -> None:
+    """Every URL that protego says is disallowed is one that the survey would ask about."""
+    rules = RobotsRules("https://h.example/robots.txt", [text.encode()])
+    yardstick = Yardstick(may_disallow=rules.may_disallow)
+    for path in paths:
+        url = f"https://h.example{separator}{path}"
+        assert may_be_disallowed(url, yardstick) or not rules.is_disallowed(url)
+
+
+def test_rules_of_other_agents_cost_nothing() -> None:
+    """Rules for one crawler are not looked for: where it may fetch nothing, others need not be asked of every URL."""
+    text = "User-agent: bad\nDisallow: /\n\nUser-agent: *\nUser-agent: x\nDisallow: /a*b$\n\nUser-agent: y\nDisallow: /"
+    assert list(disallowed_patterns(text)) == ["/a*b$"]
+    assert literal_parts("https://h", "/a*b%2Fc$") == ("https://h/a", "b", "c")
+
+
+class TestDiscovery:
+    """What leads to sitemaps, and how."""
+
+    PAGES = urlset_of(url_of("a"))
+
+    def test_every_rule_has_a_code(self) -> None:
+        """The table has codes that there are."""
+        assert SITE_RULES.keys() <= CODES.keys()
+
+    def test_unnamed(self) -> None:
+        """R705: a sitemap that was only guessed should be named; not a feed, and not where robots.txt is not known."""
+        site = {"robots.txt": "User-agent: *\n", "sitemap.xml": self.PAGES}
+        assert found_in(check_site(site, use_known_paths=True)) == [("sitemap.xml", "R705", None, None)]
+        named = site | {"robots.txt": robots_of("sitemap.xml")}
+        assert found_in(check_site(named, use_known_paths=True)) == []
+        assert found_in(check_site(site, use_known_paths=True, use_robots=False)) == []
+        feed = {
+            "robots.txt": "User-agent: *\n",
+            "sitemap.xml": f"<rss><channel><item><link>{HOME}a</link></item></channel></rss>",
+        }
+        assert found_in(check_site(feed, use_known_paths=True)) == []
+        missing = site_of({"sitemap.xml": self.PAGES, "robots.txt": None})
+        assert [code for _, code, _, _ in found_in(check_homepage(HOME, missing, now=NOW))] == ["R705"]
+
+    def test_robots_txt_that_fails(self) -> None:
+        """R704 stays, and nobody is blamed for what only a robots.txt could say."""
+        with serve(
+            {
+                "/sitemap.xml": (200, {"Content-Type": "text/xml"}, urlset("{base}/a").encode()),
+                "/robots.txt": (500, {}, b""),
+            }
+        ) as site:
+            report = check_homepage(site.url, politeness=Politeness(tries=1))
+        assert [code for _, code, _, _ in found_in(report)] == ["R704"]
+        assert report.is_reached
+
+    def test_nothing_there(self) -> None:
+        """A site without sitemaps is reached if it says that there are none."""
+        assert check_site({"robots.txt": "User-agent: *\n"}).is_reached
+        assert check_site({"robots.txt": None}).is_reached
+        assert not check_homepage(HOME, FakeClient(lambda url: OSError("no route")), now=NOW).is_reached
+
+    def test_missing(self) -> None:
+        """R706, T807: what robots.txt names, and what an index lists, can be had."""
+        site = {"robots.txt": robots_of("a.xml", "index.xml"), "index.xml": index(f"{HOME}b.xml")}
+        assert found_in(check_site(site)) == [("a.xml", "R706", None, None), ("b.xml", "T807", None, None)]
+        assert found_in(check_site(site | {"a.xml": self.PAGES, "b.xml": urlset_of(url_of("b"))})) == []
+
+    def test_loops(self) -> None:
+        """An index that lists itself lists what cannot be had."""
+        site = {"robots.txt": robots_of("a.xml"), "a.xml": index(f"{HOME}a.xml", f"{HOME}b.xml"), "b.xml": self.PAGES}
+        assert found_in(check_site(site)) == [("a.xml", "T807", None, None)]
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"limits": Limits(max_sitemaps=2)},
+            {"limits": Limits(max_depth=1)},
+            {"cross_host": "same-host"},
+            {"recurse_callback": lambda url, level, above: "b.xml" not in url},
+        ],
+        ids=["sitemaps", "depth", "host", "callback"],
+    )
+    def test_what_was_not_asked_for(self, options: dict[str, Any]) -> None:
+        """What a limit or an option left out is no problem of the site."""
+        site = {
+            "robots.txt": robots_of("i.xml"),
+            "i.xml": index("https://example.com/c.xml", f"{HOME}b.xml"),
+            "b.xml": index(f"{HOME}c.xml"),
+        }
+        found = {(name, code) for name, code, _, _ in found_in(check_site(site, **options))}
+        assert found & {("b.xml", "T807"), ("c.xml", "T807")} == (
+            {("c.xml", "T807")} if "cross_host" in options else set()
+        )
+        assert (
+            ("https://example.com/c.xml", "T807") not in found or "limits" in options or "recurse_callback" in options
+        )
+
+    def test_unfetched_children_of_files(self) -> None:
+        """Nothing is fetched for a file, so what it lists is no problem."""
+        assert not check_bytes(index(f"{HOME}a.xml").encode(), now=NOW).counts()
+
+    def test_index_in_index(self) -> None:
+        """P417: an index lists no indexes, but robots.txt may name several."""
+        site = {
+            "robots.txt": robots_of("a.xml"),
+            "a.xml": index(f"{HOME}b.xml"),
+            "b.xml": index(f"{HOME}c.xml"),
+            "c.xml": self.PAGES,
+        }
+        report = check_site(site)
+        assert found_in(report) == [("b.xml", "P417", None, None)]
+        assert "the index a.xml;" in next(report.problems()).message
+        assert (
+            found_in(check_site(site | {"robots.txt": robots_of("a.xml", "b.xml"), "a.xml": index(f"{HOME}c.xml")}))
+            == []
+        )
+
+    def test_redirects(self) -> None:
+        """R707, T809: robots.txt and indexes have the URLs where sitemaps are, and not such as redirect there."""
+        moved = (301, {"Location": "/new.xml"}, b"")
+        pages = {
+            "/robots.txt": (
+                200,
+                {"Content-Type": "text/plain"},
+                b"User-agent: *\nSitemap: {base}/old.xml\nSitemap: {base}/i.xml\n",
+            ),
+            "/i.xml": (200, {"Content-Type": "text/xml"}, index("{base}/older.xml").encode()),
+            "/old.xml": moved,
+            "/older.xml": (301, {"Location": "/newer.xml"}, b""),
+            "/new.xml": (200, {"Content-Type": "text/xml"}, urlset("{base}/a").encode()),
+            "/newer.xml": (200, {"Content-Type": "text/xml"}, urlset("{base}/b").encode()),
+        }
+        with serve(pages) as site:
+            report = check_homepage(site.url, use_known_paths=False)
+            assert found_in(report) == [("new.xml", "R707", None, None), ("newer.xml", "T809", None, None)]
+            assert f"i.xml lists {site.url}/older.xml," in [*report.problems()][1].message
+
+    def test_long_robots_txt(self) -> None:
+        """R708: a robots.txt has 500 KiB at most."""
+        robots = robots_of("a.xml")
+        long = robots + "#" * 99 + "\n" + ("#" * 99 + "\n") * ((512_000 - len(robots)) // 100)
+        assert found_in(check_site({"robots.txt": long, "a.xml": self.PAGES})) == [("robots.txt", "R708", None, None)]
+        assert found_in(check_site({"robots.txt": long[:512_000], "a.xml": self.PAGES})) == []
+
+
+def link(language: str, path: str) -> str:
+    return f'<xhtml:link rel="alternate" hreflang="{language}" href="{HOME}{path}"/>'
+
+
+def linked(path: str, *languages: str) -> str:
+    """A page with alternates: path-de, path-en and so on; it is the version in the first language."""
+    links = [link(language, f"{path}-{language}") for language in languages]
+    return url_of(f"{path}-{languages[0]}", *links, link("x-default", ""))
+
+
+def links_found(*sitemaps: str, surveyors: Surveyors = SURVEYORS, **options: Any) -> list[tuple[str, str, int | None]]:
+    files = {f"{number}.xml": sitemap for number, sitemap in enumerate(sitemaps)}
+    tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
+    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors), **options).report()
+    return [(name, code, line) for name, code, line, _ in found_in(report)]
+
+
+@CHOICES
+class TestReturnLinks:
+    """H633: a page that is the alternate of another links back."""
+
+    def test_complete(self, surveyors: Surveyors) -> None:
+        """Where all versions list all, in one sitemap or over several, nothing is missing."""
+        sets = [
+            [linked(str(n), *order) for order in (("de", "en", "fr"), ("en", "de", "fr"), ("fr", "en", "de"))]
+            for n in range(50)
+        ]
+        assert links_found(urlset_of(*(page for pages in sets for page in pages)), surveyors=surveyors) == []
+        assert links_found(*(urlset_of(*column) for column in zip(*sets, strict=True)), surveyors=surveyors) == []
+
+    def test_missing(self, surveyors: Surveyors) -> None:
+        """A version that lists some others but not this one is told at the link to it, on the page that has it."""
+        pages = [linked("a", "de", "en", "fr"), linked("a", "en", "fr"), linked("a", "fr", "en", "de")]
+        document = urlset_of(linked("b", "de"), *pages)
+        assert links_found(document, surveyors=surveyors) == [("0.xml", "H633", 3)]
+        tree = sitemap_from_bytes(document.encode(), f"{HOME}0.xml")
+        (problem,) = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report().problems()
+        assert problem.text == f"{HOME}a-en"
+        assert problem.column == document.splitlines()[2].index('<xhtml:link rel="alternate" hreflang="en"') + 1
+
+    def test_without_alternates(self, surveyors: Surveyors) -> None:
+        """A version that is listed without any links does not link back; in whichever sitemap, read before or after."""
+        page, bare = linked("a", "de", "en"), url_of("a-en")
+        for sitemaps in ((page, bare), (bare, page)):
+            name = f"{sitemaps.index(page)}.xml"
+            assert links_found(*map(urlset_of, sitemaps), surveyors=surveyors) == [(name, "H633", 2)]
+        alone = linked("a", "en")
+        assert links_found(urlset_of(page, alone), surveyors=surveyors) == [("0.xml", "H633", 2)]
+
+    def test_not_listed(self, surveyors: Surveyors) -> None:
+        """Of a version that no sitemap lists nobody knows what it links to."""
+        assert links_found(urlset_of(linked("a", "de", "en")), surveyors=surveyors) == []
+
+    def test_listed_twice(self, surveyors: Surveyors) -> None:
+        """Where a page is listed twice, either of its entries may link back."""
+        whole = [linked("a", "de", "en"), linked("a", "en", "de")]
+        found = links_found(urlset_of(*whole), urlset_of(linked("a", "en")), surveyors=surveyors)
+        assert [code for _, code, _ in found] == ["P419"]
+        found = links_found(urlset_of(*whole), urlset_of(*whole), surveyors=surveyors)
+        assert [code for _, code, _ in found] == ["P419", "P419"]
+
+    def test_the_default_need_not(self, surveyors: Surveyors) -> None:
+        """The page for all other languages need not link back; a link to it as that is a link, though."""
+        page = url_of("x", link("en", "x"), link("x-default", "y"))
+        other = url_of("y", link("de", "y"), link("x-default", "x"))
+        assert links_found(urlset_of(page, url_of("y")), surveyors=surveyors) == []
+        assert links_found(urlset_of(page, other), surveyors=surveyors) == []
+
+    def test_many(self, surveyors: Surveyors) -> None:
+        """All are counted; those that are kept have places."""
+        pages = [page for n in range(100) for page in (linked(str(n), "de", "en"), linked(str(n), "en"))]
+        tree = sitemap_from_bytes(urlset_of(*pages).encode(), f"{HOME}0.xml")
+        report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+        assert report.counts() == {"H633": 100}
+        assert [problem.line for problem in report.problems()] == list(range(2, 42, 2))
+
+    def test_too_many(self, surveyors: Surveyors) -> None:
+        """C902: beyond a number, only what is known for sure is said, and that it is so."""
+        pages = [page for n in range(10) for page in (linked(str(n), "de", "en", "fr"), linked(str(n), "en", "fr"))]
+        ledger = Ledger(surveyors=surveyors)
+        ledger.returns = ReturnLinks(ledger.pages.hash_of, ledger.is_listed, most=5)
+        tree = sitemap_tree_for_homepage(HOME, site_of({"0.xml": urlset_of(*pages)}), use_known_paths=False)
+        assert Check(tree, NOW, ledger=ledger).report().counts() == {"H633": 3, "C902": 1}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 4))), max_size=12), st.integers(1, 3))
+@pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
+def test_return_links_are_those_of_a_plain_table(
+    surveyors: Surveyors, pages: list[tuple[int, set[int]]], sitemaps: int
+) -> None:
+    """What two passes in bounded memory find is what a table of all pages would say."""
+    codes = ("de", "en", "fr", "it", "es")
+
+    def entry(page: int, links: set[int]) -> str:
+        shown = "".join(f'<xhtml:link rel="alternate" hreflang="{codes[n]}" href="{HOME}{n}"/>' for n in sorted(links))
+        return url_of(str(page), shown)
+
+    table: dict[int, set[int]] = {}
+    for page, links in pages:
+        table.setdefault(page, set()).update(links)
+    expected: Counter[int] = Counter()
+    for page, links in pages:
+        expected[page] += sum(n in table and page not in table[n] for n in links if n != page)
+    parts = [urlset_of(*(entry(*page) for page in pages[n::sitemaps])) for n in range(sitemaps)]
+    tree = sitemap_tree_for_homepage(
+        HOME, site_of({f"{n}.xml": part for n, part in enumerate(parts)}), use_known_paths=False
+    )
+    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    assert report.counts()["H633"] == expected.total()
+
+
+def test_full_table() -> None:
+    """C902: where there are more pages than are remembered, that is said, and the pages are still counted."""
+    ledger = Ledger()
+    ledger.pages = ledger.surveyors.url_table(64)
+    tree = sitemap_tree_for_homepage(
+        HOME, site_of({"a.xml": urlset_of(*(url_of(str(n)) for n in range(500)))}), use_known_paths=False
+    )
+    report = Check(tree, NOW, ledger=ledger).report()
+    assert report.counts() == {"C902": 1}
+    assert report.pages == 500
+
+
+def test_trees_that_were_cut() -> None:
+    """A tree that was cut at a limit says so, and has the pages that it has."""
+    report = check_site({"a.xml": urlset_of(*(url_of(str(n)) for n in range(9)))}, limits=Limits(max_pages=4))
+    assert {(name, code) for name, code, _, _ in found_in(report)} == {(HOME, "C901"), ("a.xml", "C901")}
+    assert report.pages == 4
+
+
+def test_trees_without_documents() -> None:
+    """Of a tree that was made by hand or unpickled, URLs and dates are checked, and problems that it has are kept."""
+    page = SitemapPage(f"{HOME}a b")
+    tree = IndexWebsiteSitemap(HOME, [PagesXMLSitemap(f"{HOME}sitemap.xml", [page, page])])
+    assert found_in(check_tree(tree, now=NOW).selected(["U", "P"])) == [
+        ("sitemap.xml", "U504", None, None),
+        ("sitemap.xml", "U504", None, None),
+        ("sitemap.xml", "P418", None, None),
+    ]
+    client = site_of({"a.xml": urlset_of(url_of("1 2", "<lastmod>2030-01-01</lastmod><priority>9</priority>"))})
+    whole = sitemap_tree_for_homepage(HOME, client, use_known_paths=False)
+    expected = check_tree(whole, now=NOW).counts()
+    assert (
+        check_tree(pickle.loads(pickle.dumps(whole)), now=NOW).counts()
+        == expected
+        == Counter({"P406": 1, "U504": 1, "L303": 1})
+    )
+
+
+def test_folders_of_files(tmp_path: Any) -> None:
+    """A folder is checked as a site; where it has no robots.txt, nobody is blamed for that."""
+    (tmp_path / "sitemap.xml").write_text(index(f"{HOME}maps/a.xml"), "utf-8")
+    (tmp_path / "maps").mkdir()
+    (tmp_path / "maps" / "a.xml").write_text(urlset_of(url_of("1"), url_of("1")), "utf-8")
+    report = check_path(tmp_path, now=NOW)
+    assert found_in(report) == [(str(tmp_path / "maps" / "a.xml"), "P418", 3, 11)]
+    (tmp_path / "robots.txt").write_text("User-agent: *\n", "utf-8")
+    assert {code for _, code, _, _ in found_in(check_path(tmp_path, now=NOW))} == {"P418", "R705"}
+
+
+def test_alternates() -> None:
+    """Only links that are alternates, with a language and a URL, count; relative ones are resolved."""
+    entry = Element("url", Kind(), 0, {})
+    for attributes in (
+        {"rel": "alternate", "hreflang": "de", "href": f"{HOME}a"},
+        {"rel": "nofollow Alternate", "hreflang": "en", "href": "/b?x&amp;y"},
+        {"hreflang": "X-DEFAULT", "href": f"{HOME}c"},
+        {"rel": "stylesheet", "hreflang": "fr", "href": f"{HOME}d"},
+        {"rel": "alternate", "href": f"{HOME}e"},
+        {"rel": "alternate", "hreflang": "it", "href": "mailto:f"},
+    ):
+        entry.children.append(Element("link", Kind(), 7, attributes))
+    found = alternates_of(entry, f"{HOME}sitemap.xml")
+    assert [(alternate.language, alternate.url) for alternate in found] == [
+        ("de", f"{HOME}a"),
+        ("en", f"{HOME}b?x&y"),
+        ("X-DEFAULT", f"{HOME}c"),
+    ]
+    assert [alternate.is_default for alternate in found] == [False, False, True]
+
+
+def test_memory_does_not_grow_with_the_number_of_sitemaps() -> None:
+    """Of a sitemap that was checked, nothing is kept but what was found."""
+    files = {
+        f"{name}.xml.gz": gzip.compress(
+            urlset_of(*(url_of(f"{name}/{n}" + "-" * 60) for n in range(12_000))).encode(), 1
+        )
+        for name in range(30)
+    }
+    tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
+    tracemalloc.start()
+    try:
+        report = check_tree(tree, now=NOW)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert report.pages == 360_000
+    assert not report.counts()
+    assert peak < (20e6 if IS_COMPILED else 200e6)  # in Python, the table of URLs is a dictionary

@@ -1,0 +1,73 @@
+"""Language codes: which are right, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from usp.check.languages import language_problem, news_language_problem
+
+RIGHT = (
+    *("en", "de", "EN", "se", "be", "kr-NG", "zh", "iw"),
+    *("en-GB", "en-gb", "pt-BR", "es-419", "zh-Hant", "zh-Hant-TW", "sr-Latn-RS", "sr-latn"),
+    *("ast", "fil", "fil-PH", "gsw-CH", "x-default", "X-Default"),
+)
+WRONG = {
+    "en-UK": "write GB",
+    "en_US": 'write "en-US"',
+    "x_default": 'write "x-default"',
+    "jp": "write ja",
+    "jp-JP": "write ja",
+    "cz": "write cs",
+    "dk": "write da",
+    "gr": "write el",
+    "cn": "write zh",
+    "kr": "ko",
+    "kr-KR": "ko",
+    "be-EN": "write GB",
+    "xx": "no language of ISO 639",
+    "eu-EU": '"EU", which does not exist',
+    "en-GBR": '"GBR", which does not exist',
+    "br-XX": '"XX", which does not exist',
+    "lu-LU-x": '"x" behind its region',
+    "english": "no language of ISO 639",
+    "en-": "not a language code",
+    "-": "not a language code",
+    "en GB": "not a language code",
+    "en\u2013GB": "not a language code",
+    "\u0440\u0443": "not a language code",
+    "ph": "a region",
+    "e": "no language",
+}
+
+
+@pytest.mark.parametrize("tag", RIGHT)
+def test_right(tag: str) -> None:
+    """A language with or without a script and a region is right, in any case."""
+    assert language_problem(tag) == ""
+
+
+@pytest.mark.parametrize(("tag", "words"), WRONG.items())
+def test_wrong(tag: str, words: str) -> None:
+    """What is wrong with a code is said precisely, with the code that was meant where that is clear."""
+    assert words in language_problem(tag)
+
+
+@pytest.mark.parametrize("text", ["en", "zh-cn", "zh-TW", "ast", "DE", "iw"])
+def test_right_for_news(text: str) -> None:
+    """The language of a publication is a language alone, but for two of Chinese."""
+    assert news_language_problem(text) == ""
+
+
+@pytest.mark.parametrize("text", ["en-US", "english", "xx", "zh-hk", "e", "en_us", "日本語", "\ufb01\ufb01\ufb01"])
+def test_wrong_for_news(text: str) -> None:
+    """A language with a region, or in words, is none for a publication."""
+    assert news_language_problem(text)
+
+
+@given(st.text(max_size=20))
+def test_any_text(text: str) -> None:
+    """Whatever a site writes gets an answer, which is fit for a message."""
+    assert language_problem(text).isprintable()
+    assert news_language_problem(text).isprintable()

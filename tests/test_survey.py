@@ -1,0 +1,248 @@
+"""Surveys, compiled and in plain Python: what they find is what a straight reading of all entries finds."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from surveys import (
+    ALL,
+    BAD,
+    BITS,
+    GOOD,
+    GRAMMAR,
+    KINDS,
+    NUMBER,
+    ODD,
+    PAGE,
+    PIECES,
+    URLS,
+    Model,
+    document,
+    entry,
+    links,
+    moment,
+    readable_by,
+)
+from usp.compiled import IS_COMPILED
+from usp.scan.survey import MAX_CLUSTERS, SURVEYED, SURVEYORS, Surveyors, Yardstick
+
+each_kind = pytest.mark.parametrize("surveyors", KINDS.values(), ids=KINDS)
+compiled = pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled survey here")
+
+
+@each_kind
+@pytest.mark.parametrize("code", SURVEYED)
+def test_a_code_stops_or_is_counted(code: str, surveyors: Surveyors) -> None:
+    """An entry of which a code is to be said is left to the rules, or counted if enough was said of it."""
+    for text in BAD[code]:
+        for passed in (0, ALL & ~BITS[code], BITS[code], ALL):
+            model = Model(surveyors, passed).read(document(text))
+            is_counted = passed & BITS[code] and readable_by(surveyors, text)
+            assert model.reader.counts == ({code: 1} if is_counted else {}), text
+            assert Counter(model.stops)[code] == (0 if is_counted else 1), text
+            assert model.said + Counter(model.reader.counts) == Counter([code]), text
+
+
+@each_kind
+def test_good_entries_are_passed_over(surveyors: Surveyors) -> None:
+    """Nothing is said of entries in which nothing is wrong, and all of them count."""
+    model = Model(surveyors).read(document(*GOOD[:-1]))
+    assert set(model.stops) <= {""}
+    assert len(model.stops) == sum(not readable_by(surveyors, text) for text in GOOD[:-1])
+    facts = model.reader.facts
+    assert (facts.entries, facts.dated, facts.prioritised, facts.stories, facts.linked) == (len(GOOD) - 1, 4, 3, 2, 2)
+    assert (facts.lowest, facts.highest) == (0.1, 0.5)
+    assert (facts.earliest, facts.latest) == (moment("2024-01-01"), moment("2026-11-16"))
+    assert model.clusters == {}
+    assert model.table.find("http://ok/[3]%20") == model.stories.find("http://h/a/5") == NUMBER
+    assert model.table.find("http://h/a/5") == model.stories.find("http://h/a/4") == -1
+    assert model.table.find("http://h/a/elsewhere") == 1
+
+
+@compiled
+def test_stops_are_exact() -> None:
+    """Compiled, a survey stops at those entries only of which something that is not passed is to be said."""
+    chance = random.Random(1)
+    plain_entries = [text for text in PIECES if text not in ODD]
+    for _ in range(300):
+        passed = chance.choice([0, ALL, chance.getrandbits(len(SURVEYED))])
+        data = document(*chance.choices(plain_entries, k=chance.randint(1, 12)))
+        expected = Model(SURVEYORS, uses_survey=False).read(data).stops
+        bad = [codes for codes in expected if any(not BITS[code] & passed for code in codes.split())]
+        assert Model(SURVEYORS, passed).read(data).stops == bad
+
+
+@each_kind
+def test_all_is_as_without_a_survey(surveyors: Surveyors) -> None:
+    """What is found out of a document does not depend on what was passed over, nor on how it is cut."""
+    chance = random.Random(2)
+    for _ in range(200):
+        data = document(*chance.choices(PIECES, k=chance.randint(1, 15)))
+        expected = Model(surveyors, uses_survey=False).read(data).outcome(URLS)
+        assert Model(surveyors, chance.getrandbits(len(SURVEYED))).read(data).outcome(URLS) == expected
+        edges = [0, *sorted(chance.choices(range(len(data)), k=3)), len(data)]
+        pieces = [data[a:b] for a, b in pairwise(edges)]
+        assert Model(surveyors, ALL).read(*pieces).outcome(URLS) == expected
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PIECES), max_size=4), st.data())
+def test_mutated_documents(texts: list[str], draw: st.DataObject) -> None:
+    """The same where bytes are dropped, doubled or replaced."""
+    data = bytearray(document(*texts))
+    start = document().index(b"</urlset>")  # a root is needed
+    for _ in range(draw.draw(st.integers(1, 4))):
+        i, j = sorted(draw.draw(st.tuples(*[st.integers(start, len(data) - 1)] * 2)))
+        match draw.draw(st.integers(0, 2)):
+            case 0:
+                del data[i : min(j, i + 40, len(data) - 1)]
+            case 1:
+                data[i:i] = data[i : min(j, i + 400)]
+            case 2:
+                data[i] = draw.draw(st.sampled_from(b"<>&/\"' \n\0\x7f\xff\xc3a:;=%#-[]9"))
+    for surveyors in KINDS.values():
+        outcomes = []
+        for uses_survey in (False, True):
+            model = Model(surveyors, draw.draw(st.sampled_from([0, ALL])), uses_survey=uses_survey)
+            outcomes.append(model.read(bytes(data)).outcome(URLS))
+        assert outcomes[0] == outcomes[1]
+
+
+@each_kind
+def test_many_distinct_texts(surveyors: Surveyors) -> None:
+    """What was found out of one text is never said of another, however many there are."""
+    dates = [text.format(year) for text in ("{}", "{}-05", "8 May {}", "{}/05/08") for year in range(1700, 2200)]
+    chance = random.Random(3)
+    entries = [
+        entry(f"<lastmod>{date}</lastmod><priority>+0.{chance.randrange(900)}</priority>", f"http://h{i % 700}/{i}")
+        for i, date in enumerate(chance.choices(dates, k=3_000))
+    ]
+    expected = Model(surveyors, uses_survey=False).read(document(*entries))
+    model = Model(surveyors, ALL).read(document(*entries))
+    assert model.outcome([]) == expected.outcome([])
+    assert len(model.stops) == 0
+
+
+@compiled
+def test_wanted_entries_stop() -> None:
+    """A survey stops at each entry of a group of languages that is wanted, even if nothing is wrong there."""
+    texts = [entry(links(("x-default", PAGE), ("de", PAGE), ("en", f"http://h/a/{i}"))) for i in range(3)]
+    hash_of = SURVEYORS.url_table.hash_of
+    wanted = {(hash_of(PAGE) + hash_of("http://h/a/1")) % (1 << 64)}
+    model = Model(SURVEYORS, ALL, wanted=wanted).read(document(*texts))
+    assert (len(model.stops), model.reader.facts.entries) == (1, 3)
+
+
+@compiled
+def test_no_more_than_a_million_clusters() -> None:
+    """Once so many are waiting for the rest of their pages, no more are added, and those that are there go on."""
+    texts = [
+        entry(links(("x-default", PAGE), ("de", PAGE), ("en", other)), PAGE) for other in ("http://h/1", "http://h/2")
+    ]
+    hash_of = SURVEYORS.url_table.hash_of
+    known = (hash_of(PAGE) + hash_of("http://h/1")) % (1 << 64)
+    model = Model(SURVEYORS, ALL)
+    model.clusters.update({known: known} | dict.fromkeys(range(1, MAX_CLUSTERS), 1))
+    model.read(document(*texts))
+    assert (len(model.clusters), model.clusters[known]) == (MAX_CLUSTERS, hash_of("http://h/1"))
+
+
+@each_kind
+def test_what_the_rules_raise_is_raised(surveyors: Surveyors) -> None:
+    """An exception in a function of the yardstick comes out, whatever was held or not when it was called."""
+
+    def fail(text: str) -> Any:
+        raise RuntimeError(text)
+
+    for name in ("elsewhere", "is_disallowed"):
+        callbacks: dict[str, Any] = {name: fail}
+        yardstick = Yardstick(may_disallow=(("http://h/a/",),), **callbacks)
+        with pytest.raises(RuntimeError, match="http://h"):
+            surveyors.survey(yardstick).take(GRAMMAR, entry("").encode(), 0)
+
+
+@each_kind
+def test_a_survey_that_is_not_asked_for_duplicates(surveyors: Surveyors) -> None:
+    """Without tables, a URL may come as often as it likes; without limits, so may any date."""
+    text = entry("<lastmod>9999-12-31T23:59:59Z</lastmod>") * 2
+    survey = surveyors.survey(Yardstick())
+    assert survey.has_pages is False
+    position, full = 0, True
+    while full:
+        _, position, _, full = survey.take(GRAMMAR, text.encode(), position)
+    assert (position, survey.has_pages, survey.facts.entries, survey.counts) == (len(text), True, 2, {})
+
+
+@each_kind
+def test_urls_that_may_be_disallowed(surveyors: Surveyors) -> None:
+    """The rules are asked of a URL only if the texts of a sequence stand in it in their order, or ASCII is escaped."""
+    asked: list[str] = []
+
+    def is_disallowed(url: str) -> bool:
+        asked.append(url)
+        return False
+
+    sequences: dict[str, Callable[[str], bool]] = {
+        "http://h/a/b": lambda url: url.startswith("http://h/a/b"),
+        "http://h/a/ x y": lambda url: "/a/" in url and "y" in url.partition("x")[2],
+        "http://h yy": lambda url: "yy" in url,
+    }
+    urls = [f"http://h/a/{text}" for text in ("", "b", "c", "xy", "yx", "xxyy", "ayybx", "%41", "%c3%a9", "%", "yxcy")]
+    for sequence, may_be in sequences.items():
+        asked.clear()
+        yardstick = Yardstick(may_disallow=(tuple(sequence.split()),), is_disallowed=is_disallowed)
+        for url in urls:
+            survey = surveyors.survey(yardstick)
+            survey.passed = ALL
+            survey.take(GRAMMAR, entry("", url).encode(), 0)
+        assert sorted(set(asked)) == sorted(url for url in urls if may_be(url) or "%4" in url)
+
+
+@each_kind
+def test_a_table_finds_a_million(surveyors: Surveyors) -> None:
+    """Each of a million URLs is found again, with its number, and no other is."""
+    table = surveyors.url_table()
+    for i in range(1_000_000):
+        table.add(f"https://www.example.org/{i}", i & 0xFFFF)
+    assert all(table.find(f"https://www.example.org/{i}") == i & 0xFFFF for i in range(1_000_000))
+    assert all(table.find(f"https://www.example.org/{i}") == -1 for i in range(1_000_000, 1_500_000))
+    assert not table.is_full
+
+
+@each_kind
+def test_a_full_table(surveyors: Surveyors) -> None:
+    """A table that is full keeps what it has, may give it other numbers, and takes in no more."""
+    table = surveyors.url_table(1_000)
+    for i in range(1_000):
+        table.add(f"http://h/é{i}", 1)
+    assert not table.is_full
+    table.add("http://h/é7", (1 << 20) - 2)
+    assert (table.find("http://h/é7"), table.is_full) == ((1 << 20) - 2, False)
+    table.add("http://h/", 2)
+    assert (table.find("http://h/"), table.find("http://h/é999"), table.is_full) == (-1, 1, True)
+
+
+@compiled
+def test_a_table_is_small() -> None:
+    """Two million URLs take less than 20 bytes each."""
+    program = (
+        "import os; from usp.scan.survey import SURVEYORS\n"
+        "def resident(): return int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE')\n"
+        "table, before = SURVEYORS.url_table(), resident()\n"
+        "for i in range(2_000_000): table.add(f'https://www.example.org/{i}', 1)\n"
+        "print((resident() - before) / 2_000_000)"
+    )
+    if not sys.platform.startswith("linux"):
+        pytest.skip("where memory is read from is known on Linux only")
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert 8 < float(made.stdout) < 20
