@@ -8,6 +8,10 @@ from typing import Any
 
 from support import SITEMAP_XMLNS, FakeClient, FakeResponse
 from usp.check import Report, check_homepage
+from usp.check.checking import Check
+from usp.check.inspection import Ledger
+from usp.check.readings import Readings, Site
+from usp.objects.sitemap import AbstractSitemap
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOME = "https://www.example.org/"
@@ -29,6 +33,11 @@ def urlset_of(*entries: str) -> str:
 
 def url_of(path: str, *fields: str) -> str:
     return f"<url><loc>{HOME}{path}</loc>{''.join(fields)}</url>"
+
+
+def report_of(tree: AbstractSitemap, ledger: Ledger, homepage: str = HOME) -> Report:
+    """The report on a tree that is here already, with a ledger of one's own."""
+    return Check(tree, Readings(Site(homepage, NOW, {}), ledger)).report()
 
 
 def response(name: str, body: Any, **headers: str) -> Any:

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import HOME, NOW, check_site, found_at, found_in, place_of, url_of, urlset_of
+from checks import HOME, NOW, check_site, found_at, found_in, place_of, report_of, url_of, urlset_of
 from support import FakeResponse, Fixture, fixtures, index
 from usp.check import check_bytes, check_path
-from usp.check.checking import Check
 from usp.check.entries import ENTRY_RULES
 from usp.check.inspection import Ledger
 from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
@@ -198,7 +197,7 @@ def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> N
     first = url_of("first", "<lastmod>2020-01-01</lastmod>")
     document = urlset_of(first, *(numbered(bad.replace("¦", ""), number) for number in range(count)))
     tree = sitemap_from_bytes(document.encode(), f"{HOME}sitemap.xml")
-    (checked,) = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report().sitemaps
+    (checked,) = report_of(tree, Ledger(surveyors=surveyors)).sitemaps
     assert checked.problems.counts == {code: count}
     assert len(checked.problems) == KEPT_PER_CODE
     assert checked.pages == len(tree.pages)
@@ -378,7 +377,7 @@ def test_now_needs_a_zone() -> None:
 def test_fixtures(fixture: Fixture) -> None:
     """Whatever a site serves is checked; it keeps the problems that it has; and whoever reads it finds the same."""
     tree = sitemap_from_bytes(fixture.data, f"{HOME}{fixture.path.name}")
-    reports = [Check(tree, NOW, ledger=Ledger(surveyors=each)).report() for each in (PURE_SURVEYORS, SURVEYORS)]
+    reports = [report_of(tree, Ledger(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
     assert tree.problem_counts <= reports[0].counts()
     assert reports[0].pages == len(tree.pages)
@@ -398,6 +397,6 @@ def test_damaged_documents(data: st.DataObject) -> None:
         + document[end:]
     )
     tree = sitemap_from_bytes(document, f"{HOME}sitemap.xml")
-    reports = [Check(tree, NOW, ledger=Ledger(surveyors=each)).report() for each in (PURE_SURVEYORS, SURVEYORS)]
+    reports = [report_of(tree, Ledger(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
     assert tree.problem_counts <= reports[0].counts()

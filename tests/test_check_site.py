@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import re
+import time
 import tracemalloc
 from collections import Counter
 from typing import Any
@@ -12,11 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checks import HOME, NOW, check_site, found_in, response, robots_of, site_of, url_of, urlset_of
+from checks import HOME, NOW, check_site, found_in, report_of, response, robots_of, site_of, url_of, urlset_of
 from support import FakeClient, FakeResponse, index, serve, urlset
 from usp.check import check_bytes, check_homepage, check_path, check_tree
 from usp.check.alternates import ReturnLinks, alternates_of
-from usp.check.checking import Check
 from usp.check.inspection import Ledger
 from usp.check.robots import RobotsRules, disallowed_patterns, literal_parts
 from usp.check.site import SITE_RULES
@@ -31,6 +32,7 @@ from usp.scan.elements import Element
 from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors, Yardstick, may_be_disallowed
 from usp.scan.vocabulary import Kind
 from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
+from usp.web_client.abstract_client import AbstractWebClientResponse
 
 CHOICES = pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
 
@@ -101,7 +103,7 @@ def test_many_listed_in_two_sitemaps(surveyors: Surveyors) -> None:
     again = [page if number % 3 else url_of(str(number), image) for number, page in enumerate(pages)]
     client = site_of({"a.xml": urlset_of(*pages), "b.xml": urlset_of(*again)})
     tree = sitemap_tree_for_homepage(HOME, client, use_known_paths=False)
-    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    report = report_of(tree, Ledger(surveyors=surveyors))
     assert report.counts() == {"P419": 40}
     assert report.pages == 120
 
@@ -194,7 +196,7 @@ def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: 
     """R709: a page that robots.txt disallows to all is not to be listed."""
     site = site_of({"robots.txt": robots_of("a.xml", rules=rules), "a.xml": urlset_of(url_of(url))})
     tree = sitemap_tree_for_homepage(HOME, site, use_known_paths=False)
-    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    report = report_of(tree, Ledger(surveyors=surveyors))
     assert found_in(report) == [("a.xml", "R709", 2, 11)] * is_disallowed
 
 
@@ -387,10 +389,10 @@ def linked(path: str, *languages: str) -> str:
     return url_of(f"{path}-{languages[0]}", *links, link("x-default", ""))
 
 
-def links_found(*sitemaps: str, surveyors: Surveyors = SURVEYORS, **options: Any) -> list[tuple[str, str, int | None]]:
+def links_found(*sitemaps: str, surveyors: Surveyors = SURVEYORS) -> list[tuple[str, str, int | None]]:
     files = {f"{number}.xml": sitemap for number, sitemap in enumerate(sitemaps)}
     tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
-    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors), **options).report()
+    report = report_of(tree, Ledger(surveyors=surveyors))
     return [(name, code, line) for name, code, line, _ in found_in(report)]
 
 
@@ -413,7 +415,7 @@ class TestReturnLinks:
         document = urlset_of(linked("b", "de"), *pages)
         assert links_found(document, surveyors=surveyors) == [("0.xml", "H633", 3)]
         tree = sitemap_from_bytes(document.encode(), f"{HOME}0.xml")
-        (problem,) = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report().problems()
+        (problem,) = report_of(tree, Ledger(surveyors=surveyors)).problems()
         assert problem.text == f"{HOME}a-en"
         assert problem.column == document.splitlines()[2].index('<xhtml:link rel="alternate" hreflang="en"') + 1
 
@@ -449,7 +451,7 @@ class TestReturnLinks:
         """All are counted; those that are kept have places."""
         pages = [page for n in range(100) for page in (linked(str(n), "de", "en"), linked(str(n), "en"))]
         tree = sitemap_from_bytes(urlset_of(*pages).encode(), f"{HOME}0.xml")
-        report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+        report = report_of(tree, Ledger(surveyors=surveyors))
         assert report.counts() == {"H633": 100}
         assert [problem.line for problem in report.problems()] == list(range(2, 42, 2))
 
@@ -459,7 +461,7 @@ class TestReturnLinks:
         ledger = Ledger(surveyors=surveyors)
         ledger.returns = ReturnLinks(ledger.pages.hash_of, ledger.is_listed, most=5)
         tree = sitemap_tree_for_homepage(HOME, site_of({"0.xml": urlset_of(*pages)}), use_known_paths=False)
-        assert Check(tree, NOW, ledger=ledger).report().counts() == {"H633": 3, "C902": 1}
+        assert report_of(tree, ledger).counts() == {"H633": 3, "C902": 1}
 
 
 @settings(max_examples=150, deadline=None)
@@ -485,7 +487,7 @@ def test_return_links_are_those_of_a_plain_table(
     tree = sitemap_tree_for_homepage(
         HOME, site_of({f"{n}.xml": part for n, part in enumerate(parts)}), use_known_paths=False
     )
-    report = Check(tree, NOW, ledger=Ledger(surveyors=surveyors)).report()
+    report = report_of(tree, Ledger(surveyors=surveyors))
     assert report.counts()["H633"] == expected.total()
 
 
@@ -496,7 +498,7 @@ def test_full_table() -> None:
     tree = sitemap_tree_for_homepage(
         HOME, site_of({"a.xml": urlset_of(*(url_of(str(n)) for n in range(500)))}), use_known_paths=False
     )
-    report = Check(tree, NOW, ledger=ledger).report()
+    report = report_of(tree, ledger)
     assert report.counts() == {"C902": 1}
     assert report.pages == 500
 
@@ -577,3 +579,35 @@ def test_memory_does_not_grow_with_the_number_of_sitemaps() -> None:
     assert report.pages == 360_000
     assert not report.counts()
     assert peak < (20e6 if IS_COMPILED else 200e6)  # in Python, the table of URLs is a dictionary
+
+
+class Slow(FakeClient):
+    """Answers out of order: what is asked for last comes first."""
+
+    is_thread_safe = True
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """An answer after a while."""
+        number = re.search(r"(\d)\.xml", url)
+        time.sleep(0.02 * (9 - int(number[1])) if number else 0)
+        return super().get(url)
+
+
+def test_checked_while_it_is_fetched() -> None:
+    """Sitemaps are checked in the order of the tree, whatever the order of answers, and as they would be afterwards."""
+    shared = [url_of(f"shared-{n}") for n in range(30)]
+    files = {f"s{n}.xml": urlset_of(*shared, url_of(f"only-{n}"), url_of(f"bad-{n}#x")) for n in range(8)}
+    files["0.xml"] = index(*(f"{HOME}s{n}.xml" for n in range(8)))
+    site = {HOME + name: response(name, body) for name, body in files.items()}
+    site[f"{HOME}robots.txt"] = response("robots.txt", f"User-agent: *\nDisallow: /only-3\nSitemap: {HOME}0.xml\n")
+    early = check_homepage(HOME, Slow(site), now=NOW, use_known_paths=False)
+    afterwards = check_tree(sitemap_tree_for_homepage(HOME, FakeClient(site), use_known_paths=False), now=NOW)
+    assert [sitemap.name for sitemap in early.sitemaps] == [
+        HOME,
+        "robots.txt",
+        "0.xml",
+        *(f"s{n}.xml" for n in range(8)),
+    ]
+    assert early.counts() == {"R709": 1, "P419": 7 * 30, "U510": 8}
+    assert {p.url for p in early.problems() if p.code == "P419"} == {f"{HOME}s{n}.xml" for n in range(1, 8)}
+    assert early == afterwards

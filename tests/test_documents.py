@@ -184,7 +184,7 @@ def site() -> Iterator[Server]:
 
 def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
     """A body as a tree gets it, and what was noted."""
-    document = Answers(Terms(url)).of(client.get(url), url)
+    document = Answers(Terms(url), 0).of(client.get(url), url)
     assert isinstance(document, Document), document
     codes: list[str] = []
     return b"".join(document.pieces(codes.append)), codes

@@ -34,7 +34,10 @@ ROOMS = {
     "tree": FETCHING,
     "aio": FETCHING,
     "helpers": FETCHING,
-    "check": {"version", "exceptions", "objects", "scan", "origins", "limits", "fetch_parse", "web_client", "tree"},
+    "check": {
+        *("version", "exceptions", "objects", "scan", "origins", "limits", "fetch_parse", "walk", "web_client"),
+        *("drivers", "tree"),
+    },
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
         *("tree", "check"),

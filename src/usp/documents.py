@@ -35,7 +35,7 @@ from usp.logs import logger
 if TYPE_CHECKING:
     from usp.objects.transport import Transport
 
-__all__ = ["MAX_DOCUMENT_BYTES", "Document", "DocumentStore", "Failure"]
+__all__ = ["MAX_DOCUMENT_BYTES", "MEMORY_BYTES", "Document", "DocumentStore", "Failure"]
 
 log = logger(__name__)
 

@@ -11,22 +11,20 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from usp.check.alternates import MAX_COMPARED
-from usp.check.entries import Finding, Standard
-from usp.check.inspection import MAX_PAGES, Comparison, Inspection, Inspects, Ledger, LookUp, Marking, inspect_pages
-from usp.check.languages import language_problem, news_language_problem
+from usp.check.entries import Finding
+from usp.check.inspection import MAX_PAGES, Comparison, Inspects, LookUp, Marking
+from usp.check.readings import Readings, Site, text_of
 from usp.check.report import CheckedSitemap, Report
-from usp.check.robots import RobotsRules
-from usp.check.scope import first_come, scope_of
 from usp.check.site import SITE_RULES, PlacedSitemap, places
-from usp.check.sitemaps import CLOCK_SKEW, SITEMAP_RULES, CheckedDocument
+from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED, Problem, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
-from usp.scan.columns import microseconds
-from usp.scan.survey import Facts, Yardstick
+from usp.origins import split_credentials
+from usp.scan.survey import Facts
 from usp.scan.urls import strip_url_to_homepage
 
 if TYPE_CHECKING:
@@ -48,13 +46,18 @@ def check_homepage(
 ) -> Report:
     """Fetch the sitemap tree of a website and check it. Options are those of `usp.tree.sitemap_tree_for_homepage`.
 
+    Sitemaps are checked while others are still being fetched.
+
     :param now: when the check takes place, if not now: what is in the future, or old, is so by that.
     :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree: `check_tree` checks that.
     """
-    from usp.tree import sitemap_tree_for_homepage
+    from usp.check.fetching import visited_tree
+    from usp.drivers.homepage import homepage_walk
 
-    tree = sitemap_tree_for_homepage(homepage_url, web_client, **options)
-    return Check(tree, now, is_robots_known=bool(options.get("use_robots", True))).report()
+    walk, fetching, secret_url = homepage_walk(homepage_url, **options)
+    readings = Readings(Site(split_credentials(secret_url)[0], _checked_time(now), {}))
+    tree = visited_tree(walk, fetching, secret_url, web_client, readings.visit)
+    return Check(tree, readings, is_robots_known=bool(options.get("use_robots", True))).report()
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
@@ -63,7 +66,7 @@ def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
     Of sitemaps whose documents are not here, because they were made by hand or unpickled, the URLs and dates of the
     pages are checked, and there are no places. Parameters are as for `check_homepage`.
     """
-    return Check(tree, now).report()
+    return Check(tree, Readings(Site(_homepage_of(tree), _checked_time(now), {}))).report()
 
 
 def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: datetime | None = None) -> Report:
@@ -90,16 +93,22 @@ def _of_files(
     tree: AbstractSitemap, names: dict[str, str], target: str, url: str | None, now: datetime | None
 ) -> Report:
     is_folder = isinstance(tree, IndexWebsiteSitemap)
-    return Check(
-        tree,
-        now,
-        names=names,
-        target=target,
-        is_host_known=url is not None or is_folder,
-        is_placed=url is not None,
-        # Where there is no robots.txt, it may just not be in the folder.
-        is_robots_known=is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps),
-    ).report()
+    site = Site(_homepage_of(tree), _checked_time(now), names, url is not None or is_folder, url is not None)
+    # Where there is no robots.txt, it may just not be in the folder.
+    has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
+    return Check(tree, Readings(site), target=target, is_robots_known=has_robots).report()
+
+
+def _homepage_of(tree: AbstractSitemap) -> str:
+    return tree.url if isinstance(tree, IndexWebsiteSitemap) else strip_url_to_homepage(tree.url)
+
+
+def _checked_time(now: datetime | None) -> datetime:
+    if now is None:
+        return datetime.now(UTC)
+    if now.tzinfo is None:
+        raise InvalidArgumentError(f"now must be a datetime with a time zone, not {now!r}")
+    return now
 
 
 @dataclass(slots=True)
@@ -125,33 +134,19 @@ class Check:
     """The check of one tree."""
 
     def __init__(
-        self,
-        tree: AbstractSitemap,
-        now: datetime | None,
-        *,
-        names: dict[str, str] | None = None,
-        target: str | None = None,
-        is_host_known: bool = True,
-        is_placed: bool = True,
-        is_robots_known: bool = True,
-        ledger: Ledger | None = None,
+        self, tree: AbstractSitemap, readings: Readings, *, target: str | None = None, is_robots_known: bool = True
     ) -> None:
-        if now is None:
-            now = datetime.now(UTC)
-        elif now.tzinfo is None:
-            raise InvalidArgumentError(f"now must be a datetime with a time zone, not {now!r}")
         self._tree = tree
-        self._now = now
-        self._names = names or {}
+        self._readings = readings
+        self._site = readings.site
+        self._ledger = readings.ledger
         self._target = tree.url if target is None else target
-        self._is_host_known = is_host_known
-        self._is_placed = is_placed
-        self._homepage = tree.url if isinstance(tree, IndexWebsiteSitemap) else strip_url_to_homepage(tree.url)
         is_missed = any(problem.code == "R704" for problem in self._root_problems())
         self._places = list(places(tree, is_robots_known and not is_missed))
         self._led_by = {place.sitemap.url: place.robots.url for place in self._places if place.robots is not None}
-        self._rules = self._robots_rules()
-        self._ledger = ledger or Ledger()
+        for sitemap in tree.sub_sitemaps:
+            if isinstance(sitemap, IndexRobotsTxtSitemap):
+                readings.take_rules(sitemap.url, sitemap._parser)
         self._checked: dict[tuple[str, bool], _Checked] = {}
 
     def report(self) -> Report:
@@ -186,7 +181,7 @@ class Check:
         sitemap = place.sitemap
         key = (sitemap.url, isinstance(sitemap, InvalidSitemap))
         if key not in self._checked:
-            checked = _Checked(sitemap, self._name_of(sitemap.url), ProblemLog(sitemap.url), Facts())
+            checked = _Checked(sitemap, self._site.name_of(sitemap.url), ProblemLog(sitemap.url), Facts())
             self._checked[key] = checked
             self._read(checked)
         checked = self._checked[key]
@@ -197,12 +192,9 @@ class Check:
     def _note(self, log: ProblemLog, code: str, found: Finding) -> None:
         """Note what a rule found, with the names of files in the place of URLs that were made up for them."""
         text, where = found.text, found.where
-        for url, name in self._names.items() if not self._is_host_known else ():
+        for url, name in self._site.names.items() if not self._site.is_host_known else ():
             text = text.replace(url, name)
-        log.add(code, found.at, text=text, where=self._name_of(where), **found.values)
-
-    def _name_of(self, url: str) -> str:
-        return self._names.get(url) or url.removeprefix(self._homepage) or url
+        log.add(code, found.at, text=text, where=self._site.name_of(where), **found.values)
 
     def _read(self, checked: _Checked) -> None:
         """Read a sitemap, with all rules on its entries and on itself."""
@@ -212,48 +204,17 @@ class Check:
             return
         if isinstance(sitemap, IndexRobotsTxtSitemap):
             checked.own = sitemap.problems
-            log.size = sum(map(len, _text_of(sitemap)))
+            log.size = 0 if sitemap._parser is None else sum(map(len, text_of(sitemap._parser)))
         else:
-            self._inspect(checked)
+            reading = self._readings.of(sitemap, sitemap._parser, self._led_by.get(sitemap.url))
+            log = checked.log = reading.log
+            checked.facts, checked.pages = reading.facts, reading.pages
+            if sitemap._parser is None:
+                checked.own = sitemap.problems
         document = CheckedDocument(sitemap, checked.facts, log.size, log.counts)
         for code, rule in SITEMAP_RULES.items():
             if (found := rule(document)) is not None:
                 self._note(log, code, found)
-
-    def _inspect(self, checked: _Checked) -> None:
-        sitemap = checked.sitemap
-        number = self._ledger.number_of(checked.name)
-        inspection = Inspection(self._standard(sitemap), number, self._ledger, checked.log)
-        if sitemap._parser is None:
-            checked.own = sitemap.problems
-            inspect_pages(sitemap, inspection)
-        else:
-            cast(Inspects, sitemap._parser).inspect(checked.log, inspection)
-        inspection.finish()
-        checked.facts = inspection.facts
-        checked.pages = inspection.page_count(sitemap)
-
-    def _standard(self, sitemap: AbstractSitemap) -> Standard:
-        rules, url = self._rules, sitemap.url
-        common: dict[str, Any] = {
-            "now": microseconds(self._now + CLOCK_SKEW),
-            "news_since": microseconds(self._now - _NEWS),
-            "is_language": lambda text: not language_problem(text),
-            "is_news_language": lambda text: not news_language_problem(text),
-        }
-        if rules is not None:
-            common |= {"may_disallow": rules.may_disallow, "is_disallowed": rules.is_disallowed}
-        if not self._is_host_known:
-            return Standard(url, Yardstick(elsewhere=first_come(url), **common))
-        scope = scope_of(url, robots_url=self._led_by.get(url), is_placed=self._is_placed)
-        folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
-        return Standard(url, Yardstick(scope.sites, scope.elsewhere, **common), folder)
-
-    def _robots_rules(self) -> RobotsRules | None:
-        for sitemap in self._tree.sub_sitemaps:
-            if isinstance(sitemap, IndexRobotsTxtSitemap) and sitemap._parser is not None:
-                return RobotsRules(sitemap.url, _text_of(sitemap))
-        return None
 
     def _restore_cut(self) -> None:
         """Of a tree that was cut at a limit, the last sitemap may have fewer pages, and says so."""
@@ -300,8 +261,3 @@ def _take_over(code: str, problems: Problems, checked: _Checked) -> None:
     for other in [found for found in counts if found != code]:
         del counts[other]
     checked.own = checked.own.and_more(Problems(kept, counts))
-
-
-def _text_of(sitemap: AbstractSitemap) -> Iterable[bytes]:
-    """The text of a document that is here, in pieces."""
-    return () if sitemap._parser is None else cast(Any, sitemap._parser).open(UNLOGGED)

@@ -6,13 +6,14 @@ of the site, the `Ledger`, for them as the survey does for those that it passes 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from usp.check.alternates import ReturnLinks, alternates_of, cluster_key
 from usp.check.entries import ENTRY_RULES, CheckedEntry, Standard
+from usp.objects.page import SitemapPage
 from usp.objects.problem import KEPT_PER_CODE, ProblemLog
-from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import microseconds
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
@@ -47,9 +48,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.pages = self.surveyors.url_table(MAX_PAGES)
-        self.stories = self.surveyors.url_table(
-            MAX_STORIES
-        )  # news, feeds and sitemaps, which may be listed elsewhere as well
+        self.stories = self.surveyors.url_table(MAX_STORIES)  # and feeds and sitemaps: what others may list as well
         self.returns = ReturnLinks(self.pages.hash_of, self.is_listed)
 
     def is_listed(self, url: str) -> bool:
@@ -101,12 +100,12 @@ class Inspection:
         """Take over what the survey counted."""
         self._log.counts.update(self.reader.counts)
 
-    def page_count(self, sitemap: AbstractSitemap) -> int:
+    def page_count(self, pages: Sequence[SitemapPage]) -> int:
         """How many pages the sitemap has, each counted once."""
         counts, facts = self._log.counts, self.facts
         is_mixed = bool(facts.stories) and facts.stories != facts.entries
         if counts["P419"] or self._sitemaps or is_mixed or self._ledger.pages.is_full:
-            return len(sitemap.pages)  # here, what was listed twice is not known for sure
+            return len(pages)  # here, what was listed twice is not known for sure
         return facts.entries - counts["P418"]
 
     def _note_duplicate(self, entry: CheckedEntry, is_story: bool) -> None:
@@ -202,12 +201,12 @@ class Marking:
                 self._log.add("H633", alternate.at, text=alternate.url)
 
 
-def inspect_pages(sitemap: AbstractSitemap, inspection: Inspection) -> None:
+def inspect_pages(pages: Iterable[SitemapPage], inspection: Inspection) -> None:
     """The rules on URLs and dates for a sitemap whose document is not here: one made by hand, or unpickled.
 
     Its pages have no places, and of what else they say nothing is looked at.
     """
-    for page in sitemap.pages:
+    for page in pages:
         entry = Element("url", _PAGE, 0, {})
         entry.fields["loc"] = page.url
         if (date := page.last_modified) is not None:

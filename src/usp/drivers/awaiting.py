@@ -91,7 +91,7 @@ async def steps(
     now = time.monotonic
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
     terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
-    answers = Answers(terms)
+    answers = Answers(terms, options.memory_bytes)
     if (limit := getattr(client, "limit_response_data_length", None)) is not None:
         limit(options.limits.max_sitemap_bytes)
     tasks = _Tasks()

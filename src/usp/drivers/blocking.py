@@ -56,7 +56,7 @@ def steps(
     now = time.monotonic
     schedule = Schedule(walk, _suited(options, client), homepage_url, now(), getattr(client, "user_agent", "usp"))
     terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
-    perform = _performer(client, terms, Answers(terms))
+    perform = _performer(client, terms, Answers(terms, options.memory_bytes))
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
     limit(options.limits.max_sitemap_bytes)

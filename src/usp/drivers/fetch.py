@@ -37,10 +37,10 @@ _SECONDS_BETWEEN_TRIES = 1.0
 class Answers:
     """Makes plain values of what a client gives, and puts documents into the store of the tree."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, memory_bytes: int) -> None:
         self._terms = terms
         self._limit = terms.limits.max_sitemap_bytes
-        self._store = DocumentStore()
+        self._store = DocumentStore(memory_bytes)
 
     def of(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
         """What a client gave, to a request that was `started` then, by `time.monotonic()`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from usp.documents import MEMORY_BYTES
 from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
 from usp.origins import CROSS_HOST
@@ -26,6 +27,7 @@ class Options:
     respect_robots: bool = False
     cross_host: str = "allow"
     progress: ProgressCallbackType | None = None
+    memory_bytes: int = MEMORY_BYTES  # of documents; the rest of them goes into a temporary file
 
     def __post_init__(self) -> None:
         if type(self.concurrency) is not int or not 1 <= self.concurrency <= _MAX_CONCURRENCY:

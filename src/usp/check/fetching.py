@@ -1,0 +1,41 @@
+"""A site's tree, fetched, with a look at each sitemap while others are still on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
+from usp.drivers.blocking import client_or_default, steps
+from usp.drivers.options import Options
+from usp.exceptions import TreeInterrupted
+from usp.objects.sitemap import IndexWebsiteSitemap
+from usp.walk import HomepageWalk
+from usp.walk.nodes import Node
+from usp.walk.order import Front
+from usp.web_client.abstract_client import AbstractWebClient
+
+__all__ = ["visited_tree"]
+
+#: How many bytes of documents stay in memory: less than of other trees, for there are tables of all URLs beside them.
+MEMORY_BYTES = 16 * 1024 * 1024
+
+
+def visited_tree(
+    walk: HomepageWalk,
+    options: Options,
+    homepage_url: str,
+    web_client: AbstractWebClient | None,
+    visit: Callable[[Node], None],
+) -> IndexWebsiteSitemap:
+    """The tree of a walk. `visit` is called for the sitemaps in the order of the tree, each as soon as may be."""
+    front = Front(walk)
+    options = replace(options, memory_bytes=MEMORY_BYTES)
+    try:
+        with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
+            for _ in pauses:
+                for node in front.advance():
+                    visit(node)
+    except KeyboardInterrupt:
+        raise TreeInterrupted(walk.website()) from None
+    return walk.website()

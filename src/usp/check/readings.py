@@ -1,0 +1,129 @@
+"""The sitemaps of a site, each read once, in the order of the tree, with the rules on its entries.
+
+That can be done while others are still being fetched: `visit` is told of each sitemap as soon as it, and all that are
+before it in the tree, are in. Whatever is not read then is read when it is asked for, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Protocol, cast
+
+from usp.check.entries import Standard
+from usp.check.inspection import Inspection, Inspects, Ledger, inspect_pages
+from usp.check.languages import language_problem, news_language_problem
+from usp.check.robots import RobotsRules
+from usp.check.scope import first_come, scope_of
+from usp.check.sitemaps import CLOCK_SKEW
+from usp.objects.page import SitemapPage
+from usp.objects.problem import UNLOGGED, ProblemLog
+from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
+from usp.scan.columns import microseconds
+from usp.scan.survey import Facts, Yardstick
+from usp.scan.urls import strip_url_to_homepage
+from usp.walk.nodes import Node
+
+__all__ = ["Readings", "Site", "SitemapReading", "text_of"]
+
+_NEWS = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What is known of the site that sitemaps are of.
+
+    `names` are those of files, by the URLs that were made up for them. Where the host is not known, the first entry
+    of a sitemap says which it is; where a sitemap is not placed, nothing is said of folders.
+    """
+
+    homepage: str
+    now: datetime
+    names: dict[str, str]
+    is_host_known: bool = True
+    is_placed: bool = True
+
+    def name_of(self, url: str) -> str:
+        """How a sitemap is shown."""
+        return self.names.get(url) or url.removeprefix(self.homepage) or url
+
+
+@dataclass(slots=True)
+class SitemapReading:
+    """What the reading of a sitemap has come to."""
+
+    log: ProblemLog
+    facts: Facts
+    pages: int
+
+
+class _Sitemap(Protocol):
+    """A sitemap of a tree, or what is to become one."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def pages(self) -> Sequence[SitemapPage]: ...
+
+
+class Readings:
+    """Reads sitemaps, each once."""
+
+    def __init__(self, site: Site, ledger: Ledger | None = None) -> None:
+        self.site = site
+        self.ledger = ledger or Ledger()
+        self._rules: RobotsRules | None = None
+        self._done: dict[str, SitemapReading] = {}
+
+    def visit(self, node: Node) -> None:
+        """Read a sitemap that has just come in."""
+        reading = node.reading
+        assert reading is not None
+        if reading.sitemap_class is IndexRobotsTxtSitemap:
+            self.take_rules(reading.url, reading.parser)
+        elif reading.sitemap_class is not InvalidSitemap:
+            robots = node.root().reading
+            is_led = robots is not None and robots.sitemap_class is IndexRobotsTxtSitemap
+            self.of(reading, reading.parser, robots.url if robots is not None and is_led else None)
+
+    def take_rules(self, url: str, parser: object | None) -> None:
+        """Note what a robots.txt disallows, if it is the site's."""
+        if self._rules is None and parser is not None:
+            self._rules = RobotsRules(url, text_of(parser))
+
+    def of(self, sitemap: _Sitemap, parser: object | None, robots_url: str | None) -> SitemapReading:
+        """What the reading of a sitemap comes to, now or before; with the robots.txt that leads to it, if one does."""
+        url = sitemap.url
+        if url not in self._done:
+            log = ProblemLog(url)
+            number = self.ledger.number_of(self.site.name_of(url))
+            inspection = Inspection(self._standard(url, robots_url), number, self.ledger, log)
+            if parser is None:
+                inspect_pages(sitemap.pages, inspection)
+            else:
+                cast(Inspects, parser).inspect(log, inspection)
+            inspection.finish()
+            self._done[url] = SitemapReading(log, inspection.facts, inspection.page_count(sitemap.pages))
+        return self._done[url]
+
+    def _standard(self, url: str, robots_url: str | None) -> Standard:
+        site, rules = self.site, self._rules
+        common: dict[str, Any] = {
+            "now": microseconds(site.now + CLOCK_SKEW),
+            "news_since": microseconds(site.now - _NEWS),
+            "is_language": lambda text: not language_problem(text),
+            "is_news_language": lambda text: not news_language_problem(text),
+        }
+        if rules is not None:
+            common |= {"may_disallow": rules.may_disallow, "is_disallowed": rules.is_disallowed}
+        if not site.is_host_known:
+            return Standard(url, Yardstick(elsewhere=first_come(url), **common))
+        scope = scope_of(url, robots_url=robots_url, is_placed=site.is_placed)
+        folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
+        return Standard(url, Yardstick(scope.sites, scope.elsewhere, **common), folder)
+
+
+def text_of(parser: object) -> Iterable[bytes]:
+    """The text of a document, in pieces."""
+    return cast(Any, parser).open(UNLOGGED)  # type: ignore[no-any-return]  # a parser opens its document
