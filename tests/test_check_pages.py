@@ -11,7 +11,7 @@ import pytest
 
 from support import FakeClient, FakeResponse
 from usp.check import check_homepage
-from usp.check.explain import Example, examples, explain, specifications, title
+from usp.check.rulebook import Example, examples, explain, specifications, title
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES
 from usp.objects.problem import Problem

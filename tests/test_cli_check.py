@@ -20,10 +20,10 @@ from faults import Request, ok, serve_faults
 from support import SITEMAP_XMLNS, Server, serve
 from test_cli_progress import environment, terminal
 from test_cli_progress import site as slow_site
-from usp.check.explain import explain
 from usp.check.formats import FORMATS
 from usp.check.formats.as_json import as_dict
 from usp.check.report import CheckedSitemap, Report
+from usp.check.rulebook import explain
 from usp.cli import main
 from usp.cli.demo_site import demo_site
 from usp.objects.codes import CODES

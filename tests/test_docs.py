@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from usp.check.explain import examples
+from usp.check.rulebook import examples
 from usp.cli.demo_site import demo_site
 from usp.objects.codes import CODES
 

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from usp.check.explain import explain, title
+from usp.check.rulebook import explain, title
 from usp.cli.cli import parser
 from usp.objects.codes import CODES, GROUPS
 

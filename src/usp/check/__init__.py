@@ -11,12 +11,11 @@ What the checks need is imported when they are first used.
 
 from __future__ import annotations
 
-from usp.check.explain import explain
-
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
 if TYPE_CHECKING:
     from usp.check.checking import check_bytes, check_homepage, check_path, check_tree
     from usp.check.report import CheckedSitemap, Report
+    from usp.check.rulebook import explain
 
 __all__ = [
     "CheckedSitemap",
@@ -29,14 +28,14 @@ __all__ = [
 ]
 
 
+#: What is given here -> the module that it is from.
+_MODULES = {"CheckedSitemap": "report", "Report": "report", "explain": "rulebook"}
+
+
 def __getattr__(name: str) -> object:
     """The functions that check, and what they give."""
-    if name in ("CheckedSitemap", "Report"):
-        from usp.check import report
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(report, name)
-    if name in __all__:
-        from usp.check import checking
-
-        return getattr(checking, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'checking')}"), name)

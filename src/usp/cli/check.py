@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from usp.check.explain import explain
+    from usp.check.rulebook import explain
 
     if arguments.target is not None:
         arguments.refuse("--explain takes codes, and no TARGET")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from usp.check.explain import explain, specifications, title
+from usp.check.rulebook import explain, specifications, title
 from usp.objects.codes import CODES, Severity
 
 __all__ = ["Rule", "rule_for"]
