@@ -14,7 +14,7 @@ import pytest
 import usp.check.folder
 from support import index, urlset
 from usp.check.files import tree_of_bytes, tree_of_path
-from usp.exceptions import InvalidArgumentError, SitemapException
+from usp.exceptions import InvalidArgumentError, SitemapException, UspError
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -235,7 +235,7 @@ def test_what_is_left_out(tmp_path: Path) -> None:
             ".git/sitemap.xml": urlset(W),
             ".sitemap.xml": urlset(W),
             "sub/robots.txt": f"Sitemap: {W}x.xml",
-            "humans.txt": "Team\nhttps://elsewhere.com/\nThanks",
+            "humans.txt": "Team\nMe: https://elsewhere.com/\nhttps://github.com/me\nThanks",
             "browserconfig.xml": "<browserconfig/>",
             "app.js.gz": gzip.compress(b"let x = 1"),
             "a.xml": urlset(W),
@@ -382,3 +382,11 @@ def test_bytes() -> None:
     sitemap, names = tree_of_bytes(b"Sitemap: /a.xml", "x/robots.txt")
     assert isinstance(sitemap, IndexRobotsTxtSitemap)
     assert names == {sitemap.url: "x/robots.txt"}
+
+
+def test_urls_that_are_none(tmp_path: Path) -> None:
+    """Where a file is said to be served must be a URL."""
+    (tmp_path / "s.xml").write_text("<urlset/>")
+    for url in ("http://", "www.example.org/", "ftp://h/"):
+        with pytest.raises(UspError, match="http"):
+            tree_of_path(tmp_path / "s.xml", url)

@@ -25,6 +25,7 @@ from usp.check.formats.text import STYLES
 from usp.check.formats.text import render as render_text
 from usp.check.formats.views import limited, summary
 from usp.check.report import CheckedSitemap, Report
+from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import Problem, Problems
 from usp.version import __version__
@@ -398,3 +399,28 @@ def test_html_contrast() -> None:
 def test_severities_have_a_style() -> None:
     """Every severity has a style in text and a colour in HTML."""
     assert [name for name in map(str, Severity) if name not in STYLES or f".{name} {{ --tone" not in STYLE] == []
+
+
+def test_unknown_formats_and_codes_are_wrong_use() -> None:
+    """A format or a code that does not exist raises, and says what there is."""
+    report = Report("https://www.example.org/", ())
+    for name in ("csv", "views", "as_json", "__init__"):
+        with pytest.raises(InvalidArgumentError, match="there are: text, json, sarif"):
+            render(name, report)
+    with pytest.raises(InvalidArgumentError, match="'Q' or starts so"):
+        report.selected(select=["Q"])
+
+
+def test_codes_are_selected_in_any_case() -> None:
+    """Codes may be given in a list or with commas, in any case."""
+    found = Problems([Problem(code, "m", "https://h/") for code in ("P406", "P418", "X102")])
+    report = Report("https://h/", (CheckedSitemap("s.xml", "https://h/", "PagesXMLSitemap", 1, found),))
+    for select in (["p418", "x"], "P418, x"):
+        assert [problem.code for problem in report.selected(select).problems()] == ["P418", "X102"]
+
+
+def test_problems_with_other_counts_differ() -> None:
+    """What was counted is part of what was found."""
+    kept = [Problem("X102", "m", "https://h/")]
+    assert Problems(kept, Counter(X102=30)) != Problems(kept, Counter(X102=50))
+    assert Problems(kept, Counter(X102=30)) == tuple(kept)

@@ -29,7 +29,7 @@ CONTENT_TYPES = {
 }
 # Codes whose bad example is no file: it would be too long, is no text, or depends on time, transfer or limits.
 ILLUSTRATED = {
-    *("X108", "X109", "X114", "X115", "E203", "E204"),
+    *("X108", "X109", "X114", "X115", "E203", "E204", "E205"),
     *("P415", "P416", "U503", "N602", "I611"),
     *("L304", "U507", "R704", "R708", "T801", "T802", "T804", "T805", "T808", "C901", "C902"),
 }

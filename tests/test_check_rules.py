@@ -270,6 +270,12 @@ def test_large_when_inflated() -> None:
         ([LATE.format(n) for n in range(9)] + ["2026-11-15T09:00:00Z"], {"fetched_at": NOW}, []),
         ([LATE.format(n) for n in range(9)], {"fetched_at": NOW}, []),
         (["2026-11-15"] * 10, {}, ["L301"]),
+        (
+            ["9999-12-31T23:59:59+00:00"] * 10,
+            {"last_modified": datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)},
+            ["L304"],
+        ),
+        (["0001-01-01T00:00:00+00:00"] * 10, {"last_modified": datetime(1, 1, 1, tzinfo=UTC)}, ["L304"]),
     ],
 )
 def test_build_dates(dates: list[str], made: dict[str, Any], expected: list[str]) -> None:

@@ -294,9 +294,63 @@ def test_every_code_is_explained() -> None:
 def test_whole_site(site: Server) -> None:
     """A URL stands for the whole site; where it has a path, a line says so, without a password."""
     run = usp(site.url.replace("//", "//user:secret@") + "/shop/")
-    assert run.stderr == f"usp: checking the whole site of {site.url}/, not only what is at this URL\n"
+    assert run.stderr == f"usp: checking the whole site of {site.url}/, and what is at this URL\n"
     assert "secret" not in run.stdout + run.stderr
     assert run.returncode == 1
+
+
+def test_the_url_of_a_sitemap() -> None:
+    """A sitemap that nothing leads to is checked if its URL is given."""
+    other = GOOD.replace("/one", "/two?a&b").encode()
+    pages = {"/robots.txt": ROBOTS, "/sitemap.xml": (200, XML, GOOD.encode()), "/maps/b.xml": (200, XML, other)}
+    with serve(pages) as server:
+        assert usp(server.url).returncode == 0
+        run = usp(f"{server.url}/maps/b.xml", "--select", "X")
+        assert run.returncode == 1
+        assert run.stdout.startswith("maps/b.xml:3:")
+        github = usp("-f", "github", f"{server.url}/maps/b.xml", "--select", "X").stdout
+        assert github.startswith(f"::error title=X102::{server.url}/maps/b.xml:3:")
+
+
+@pytest.mark.parametrize("is_bad", [True, False])
+def test_exit_code_where_nobody_reads(tmp_path: Path, is_bad: bool) -> None:
+    """A closed pipe does not change what was found."""
+    entries = "".join(f"<url><loc>https://h/{n}{'?a&b' * is_bad}</loc></url>\n" for n in range(50))
+    (tmp_path / "s.xml").write_text(f"<urlset {SITEMAP_XMLNS}>{entries}</urlset>")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        run = usp("s.xml", cwd=tmp_path, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    finally:
+        os.close(writing)
+    assert run.returncode == int(is_bad)
+    assert "Traceback" not in run.stderr
+
+
+def test_output_to_what_is_open_already(file: Path, tmp_path: Path) -> None:
+    """/dev/stdout is written to, be it a file or a pipe; nothing that stood there is lost."""
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    with log.open("a") as stream:
+        usp("-q", "-o", "/dev/stdout", str(file), capture_output=False, stdout=stream)
+    assert log.read_text().startswith("before\nsitemap.xml:3:")
+    assert usp("-q", "-o", "/dev/stdout", str(file)).stdout.startswith("sitemap.xml:3:")
+
+
+def test_what_is_checked_is_not_overwritten(file: Path) -> None:
+    """The report is not written over the sitemap."""
+    before = file.read_bytes()
+    run = usp("-o", "./sitemap.xml", str(file))
+    assert run.returncode == 2
+    assert "the file that is checked" in run.stderr
+    assert file.read_bytes() == before
+
+
+def test_a_long_name(file: Path) -> None:
+    """A name that the file system takes is taken."""
+    name = "r" * 250
+    assert usp("-o", name, str(file)).returncode == 1
+    assert "X102" in Path(name).read_text()
 
 
 def test_passwords_are_not_reported(site: Server) -> None:

@@ -266,7 +266,7 @@ def test_problem_log_is_bounded() -> None:
 def test_problem_messages_are_short_and_printable() -> None:
     """What a site wrote is shown escaped and cut."""
     log = ProblemLog("http://h/s.xml")
-    log.add("L302", Place(1, 1), text="\x1b[31m" + "x" * 500, where="<lastmod>")
+    log.add("L302", Place(1, 1), text="\x1b[31m" + "x" * 500, where="<lastmod>", form="YYYY")
     message = log.problems()[0].message
     assert "\\x1b[31mxxx" in message
     assert len(message) < 350

@@ -33,6 +33,10 @@ NAMES = {
     " RecurseListCallbackType",
     "usp.exceptions": "SitemapException SitemapXMLParsingException GunzipException StripURLToHomepageException",
     "usp.cli": "main",
+    "usp.check": "CheckedSitemap Report check_bytes check_homepage check_path check_tree explain",
+    "usp.objects.problem": "Problem Problems",
+    "usp.objects.codes": "CODES Severity",
+    "usp.objects.transport": "Transport",
 }
 
 SIGNATURES = {
@@ -57,6 +61,11 @@ SIGNATURES = {
     "usp.web_client.requests_client.RequestsWebClient.set_timeout": "self, timeout",
     "usp.web_client.requests_client.RequestsWebClient.set_proxies": "self, proxies",
     "usp.web_client.requests_client.RequestsWebClient.set_max_response_data_length": "self, max_response_data_length",
+    "usp.check.check_homepage": "homepage_url, web_client=None",
+    "usp.check.check_tree": "tree",
+    "usp.check.check_path": "path",
+    "usp.check.check_bytes": "content",
+    "usp.check.explain": "code",
     "usp.helpers.get_url_retry_on_client_errors": "url, web_client, retry_count=5, sleep_between_retries=1,"
     " quiet_404=False",
     "usp.helpers.gunzip": "data, max_output_bytes=None",

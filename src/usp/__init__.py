@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from usp.exceptions import TreeInterrupted as TreeInterrupted
     from usp.exceptions import UspError as UspError
     from usp.limits import Limits as Limits
+    from usp.objects.codes import Severity as Severity
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
     from usp.objects.page import SitemapImage as SitemapImage
     from usp.objects.page import SitemapNewsStory as SitemapNewsStory
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from usp.objects.page import SitemapVideo as SitemapVideo
     from usp.objects.page import SitemapVideoTvShow as SitemapVideoTvShow
     from usp.objects.problem import Problem as Problem
+    from usp.objects.problem import Problems as Problems
     from usp.objects.sitemap import AbstractIndexSitemap as AbstractIndexSitemap
     from usp.objects.sitemap import AbstractPagesSitemap as AbstractPagesSitemap
     from usp.objects.sitemap import AbstractSitemap as AbstractSitemap
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from usp.objects.sitemap import PagesRSSSitemap as PagesRSSSitemap
     from usp.objects.sitemap import PagesTextSitemap as PagesTextSitemap
     from usp.objects.sitemap import PagesXMLSitemap as PagesXMLSitemap
+    from usp.objects.transport import Transport as Transport
     from usp.politeness import Politeness as Politeness
     from usp.progress import Progress as Progress
     from usp.tree import sitemap_from_bytes as sitemap_from_bytes
@@ -58,7 +61,8 @@ _MODULES = {
         "SitemapVideo",
         "SitemapVideoTvShow",
     ),
-    "usp.objects.problem": ("Problem",),
+    "usp.objects.codes": ("Severity",),
+    "usp.objects.problem": ("Problem", "Problems"),
     "usp.objects.sitemap": (
         "AbstractIndexSitemap",
         "AbstractPagesSitemap",
@@ -72,6 +76,7 @@ _MODULES = {
         "PagesTextSitemap",
         "PagesXMLSitemap",
     ),
+    "usp.objects.transport": ("Transport",),
     "usp.politeness": ("Politeness",),
     "usp.progress": ("Progress",),
     "usp.tree": (

@@ -170,10 +170,11 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
     import os
     from urllib.parse import quote
 
+    from usp.documents import MAX_DOCUMENT_BYTES
     from usp.fetch_parse.fetcher import LOCAL_URL
 
     with open(path, "rb") as file:
-        content = file.read()
+        content = file.read(MAX_DOCUMENT_BYTES + 1)  # of more, nothing would be read
         written_at = os.fstat(file.fileno()).st_mtime
     name = os.path.basename(os.fsencode(path))
     return _sitemap_from(content, LOCAL_URL + quote(name) if url is None else url, written_at)

@@ -39,3 +39,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'checking')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from usp.check.folder import MAX_FILES, NO_FILE, ROBOTS, Files, FolderClient, name_of, quoted, unquoted
+from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.fetcher import LOCAL_URL
 from usp.limits import Limits
 from usp.objects.problem import shortened
@@ -28,6 +29,7 @@ from usp.objects.sitemap import (
 )
 from usp.objects.transport import utc_time
 from usp.origins import requested_url, split_credentials
+from usp.scan.urls import is_http_url
 from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_tree_for_homepage
 
 __all__ = ["tree_of_bytes", "tree_of_path"]
@@ -63,6 +65,8 @@ def tree_of_bytes(content: bytes, name: str = "-", url: str | None = None) -> tu
 
 def _url_of_file(path: str, url: str | None) -> str | None:
     """A URL that ends with a slash is that of the folder where the file is served."""
+    if url is not None and not is_http_url(url):
+        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r}")
     return url + quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
 
 
@@ -231,5 +235,6 @@ def _read(path: str, url: str) -> AbstractSitemap | None:
 
 
 def _is_mostly_text(sitemap: AbstractSitemap) -> bool:
-    """Whether a text has at least as many lines that are no URLs as it has URLs, as a licence or humans.txt has."""
-    return isinstance(sitemap, PagesTextSitemap) and sitemap.problem_counts["P412"] >= len(sitemap.pages)
+    """Whether more than a few lines of a text are no plain URLs, as those of a licence or of humans.txt."""
+    counts = sitemap.problem_counts
+    return isinstance(sitemap, PagesTextSitemap) and (counts["P412"] + counts["P427"]) * 10 > len(sitemap.pages)

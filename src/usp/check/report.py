@@ -6,10 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import Problem, Problems
 
 __all__ = ["CheckedSitemap", "Report"]
+
+
+def _starts(codes: Iterable[str]) -> tuple[str, ...]:
+    starts = tuple(start.strip().upper() for start in (codes.split(",") if isinstance(codes, str) else codes))
+    for start in starts:
+        if not any(code.startswith(start) for code in CODES):
+            raise InvalidArgumentError(f"no code is {start!r} or starts so; see usp.objects.codes.CODES")
+    return starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +75,11 @@ class Report:
         return found
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
-        """The same with the problems only whose code starts with one of `select`, and with none of `ignore`."""
-        wanted, unwanted = tuple(select), tuple(ignore)
+        """The same with the problems only whose code starts with one of `select`, and with none of `ignore`.
+
+        :raises InvalidArgumentError: if no code starts so.
+        """
+        wanted, unwanted = _starts(select), _starts(ignore)
 
         def is_wanted(code: str) -> bool:
             return (not wanted or code.startswith(wanted)) and not (unwanted and code.startswith(unwanted))

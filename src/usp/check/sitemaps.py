@@ -32,6 +32,7 @@ MAX_SECONDS = 10.0
 #: How far apart clocks may be.
 CLOCK_SKEW = timedelta(minutes=5)
 _ENOUGH = 10  # entries, for what they have in common to be no chance
+_MICROSECOND = timedelta(microseconds=1)
 _MAKING = timedelta(hours=1)  # how long making a sitemap may take, and serving it again as it is
 _SITEMAPS = (IndexXMLSitemap, PagesXMLSitemap, PagesTextSitemap)
 _XML_TYPES = frozenset({"application/xml", "text/xml"})
@@ -116,7 +117,8 @@ def _is_build_date(document: CheckedDocument) -> bool:
         day = datetime(made.year, made.month, made.day, tzinfo=UTC)
         if facts.earliest == facts.latest == microseconds(day):
             return True
-        if microseconds(made - _MAKING) <= facts.earliest and facts.latest <= microseconds(made + CLOCK_SKEW):
+        moment = microseconds(made)  # years may be the first or the last that there are
+        if moment - _MAKING // _MICROSECOND <= facts.earliest and facts.latest <= moment + CLOCK_SKEW // _MICROSECOND:
             return True
     return False
 

@@ -17,8 +17,9 @@ from usp.cli.check_options import add_output, add_selection, level_of
 from usp.cli.check_output import ensure_writable, print_pages, write_report
 from usp.cli.live import Meter, live_line
 from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
-from usp.cli.output import LogLines, log_to, say
+from usp.cli.output import LogLines, drop_output, log_to, say
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.limits import Limits
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
@@ -31,10 +32,11 @@ _FAILED = 1
 _NOT_REACHED = 3
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _STANDARD_INPUT = "-"
+_MOST_BYTES = Limits().max_sitemap_bytes + 1  # of standard input: more is not read of any sitemap
 _EPILOG = """\
 exit codes: 0 nothing as severe as --fail-on says, 1 something is, 2 wrong use,
 or a file that cannot be read or written, 3 the site could not be reached,
-130 interrupted with Ctrl-C, with a report of what was had until then.
+130 interrupted with Ctrl-C, of a site with a report of what was had until then.
 
 examples:
   usp check https://www.example.org/
@@ -86,22 +88,33 @@ def run(arguments: argparse.Namespace) -> int:
         return _explain(arguments)
     if (why := _refusal(arguments)) is not None:
         arguments.refuse(why)
-    ensure_writable(arguments.output)
+    ensure_writable(arguments.output, arguments.target)
     is_logged = arguments.verbose or arguments.log_file
     log = log_to(arguments.log_file, arguments.verbose if is_logged else -1)  # what failed is in the report
     checked = _checked(arguments, log)
     report = checked.report.selected(arguments.select, arguments.ignore)
     if checked.is_interrupted:
         say("usp: interrupted; this is what was had until then")
-    write_report(report, arguments, now=datetime.now(UTC))
+    code = _exit_code(checked, report, level_of(arguments))
+    try:
+        write_report(report, arguments, now=datetime.now(UTC))
+    except BrokenPipeError:  # the reader has had enough; what was found is no other for that
+        drop_output()
+        return code
+    if code == _NOT_REACHED:
+        _say_why(checked.report)
+    elif not report.sitemap_count and not arguments.quiet:
+        say(f"usp: no sitemaps found at {printable(report.target)}")
+    return code
+
+
+def _exit_code(checked: _Checked, report: Report, level: int) -> int:
+    """What the command ends with: by the problems that were selected."""
     if checked.is_interrupted:
         return INTERRUPTED
     if not checked.report.is_reached:
-        _say_why(checked.report)
         return _NOT_REACHED
-    if not report.sitemap_count and not arguments.quiet:
-        say(f"usp: no sitemaps found at {printable(report.target)}")
-    return _FAILED if any(severity >= level_of(arguments) for severity in report.severities()) else 0
+    return _FAILED if any(severity >= level for severity in report.severities()) else 0
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -151,7 +164,7 @@ def _checked(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
         raise OSError("there is no standard input to read")
     if sys.stdin.isatty() and not arguments.quiet:
         say("usp: reading standard input, up to Ctrl-D")
-    return _Checked(check_bytes(sys.stdin.buffer.read(), url=arguments.url))
+    return _Checked(check_bytes(sys.stdin.buffer.read(_MOST_BYTES), url=arguments.url))
 
 
 def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
@@ -168,6 +181,7 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
     ):
         warnings.filterwarnings("ignore", "Unverified HTTPS request")
         options = tree_options(arguments)
+        options["extra_known_paths"] += _path_of(arguments.target)
         progress = None if arguments.quiet else meter  # counting pages for it takes a little time
         try:
             return _Checked(check_homepage(arguments.target, client, progress=progress, **options))
@@ -182,7 +196,14 @@ def _warn(arguments: argparse.Namespace) -> None:
     parts = urlsplit(arguments.target)
     if parts.path not in ("", "/") or parts.query:
         host = parts.netloc.rpartition("@")[2]
-        say(f"usp: checking the whole site of {printable(f'{parts.scheme}://{host}/')}, not only what is at this URL")
+        say(f"usp: checking the whole site of {printable(f'{parts.scheme}://{host}/')}, and what is at this URL")
+
+
+def _path_of(url: str) -> list[str]:
+    """The path of a URL, if it has one: perhaps that of a sitemap which nothing leads to."""
+    parts = urlsplit(url)
+    path = parts.path.lstrip("/") + (f"?{parts.query}" if parts.query else "")
+    return [path] if path else []
 
 
 def _say_why(report: Report) -> None:

@@ -54,7 +54,7 @@ def add_selection(group: Group) -> None:
         "--max",
         type=_number,
         metavar="N",
-        help="show so many at most, the most severe; the summary\ncounts all (default: 20 of a code in each sitemap)",
+        help="show so many at most, the most severe; the summary\ncounts all. Of a code, 20 in each sitemap are kept",
     )
     group.add_argument(
         "--fail-on",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
-from errno import EISDIR, ENOENT
+from errno import EEXIST, EISDIR, ENOENT
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
 
@@ -28,14 +28,19 @@ __all__ = ["ensure_writable", "print_pages", "write_report"]
 
 _TEXT = "text"
 _STANDARD_OUTPUT = "-"
+_NAME_LENGTH = 200  # of a temporary name: file systems take 255 bytes
 _FENCE = re.compile(r"^```(\w+) (\S+)(?: (\d+):(\d+))?$", re.MULTILINE)
 
 
-def ensure_writable(path: str | None) -> None:
-    """Raise an OSError where a file cannot be written, before any work is done for it."""
+def ensure_writable(path: str | None, target: str) -> None:
+    """Raise an OSError where a file cannot be written, or is what is checked, before any work is done for it."""
     if path is None or path == _STANDARD_OUTPUT:
         return
+    if os.path.exists(path) and os.path.exists(target) and os.path.samefile(path, target):
+        raise FileExistsError(EEXIST, "This is the file that is checked; write to another", path)
     path = os.path.realpath(path)
+    if _is_stream(path):
+        return
     if os.path.isdir(path):
         raise IsADirectoryError(EISDIR, "Is a folder, not a file", path)
     if not os.path.isdir(os.path.dirname(path)):
@@ -111,15 +116,22 @@ def _console(stream: IO[str]) -> Console | None:
     return console if console.is_terminal else None
 
 
+def _is_stream(path: str) -> bool:
+    """Whether a path is no file of its own: a device, a pipe, or what this program has open, like /dev/stdout."""
+    if path.startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return True
+    return os.path.exists(path) and not os.path.isdir(path) and not S_ISREG(os.stat(path).st_mode)
+
+
 def _write_file(path: str, pieces: Iterable[str]) -> None:
     """Write a file whole: under another name first, so that nobody ever reads half of it."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not S_ISREG(os.stat(path).st_mode):
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:  # a device, a pipe
+    if _is_stream(path):
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
             stream.writelines(pieces)
         return
+    path = os.path.realpath(path)
     folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+    temporary = os.path.join(folder, f".{name[:_NAME_LENGTH]}.{os.getpid()}.tmp")
     try:
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.writelines(pieces)

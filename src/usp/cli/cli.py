@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
-from contextlib import suppress
 from typing import Any
 
 from usp.cli import INTERRUPTED, check, demo, ls
-from usp.cli.output import say
+from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
@@ -60,20 +58,13 @@ def run(arg_list: list[str] | None = None) -> int:
         code: int = arguments.command(arguments)
         print(end="", flush=True)
     except BrokenPipeError:  # the reader has had enough (`| head`)
-        _drop_output()
+        drop_output()
         return 0
     except KeyboardInterrupt:
-        _drop_output()  # whoever reads it may not go on
+        drop_output()  # whoever reads it may not go on
         return INTERRUPTED
     except (UspError, OSError) as error:
         say(f"usp: error: {error}")
-        _drop_output()
+        drop_output()
         return _WRONG_USE
     return code
-
-
-def _drop_output() -> None:
-    """Send what is still to be written nowhere, else Python complains once more when it flushes at exit."""
-    if sys.stdout is not None:
-        with suppress(OSError):  # some other program's stand-in for it may be no file
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,7 +12,7 @@ from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
-__all__ = ["Counts", "LogLines", "duration", "log_to", "page_line", "say", "size", "tabtree_lines"]
+__all__ = ["Counts", "LogLines", "drop_output", "duration", "log_to", "page_line", "say", "size", "tabtree_lines"]
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
 
@@ -101,3 +102,10 @@ def duration(seconds: float, digits: int = 1) -> str:
         return f"{seconds:.{digits}f} s"
     minutes, whole = divmod(int(seconds), 60)
     return f"{minutes} min {whole:02} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+
+
+def drop_output() -> None:
+    """Send what is still to be written nowhere, else Python complains once more when it flushes at exit."""
+    if sys.stdout is not None:
+        with suppress(OSError):  # some other program's stand-in for it may be no file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

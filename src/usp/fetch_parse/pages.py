@@ -32,6 +32,9 @@ from usp.scan.values import comma_separated, parse_change_frequency, parse_prior
 
 __all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
 
+#: How dates are to be written: https://www.w3.org/TR/NOTE-datetime, and in RSS as in mail.
+W3C_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
+_MAIL_FORM = "one like Wed, 08 May 2024 10:00:00 +0200"
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 
 
@@ -48,14 +51,15 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
     return resolved(text, base, "<loc>", entry.place_of("loc"), log)
 
 
-def resolved(text: str, base: str, where: str, at: At, log: ProblemLog) -> str | None:
+def resolved(text: str, base: str, where: str, at: At, log: ProblemLog, *, may_be_relative: bool = False) -> str | None:
     """A URL made absolute; None, and noted, if it is none."""
     written, text = text, unescaped_url(text)
     url, was_absolute = absolute_url(text, base)
     if url is None:
         log.add("U502", at, text=text, where=where)
     elif not was_absolute:
-        log.add("U501", at, text=text, where=where)
+        if not may_be_relative:
+            log.add("U501", at, text=text, where=where)
     elif url != text:
         log.add("U512", at, text=text, where=where)
     if text != written:
@@ -63,14 +67,14 @@ def resolved(text: str, base: str, where: str, at: At, log: ProblemLog) -> str |
     return url
 
 
-def parsed_date(entry: Element, name: str, log: ProblemLog) -> datetime | None:
-    """The date in a field of this name; None, and noted, if it is no date."""
+def parsed_date(entry: Element, name: str, log: ProblemLog, where: str = "", form: str = W3C_FORM) -> datetime | None:
+    """The date in a field of this name; None, and noted with the form that it should have, if it is no date."""
     text = entry.get(name)
     if not text:
         return None
     date = parse_date(unescape(text))
     if date is None:
-        log.add("L302", entry.place_of(name), text=text, where=f"<{name}>")
+        log.add("L302", entry.place_of(name), text=text, where=f"<{where or name}>", form=form)
     return date
 
 
@@ -93,8 +97,8 @@ class URLSetImage:
             log.add("P409", self.at)
             return None
         url, was_absolute = absolute_url(self.loc, base)
-        if not was_absolute:
-            log.add("U501", self.at, text=self.loc, where="<image:loc>")
+        if url is None or not was_absolute:
+            log.add("U513" if url is None else "U501", self.at, text=self.loc, where="<image:loc>")
         return SitemapImage(url or self.loc, self.caption, self.geo_location, self.title, self.license)
 
 
@@ -148,9 +152,10 @@ class URLSetPage:
         if group is None:
             return None
         title = plain_text(group.get("title"))
-        date = parsed_date(group, "publication_date", self.log)
-        if title is None or date is None:
+        date = parsed_date(group, "publication_date", self.log, "news:publication_date")
+        if title is None or not group.get("publication_date"):
             self.log.add("P408", group.at, where="a title" if title is None else "a publication date")
+        if title is None or date is None:
             return None
         publications = group.all("publication")
         return SitemapNewsStory(
@@ -218,6 +223,10 @@ class TextLine:
         return ""
 
 
+#: Fields of feeds whose dates, or names, are written otherwise than elsewhere.
+_DATES_OF_FEEDS = {"pubdate": ("pubDate", _MAIL_FORM), "date": ("dc:date",)}
+
+
 class _FeedPage(abc.ABC):
     """What an RSS item and an Atom entry have in common: a link, and a title and date that make a news story."""
 
@@ -247,7 +256,8 @@ class _FeedPage(abc.ABC):
             if not self.entry.cut_off:
                 self.log.add("P411", self.entry.at)
             return None
-        url = resolved(self.link, self.base, "<link>", self.entry.at, self.log)
+        is_based = self.base != self.sitemap_url  # by an xml:base
+        url = resolved(self.link, self.base, "<link>", self.entry.at, self.log, may_be_relative=is_based)
         if url is None:
             return None
         return page_of(url, self)
@@ -264,7 +274,8 @@ class _FeedPage(abc.ABC):
 
     def _news_story(self) -> SitemapNewsStory | None:
         title = plain_text(self.title) or plain_text(self.description)
-        date = parsed_date(self.entry, self.publication_date, self.log) if self.publication_date else None
+        name = self.publication_date
+        date = parsed_date(self.entry, name, self.log, *_DATES_OF_FEEDS.get(name, ())) if name else None
         return SitemapNewsStory(title=title, publish_date=date) if title else None
 
     def _first_field(self, *names: str) -> str:

@@ -90,6 +90,9 @@ _WITH_ATTRIBUTES: dict[str, tuple[str, Convert, dict[str, tuple[str, Convert]]]]
     "restriction": ("restriction", _words, {"relationship": ("restriction_relationship", _text)}),
     "platform": ("platform", _words, {"relationship": ("platform_relationship", _text)}),
 }
+#: Attributes of the video that are from an element of another name.
+_ELEMENTS = {"uploader_info": "uploader"}
+_DATE_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
 _URLS = frozenset({"thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"})
 #: Fields that may repeat, kept as pairs of text and attributes.
 _REPEATED = {"price": "prices", "content_segment_loc": "content_segments", "id": "ids"}
@@ -104,14 +107,25 @@ def video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
             for attribute, (our_attribute, convert_attribute) in xml_attributes.items():
                 if attribute in element.attributes:
                     values[our_attribute] = convert_attribute(element.attributes[attribute])
-    for name in _URLS & values.keys():
-        values[name] = absolute_url(values[name] or "", base)[0] or values[name]
+    for name in sorted(_URLS & values.keys()):
+        values[name] = _resolved(values[name] or "", base, group, name, log) or values[name]
     for name, ours in _REPEATED.items():
         values[ours] = [(unescape(element.text), element.attributes) for element in group.all(name)]
     values["tags"] = [text for tag in group.all("tag") if (text := _text(tag.text))]
     shows = group.all("tvshow")
     values["tv_show"] = SitemapVideoTvShow(**_converted(shows[0], _TV_SHOW, log)) if shows else None
     return SitemapVideo(**values)
+
+
+def _resolved(text: str, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
+    """A URL made absolute; None if it is none. It is noted unless it was absolute."""
+    url, was_absolute = absolute_url(text, base)
+    if text and (url is None or not was_absolute):
+        element = next(iter(group.all(_ELEMENTS.get(name, name))), None)
+        at = group.place_of(name) if element is None else element.at
+        where = f"<video:{_ELEMENTS.get(name, name)}>"
+        log.add("U513" if url is None else "U501", at, text=text, where=where)
+    return url
 
 
 def _converted(group: Element, table: dict[str, Convert], log: ProblemLog) -> dict[str, Any]:
@@ -121,7 +135,7 @@ def _converted(group: Element, table: dict[str, Convert], log: ProblemLog) -> di
             values[name] = convert(text)
             if values[name] is None:
                 if convert is _date:
-                    log.add("L302", group.place_of(name), text=text, where=f"<video:{name}>")
+                    log.add("L302", group.place_of(name), text=text, where=f"<video:{name}>", form=_DATE_FORM)
                 else:
                     log.add("P414", group.place_of(name), text=text, where=f"<video:{name}>")
     return values

@@ -93,6 +93,15 @@ class Problems(tuple[Problem, ...]):
     def __reduce__(self) -> tuple[type[Problems], tuple[tuple[Problem, ...], Counter[str]]]:
         return Problems, (tuple(self), self.counts)
 
+    def __eq__(self, other: object) -> bool:
+        is_same = not isinstance(other, Problems) or self.counts == other.counts
+        return is_same and super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
     def and_more(self, others: Problems) -> Problems:
         """These and others of the same sitemap."""
         return Problems((*self, *others), self.counts + others.counts)
@@ -132,7 +141,8 @@ class ProblemLog:
         for code, message, at, text in self._kept:
             line, column = (places.get(at) if isinstance(at, int) else at) or (None, None)
             found.append(Problem(code, message, self.url, line, column, text))
-        return Problems(sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0)), self.counts)
+        found.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
+        return Problems(found, Counter(self.counts))
 
 
 class _Unlogged(ProblemLog):

@@ -49,12 +49,16 @@ class Element:
 
 
 class Field:
-    """A field whose text is being collected, into `element` where its attributes are wanted too."""
+    """A field whose text is being collected, into `element` where its attributes are wanted too.
 
-    __slots__ = ("element", "is_full", "name", "size", "tokens")
+    `written` is its name as it stands in the document.
+    """
 
-    def __init__(self, name: str, element: Element | None = None) -> None:
+    __slots__ = ("element", "is_full", "name", "size", "tokens", "written")
+
+    def __init__(self, name: str, element: Element | None = None, written: bytes = b"") -> None:
         self.name = name
+        self.written = written
         self.element = element
         self.tokens: list[Token] = []
         self.size = 0
@@ -97,7 +101,7 @@ class Field:
 
 def value_of(field: Field, log: ProblemLog) -> str:
     """The text of a field as it was meant; empty, and noted, if it is too long."""
-    where = f"<{field.name}>"
+    where = f"<{field.written.decode('utf-8', 'replace') or field.name}>"
     if field.size > MAX_FIELD_BYTES:
         log.add("X115", field.at, text=str(MAX_FIELD_BYTES), where=where)
         return ""

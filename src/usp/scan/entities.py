@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from html.entities import html5
 
-__all__ = ["unescape"]
+__all__ = ["Note", "unescape"]
 
 _AMPERSAND = re.compile(r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?")
 _NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
@@ -37,7 +37,10 @@ def unescape(text: str, note: Note | None = None) -> str:
                 note("X103", match[0], match.start())
             return _NAMED.get(name, match[0])
         if decimal or hexadecimal:
-            return _character(int(decimal) if decimal else int(hexadecimal, 16))
+            character = _character(int(decimal) if decimal else int(hexadecimal, 16))
+            if note and not character:
+                note("X108", match[0], match.start())
+            return character
         if note:
             note("X102", text[max(match.start() - _SHOWN_AROUND, 0) : match.end() + _SHOWN_AROUND], match.start())
         return "&"

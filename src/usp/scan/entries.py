@@ -14,7 +14,7 @@ from usp.objects.page import SitemapPage
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.elements import Element, Field, Frame, value_of
 from usp.scan.grammar import Grammar, grammar_of
-from usp.scan.namespaces import UNPREFIXED, note_root
+from usp.scan.namespaces import UNPREFIXED, note_outside, note_root
 from usp.scan.plain import Reader
 from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
 from usp.scan.values import plain_text_of
@@ -178,8 +178,6 @@ class XMLScanner:
         self._names.clear()
         return outer
 
-    # Tags
-
     def _start(self, token: Token) -> None:
         if len(self._stack) >= MAX_DEPTH:
             if not self._too_deep:
@@ -191,6 +189,8 @@ class XMLScanner:
         if not self._stack and tag in ROOTS:
             self._enter(tag, token)
             name, tag = self._resolve(token.name)
+        elif not self._stack and self.root is not None:
+            note_outside(self.tokens.tag_at, False, self._log)
         if self._dialect is None:
             self.unknown_root = tag
             return
@@ -208,7 +208,7 @@ class XMLScanner:
         if isinstance(holder, Element) and is_here and len(self._stack) < MAX_DEPTH:
             value = plain_text_of(token.data)
             if value is None:
-                field = Field(tag)
+                field = Field(tag, None, token.name)
                 field.add(Token(TokenKind.TEXT, b"", token.data, token.at))
                 value = value_of(field, self._log)
             holder.fields[tag] = value
@@ -238,7 +238,7 @@ class XMLScanner:
             return None  # a web server's own addition to the document
         if name in dialect.entries:
             self._make_room()
-            return self._new_entry(name, dialect, attributes(token.data) if token.data else {})
+            return self._new_entry(name, dialect, self._attributes(token))
         holder, name = self._holder_of(name, tag)
         if holder is self._entry and dialect.home == "sitemap" and tag in UNPREFIXED and name == tag:
             self._log.add("P426", self.tokens.tag_at, text=name, where=UNPREFIXED[tag])
@@ -263,12 +263,19 @@ class XMLScanner:
         element = None
         if name not in kind.fields:
             inner = kind.groups.get(name, _WITH_ATTRIBUTES)
-            element = Element(tag, inner, self.tokens.tag_at, attributes(token.data))
+            element = Element(tag, inner, self.tokens.tag_at, self._attributes(token))
             holder.children.append(element)
             if name in kind.groups:
                 return element
-        self._field = Field(tag, element)
+        self._field = Field(tag, element, token.name)
         return self._field
+
+    def _attributes(self, token: Token) -> dict[str, str]:
+        def note(code: str, text: str, _: int) -> None:
+            where = f"<{token.name.decode('utf-8', 'replace')}>"
+            self._log.add(code, self.tokens.tag_at, text=text, where=where)
+
+        return attributes(token.data, note) if token.data else {}
 
     def _holder_of(self, name: str, tag: str) -> tuple[Element | None, str]:
         """The innermost open element that this may stand in, if nothing unknown lies between; and its name there.
@@ -324,6 +331,8 @@ class XMLScanner:
                 token = token._replace(data=token.data.lstrip())
             if token.data:
                 self._loose.add(token)
+        elif not self._stack and not token.data.isspace():
+            note_outside(token.at + len(token.data) - len(token.data.lstrip()), self.root is None, self._log)
 
     def _end(self, tag: str) -> None:
         if self._too_deep:

@@ -16,6 +16,11 @@ MAX_LINE_BYTES = 1 << 16
 # What Python's str.splitlines() splits at, in UTF-8, but for the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
+# Lines that were meant to name a sitemap: "Video Sitemap: URL", "Sitemaps: URL", "Sitemap = URL", or just its URL.
+_MEANT_AS_SITEMAP = re.compile(
+    r"(?:.{0,40}\b)?site[ -]?maps?\s*[:=\s]\s*(?P<named>https?://\S+)|(?P<bare>https?://\S*(?:sitemap\S*|\.xml(?:\.gz)?))",
+    re.IGNORECASE,
+)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
 _BEFORE_URL = re.compile(r"[\s,;](?=https?://)", re.IGNORECASE)
@@ -87,6 +92,8 @@ def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[
     for place, line in text_lines(pieces, log):
         match = _SITEMAP_LINE.match(line)
         if not match:
+            if meant := _MEANT_AS_SITEMAP.fullmatch(_COMMENT.sub("", line).strip()):
+                log.add("R712", place, text=meant["named"] or meant["bare"])
             continue
         written = _COMMENT.sub("", match[1]).strip()
         value = unwrapped(written)

@@ -1,4 +1,4 @@
-"""What is wrong with the root of a document and with its namespaces, all of which is read as it was meant."""
+"""What is wrong with the root of a document, with its namespaces, and around it. All of it is read as it was meant."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from usp.objects.problem import ProblemLog
 from usp.scan.vocabulary import RIGHT_URIS, ROOTS, namespace_of_declaration
 
-__all__ = ["UNPREFIXED", "note_root"]
+__all__ = ["UNPREFIXED", "note_outside", "note_root"]
 
 #: Elements of extensions that some sites write without a prefix -> how they must be written.
 UNPREFIXED = {"image": "image:image", "news": "news:news", "video": "video:video", "link": "xhtml:link"}
 _ENTRIES = ("url", "sitemap")
+
+
+def note_outside(at: int, is_before: bool, log: ProblemLog) -> None:
+    """Note, once, that something stands before the root, or behind it."""
+    code = "X101" if is_before else "X118"
+    if not log.counts[code]:
+        log.add(code, at)
 
 
 def note_root(tag: str, name: bytes, attributes: Mapping[str, str], at: int, log: ProblemLog) -> None:
@@ -22,6 +29,10 @@ def note_root(tag: str, name: bytes, attributes: Mapping[str, str], at: int, log
         return
     if tag not in ("urlset", "sitemapindex"):
         return
+    for attribute in attributes:
+        used, colon, _ = attribute.partition(":")
+        if colon and used not in ("xml", "xmlns") and f"xmlns:{used}" not in attributes:
+            log.add("X117", at, text=used)
     prefix, colon, _ = name.decode("utf-8", "replace").lower().rpartition(":")
     home = attributes.get(f"xmlns:{prefix}" if colon else "xmlns", "")
     if home != RIGHT_URIS["sitemap"]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
-from usp.scan.entities import unescape
+from usp.scan.entities import Note, unescape
 
 __all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
 
@@ -330,7 +330,8 @@ class Tokenizer:
         """A tag that is none: it ends at the next ">" or before the next "<", and still counts if it has a name."""
         following = self._find(b"<", 1)
         if end < 0 and following < 0:
-            self._log.add("X105", self.offset, text=self._peek(40).decode("utf-8", "replace"))
+            if following != _NOWHERE:  # else the document is cut off, which is noted at its end
+                self._log.add("X105", self.offset, text=self._peek(40).decode("utf-8", "replace"))
             self._position += len(self._peek(MAX_TAG_BYTES)) if following == _NOWHERE else 1
             return None
         length = following if end < 0 or 0 <= following < end else end + 1
@@ -351,7 +352,7 @@ _PASSED_OVER = {
 }
 
 
-def attributes(raw: bytes) -> dict[str, str]:
+def attributes(raw: bytes, note: Note | None = None) -> dict[str, str]:
     """The attributes of a start tag by lower-case name; the first of a name counts."""
     found: dict[str, str] = {}
     for count, match in enumerate(_ATTRIBUTE.finditer(raw)):
@@ -360,5 +361,6 @@ def attributes(raw: bytes) -> dict[str, str]:
         name, double, single, bare = match.groups()
         value = next((value for value in (double, single, bare) if value is not None), None)
         if value is not None:
-            found.setdefault(name.decode("utf-8", "replace").lower(), unescape(decode_field(value)[0]).strip())
+            text = unescape(decode_field(value)[0], note if b"&" in value else None)
+            found.setdefault(name.decode("utf-8", "replace").lower(), text.strip())
     return found

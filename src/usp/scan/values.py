@@ -28,7 +28,7 @@ MIN_VALID_PRIORITY = Decimal("0.0")
 MAX_VALID_PRIORITY = Decimal("1.0")
 MAX_FIELD_BYTES = 1 << 16
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # https://www.w3.org/TR/xml/#charsets
 
 #: Called with a code, the text that its message shows, the number of the piece that it is in, and the byte there.
 Note = Callable[[str, str, int, int], None]
@@ -51,15 +51,19 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -
     value = "".join(texts)
     if value.isprintable():
         return value.strip()
-    clean = value.translate(_CONTROLS)
-    if clean != value and note:
-        note("X108", value, *_first_control(raws))
-    return clean.strip().strip(INVISIBLE).strip()
+    clean = value.translate(_CONTROLS).strip()
+    bare = clean.strip(INVISIBLE).strip()
+    if note:
+        if (control := _first_control(raws)) is not None:
+            note("X108", value, *control)
+        if bare != clean:
+            note("E205", value, 0, 0)
+    return bare
 
 
-def _first_control(raws: list[bytes]) -> tuple[int, int]:
-    """The first piece with a control character, and where it stands; it may be written as a reference."""
-    return next(((number, found.start()) for number, raw in enumerate(raws) if (found := _CONTROL.search(raw))), (0, 0))
+def _first_control(raws: list[bytes]) -> tuple[int, int] | None:
+    """The first piece with a control character that XML does not allow, and where it stands."""
+    return next(((number, found.start()) for number, raw in enumerate(raws) if (found := _CONTROL.search(raw))), None)
 
 
 def _first_bad(raw: bytes) -> int:

@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib import import_module
 
 from usp.check.report import Report
+from usp.exceptions import InvalidArgumentError
 
 __all__ = ["FORMATS", "render"]
 
@@ -27,6 +28,8 @@ _MODULES = {"json": "as_json"}
 
 def render(name: str, report: Report, *, now: datetime | None = None) -> Iterator[str]:
     """The report in a format, piece by piece; `now` is when the check took place, for those that say it."""
+    if name not in FORMATS:
+        raise InvalidArgumentError(f"there is no format {name!r}; there are: {', '.join(FORMATS)}")
     module = import_module(f"usp.check.formats.{_MODULES.get(name, name)}")
     pieces: Iterator[str] = module.render(report, now=now)
     return pieces

@@ -2,6 +2,8 @@
 
     ::error file=sitemap.xml,line=4319,col=17,title=X102::bare "&" in <loc>; write "&amp;"
 
+Those of a site are of no file; the message begins with the URL then.
+
 https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from usp.check.formats.views import name_of, unshown
+from usp.check.formats.views import is_url, name_of, place_of, unshown
 from usp.check.report import Report
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import printable
@@ -22,15 +24,20 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
     """A command for each problem; of those that are not shown, one for each code and sitemap says how many."""
+    is_site = is_url(report.target)
     for sitemap in report.sitemaps:
         name = name_of(sitemap)
         for problem in sitemap.problems:
+            if is_site:  # a file of that name in the repository would be another
+                where = ":".join(filter(None, (printable(sitemap.url), place_of(problem))))
+                yield _command(problem.severity, {"title": problem.code}, f"{where}: {printable(problem.message)}")
+                continue
             places = {"line": problem.line, "col": problem.column}
             properties = {"file": name, **{key: value for key, value in places.items() if value}, "title": problem.code}
             yield _command(problem.severity, properties, printable(problem.message))
         for code, number in unshown(sitemap).items():
-            message = f"and {number:,} more {code} in {name}"
-            yield _command(CODES[code].severity, {"file": name, "title": code}, message)
+            properties = {"title": code} if is_site else {"file": name, "title": code}
+            yield _command(CODES[code].severity, properties, f"and {number:,} more {code} in {name}")
 
 
 def _command(severity: Severity, properties: dict[str, object], message: str) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from usp.check.formats.views import counted, name_of, place_of, summary, unshown
 from usp.check.report import CheckedSitemap, Report
 from usp.objects.codes import Severity
-from usp.objects.problem import printable
+from usp.objects.problem import Problem, printable
 
 __all__ = ["STYLES", "render"]
 
@@ -26,6 +26,7 @@ STYLES = {
     "more": "dim",
     "summary": "bold",
 }
+_TOLD = "XE"  # codes of what is seen at its place
 _SEVERITY_WIDTH = max(len(str(severity)) for severity in Severity)
 
 
@@ -57,9 +58,16 @@ def _group(sitemap: CheckedSitemap, paint: Callable[[str, str], str]) -> Iterato
         severity = str(problem.severity)
         padding = " " * (_SEVERITY_WIDTH - len(severity))
         styled = f"{paint(severity, severity)}{padding}  {paint(problem.code, 'code')}"
-        yield f"{place:<{width}}  {styled}  {printable(problem.message)}\n"
+        yield f"{place:<{width}}  {styled}  {_message(problem)}\n"
     for code, number in unshown(sitemap).items():
         yield f"{paint(f'… and {number:,} more {code} in {name}', 'more')}\n"
+
+
+def _message(problem: Problem) -> str:
+    """The message, and the URL that it is about, if it does not say it itself."""
+    message = printable(problem.message)
+    is_told = problem.code[0] in _TOLD or not problem.text or problem.text in message
+    return message if is_told else f"{message} ({printable(problem.text)})"
 
 
 def _rest(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:

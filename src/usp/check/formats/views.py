@@ -17,7 +17,7 @@ from usp.check.report import CheckedSitemap, Report
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, Problems, printable
 
-__all__ = ["counted", "json_pieces", "limited", "location", "name_of", "place_of", "summary", "unshown"]
+__all__ = ["counted", "is_url", "json_pieces", "limited", "location", "name_of", "place_of", "summary", "unshown"]
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -72,6 +72,11 @@ def unshown(sitemap: CheckedSitemap) -> Counter[str]:
     return Counter({code: more[code] for code in sorted(more)})
 
 
+def is_url(target: str) -> bool:
+    """Whether a site was checked, and not files."""
+    return _URL.match(target) is not None
+
+
 def name_of(sitemap: CheckedSitemap) -> str:
     """How a sitemap is called, on any terminal."""
     return printable(sitemap.name or sitemap.url)
@@ -86,7 +91,7 @@ def location(report: Report, sitemap: CheckedSitemap) -> str:
     """Where a sitemap lies, as a URI reference: the URL of one on a site, the path of one in a file."""
     if report.target == _STANDARD_INPUT:
         return "stdin"
-    if _URL.match(report.target) or not sitemap.name.startswith(report.target):  # not there, so it is no file
+    if is_url(report.target) or not sitemap.name.startswith(report.target):  # not there, so it is no file
         return quote(_BARE_PERCENT.sub("%25", sitemap.url), safe="!#$%&'()*+,/:;=?@[]~")
     return _of_path(sitemap.name)
 
