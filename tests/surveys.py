@@ -26,6 +26,7 @@ from usp.scan.survey import (
     date_code,
     is_lower_frequency,
     is_old,
+    same_url_key,
     url_codes,
 )
 from usp.scan.values import parse_change_frequency, parse_priority, plain_text
@@ -70,8 +71,10 @@ def codes_of(entry: Element, url: str) -> set[str]:
 
 def codes_of_story(story: Element) -> set[str]:
     codes = set()
-    if (date := parse_date(story.get("publication_date"))) and is_old(date, YARDSTICK):
-        codes.add("N601")
+    if date := parse_date(text := story.get("publication_date")):
+        codes.add(date_code(text, date, YARDSTICK))
+        if is_old(text, date, YARDSTICK):
+            codes.add("N601")
     publication = next(iter(story.all("publication")), story)
     name, language = (plain_text(publication.get(field)) for field in ("name", "language"))
     if not name or not language:
@@ -82,15 +85,16 @@ def codes_of_story(story: Element) -> set[str]:
 
 
 def alternates_of(entry: Element) -> list[tuple[str, str]]:
+    """The languages and keys of its alternates."""
     found: list[tuple[str, str]] | None = URLSetPage(entry, "http://h/", UNLOGGED, "").value("alternates")
-    return found or []
+    return [(language, same_url_key(href)) for language, href in found or ()]
 
 
 def codes_of_alternates(alternates: list[tuple[str, str]], url: str) -> set[str]:
     languages = {(language.lower(), href) for language, href in alternates}
     found = {
         "H631": not all(YARDSTICK.is_language(language) for language, _ in alternates),
-        "H632": url not in (href for _, href in alternates),
+        "H632": same_url_key(url) not in (href for _, href in alternates),
         "H634": "x-default" not in (language for language, _ in languages),
         "H635": any(count > 1 for count in Counter(language for language, _ in languages).values()),
     }
@@ -117,7 +121,7 @@ class Model:
         self.table, self.stories = surveyors.url_table(), surveyors.url_table()
         self.table.add("http://h/a/elsewhere", 1)
         self.stories.add("http://h/a/5", 1)
-        self.clusters: dict[int, int] = {}
+        self.clusters = surveyors.cluster_sums()
         self.reader: Any = NoSurvey()
         if uses_survey:
             self.reader = surveyors.survey(YARDSTICK, self.table, self.stories, NUMBER, self.clusters, wanted)
@@ -131,11 +135,10 @@ class Model:
         codes = codes_of(entry, url)
         table = self.stories if entry.all("news") else self.table
         first = table.find(url)
+        table.add(url, NUMBER)
         if first == NUMBER:
             codes.add("P418")
-        elif first < 0 or table is self.stories:
-            table.add(url, NUMBER)
-        elif not entry.all("image") and not entry.all("video"):
+        elif first >= 0 and table is self.table and not entry.all("image") and not entry.all("video"):
             codes.add("P419")
         self.said.update(codes)
         self.stops.append(" ".join(sorted(codes)))
@@ -151,13 +154,9 @@ class Model:
             self.note_cluster(alternates, url)
 
     def note_cluster(self, alternates: list[tuple[str, str]], url: str) -> None:
-        members = {url, *(href for language, href in alternates if language.lower() != "x-default")}
+        members = {same_url_key(url), *(href for language, href in alternates if language.lower() != "x-default")}
         key = sum(map(self.table.hash_of, members)) % (1 << 64)
-        left = (self.clusters.get(key, key) - self.table.hash_of(url)) % (1 << 64)
-        if left:
-            self.clusters[key] = left
-        else:
-            self.clusters.pop(key, None)
+        self.clusters.note(key, len(members), self.table.hash_of(url))
 
     def read(self, *pieces: bytes) -> Model:
         self.log = ProblemLog("http://h/s.xml")
@@ -167,7 +166,8 @@ class Model:
     def outcome(self, urls: list[str]) -> object:
         """All that may not depend on what was passed over."""
         tables = [(self.table.find(url), self.stories.find(url)) for url in urls]
-        return self.said + Counter(self.reader.counts), self.reader.facts, tables, self.clusters, self.log.counts
+        sums = self.clusters.sums_left()
+        return self.said + Counter(self.reader.counts), self.reader.facts, tables, sums, self.log.counts
 
 
 PAGE = "http://h/a/page"
@@ -205,7 +205,13 @@ BAD: dict[str, tuple[str, ...]] = {
     "U508": (entry("", "https://h/a/b"),),
     "U509": (entry("", "http://www.h/a/"),),
     "U510": (entry("", "http://h/a/b#c"),),
-    "P418": (entry("") + entry(""), entry("", "http://h/a/?b&amp;c") + entry("", "<![CDATA[http://h/a/?b&c]]>")),
+    "P418": (
+        entry("") + entry(""),
+        entry("", "http://h/a/?b&amp;c") + entry("", "<![CDATA[http://h/a/?b&c]]>"),
+        entry("", "http://ok") + entry("", "http://ok/"),
+        entry("", "http://ok/?x&amp;y") + entry("", "http://ok?x&amp;y"),
+        entry("", "http://ok?x=/") + entry("", "http://ok/?x=/"),
+    ),
     "P419": (entry("", "http://h/a/elsewhere"),),
     "R709": tuple(entry("", f"http://h/a/{path}") for path in ("private", "q?sort=1", "private/b", "%70rivate")),
     "L303": tuple(
@@ -215,7 +221,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "L305": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("May 8, 2024", "2024/05/08", "2024-05-08 10:00")),
     "L306": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("2024-05-08T10:00", "2024-05-08T24:00:00")),
     "P423": tuple(entry(f"<changefreq>{text}</changefreq>") for text in ("Daily", "WEEKLY", "neveR")),
-    "N601": tuple(entry(story(date)) for date in ("2026-11-13T11:59:59Z", "2026-11-12", "2026-11", "1 Nov 2026")),
+    "N601": tuple(entry(story(date)) for date in ("2026-11-13T11:59:59Z", "2026-11-12", "2026-10", "2025")),
     "N603": (
         entry(story(publication="")),
         entry(story(publication="<news:name>N</news:name>")),
@@ -226,10 +232,17 @@ BAD: dict[str, tuple[str, ...]] = {
     "N604": (entry(story(publication="<news:name>A &amp; B</news:name><news:language>xx</news:language>")),),
     "I611": (entry(IMAGE * 1_001),),
     "H631": (entry(links(*OWN, ("xx", "http://h/xx"))), entry(links(*OWN, ("de-", PAGE)))),
-    "H632": (entry(links(("X-Default", "http://h/x"), ("en", "http://h/en"))),),
+    "H632": (
+        entry(links(("X-Default", "http://h/x"), ("en", "http://h/en"))),
+        entry(links(("x-default", "http://ok/?a"), ("en", "http://ok#")), "http://ok"),
+    ),
     "H634": (entry(links(("de", PAGE))),),
     "H635": (entry(links(*OWN, ("en", "http://h/1"), ("EN", "http://h/2"))),),
 }
+BAD["L303"] += tuple(entry(story(date)) for date in ("2026-11-15T12:00:01Z", "2027"))
+BAD["L303"] += (entry("<lastmod>2026-11-17</lastmod>" + story("2026-11-17")),)
+BAD["L305"] += (entry(story("15 Nov 2026")), entry("<lastmod>2024/05/08</lastmod>" + story("2026/11")))
+BAD["L306"] += (entry(story("2026-11-15T10:00")), entry(story("2026-11-15T24:00:00")))
 GOOD = (
     entry(""),
     entry(
@@ -243,8 +256,15 @@ GOOD = (
     entry(IMAGE, "http://h/a/elsewhere"),
     entry(story("2026-11-13T12:00:00Z") + IMAGE, "http://h/a/5"),
     entry(story("2026-11-13"), "http://h/a/5b"),
+    entry(story("2026-11"), "http://h/a/5c"),
+    entry(story("2026"), "http://h/a/5d"),
     entry(links(("x-default", "http://h/a/6"), ("de", "http://h/a/6"), ("en-GB", "http://h/a/7")), "http://h/a/6"),
     entry(links(("x-default", "http://h/a/6"), ("de", "http://h/a/6"), ("en-GB", "http://h/a/7")), "http://h/a/7"),
+    entry(
+        links(("x-default", "http://ok/"), ("de", "http://ok"), ("DE", "http://ok/"), ("en", "http://h/a/7b")),
+        "http://ok",
+    ),
+    entry(links(("x-default", "http://ok"), ("de", "http://ok/"), ("en", "http://h/a/7b")), "http://h/a/7b"),
     entry(links(("x-default", PAGE), ("de", "http://h/?a&amp;b"), ("de", "http://h/?a&amp;b")) + links(*OWN[:1])),
 )
 ODD = (
@@ -260,9 +280,13 @@ ODD = (
     entry(story() + story("1999"), "http://h/a/8"),
     entry("", "http://h/a/" + "é" * 2_037),
     entry("<lastmod><![CDATA[2024-05-08]]></lastmod>"),
+    entry("", "http://h/a/\x7f"),
+    entry("<lastmod>2024-05-08\x7f</lastmod><priority>\x7f</priority>", "http://h/a/9&#127;"),
+    entry(story("2026-11-15T10:00:00Z\x7f") + links(("de\x7f", PAGE)), "http://h/a/10"),
 )
 PIECES = (*(text for texts in BAD.values() for text in texts), *GOOD, *ODD)
 URLS = [PAGE, "http://h/a/elsewhere", *(f"http://h/a/{i}" for i in range(9)), "http://h/b", "http://h/a/?b&c"]
+URLS += ["http://ok", "http://ok/", "http://ok/?x&y", "http://ok?x&y"]
 
 
 def document(*entries: str) -> bytes:

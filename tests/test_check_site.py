@@ -8,18 +8,20 @@ import re
 import time
 import tracemalloc
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protego import Protego
 
 from checks import HOME, NOW, check_site, found_in, report_of, response, robots_of, site_of, url_of, urlset_of
 from support import FakeClient, FakeResponse, index, serve, urlset
 from usp.check import check_bytes, check_homepage, check_path, check_tree
 from usp.check.alternates import ReturnLinks, alternates_of
 from usp.check.inspection import Ledger
-from usp.check.robots import RobotsRules, disallowed_patterns, literal_parts
+from usp.check.robots import CRAWLERS, RobotsRules, disallowed_patterns, literal_parts
 from usp.check.site import SITE_RULES
 from usp.cli.demo_site import demo_site
 from usp.compiled import IS_COMPILED
@@ -134,6 +136,31 @@ def test_folders(robots: str, url: str, codes: list[str]) -> None:
     assert found_in(report) == [("maps/sitemap.xml", code, 2, 11) for code in codes]
 
 
+@pytest.mark.parametrize(
+    ("top", "listed", "codes"),
+    [
+        ("index.xml", "other/a", []),
+        ("deep/index.xml", "other/a", ["U507"]),
+        ("deep/index.xml", "maps/b", ["U507"]),
+        ("deep/index.xml", "maps/a/b", []),
+        ("maps/index.xml", "maps/b", []),
+        ("maps/index.xml", "other/a", ["U507"]),
+    ],
+)
+def test_folders_below_an_index(top: str, listed: str, codes: list[str]) -> None:
+    """U507: an index that is nearer to the root speaks for its own folder, and so do the sitemaps that it lists."""
+    site = {
+        "robots.txt": "User-agent: *\n",
+        top: index(f"{HOME}maps/deeper.xml"),
+        "maps/deeper.xml": index(f"{HOME}maps/a/sitemap.xml"),
+        "maps/a/sitemap.xml": urlset_of(url_of(listed)),
+    }
+    report = check_site(site, use_known_paths=True, extra_known_paths=[top]).selected(["U"])
+    assert [(name, code) for name, code, _, _ in found_in(report) if name != top] == [
+        ("maps/a/sitemap.xml", code) for code in codes
+    ]
+
+
 def test_cross_submission() -> None:
     """A robots.txt may name a sitemap on another host, which then lists the pages of both hosts, and of no third."""
     listed = [f"{HOME}a", "https://maps.example.net/b", "https://example.com/c"]
@@ -166,12 +193,31 @@ def test_files_with_a_url() -> None:
 
 
 def test_what_is_no_sitemap() -> None:
-    """A file that is no sitemap is not clean, and the message has its name."""
-    report = check_bytes(b"<html><body/></html>", name="page.html", now=NOW)
+    """A file that is no sitemap is not clean; the message has its name, and nothing else is said of it."""
+    report = check_bytes(b"<!DOCTYPE html><html><body>&</body></html>", name="page.html", now=NOW)
     (problem,) = report.problems()
     assert problem.code == "T807"
+    assert problem.message.startswith("this is no sitemap: ")
     assert "page.html" in problem.message
     assert "usp-local" not in problem.message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T807: a file of a folder that cannot be read is told, as is one that is no sitemap."""
+    for name in ("a.xml", "sitemap-b.xml"):
+        (tmp_path / name).write_text(urlset_of(url_of(name)) if name == "a.xml" else "<html/>", "utf-8")
+
+    def refusing(path: Any, *arguments: Any, **options: Any) -> Any:
+        if str(path).endswith("a.xml"):
+            raise PermissionError(13, "Permission denied")
+        return open(path, *arguments, **options)
+
+    monkeypatch.setattr("usp.check.folder.open", refusing, raising=False)
+    report = check_path(tmp_path, url=HOME, now=NOW)
+    messages = {sitemap.name: [each.message for each in sitemap.problems] for sitemap in report.sitemaps[1:]}
+    assert [code for _, code, _, _ in found_in(report)] == ["T807", "T807"]
+    assert messages[str(tmp_path / "a.xml")][0].startswith("this cannot be had: ")
+    assert messages[str(tmp_path / "sitemap-b.xml")][0].startswith("this is no sitemap: ")
 
 
 @pytest.mark.parametrize(
@@ -189,15 +235,58 @@ def test_what_is_no_sitemap() -> None:
         ("Disallow: /a\n\nUser-agent: other\nDisallow: /", "b", False),
         ("Disallow: /*?print=", "a?x=1&amp;print=1", False),
         ("Disallow: /*?print=", "a?print=1", True),
+        ("Disallow: /\n\nUser-agent: Googlebot\nUser-agent: bingbot\nDisallow: /b", "a", False),
+        ("Disallow: /\n\nUser-agent: Googlebot\nUser-agent: bingbot\nDisallow: /b", "b", True),
+        ("Disallow: /\n\nUser-agent: Googlebot\nAllow: /", "a", True),
+        ("Disallow: /a\n\nUser-agent: bingbot\nDisallow: /b", "b", True),
+        ("Disallow: /a\n\nUser-agent: GPTBot\nDisallow: /", "b", False),
     ],
 )
 @CHOICES
 def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: Surveyors) -> None:
-    """R709: a page that robots.txt disallows to all is not to be listed."""
+    """R709: a page that robots.txt disallows is not to be listed."""
     site = site_of({"robots.txt": robots_of("a.xml", rules=rules), "a.xml": urlset_of(url_of(url))})
     tree = sitemap_tree_for_homepage(HOME, site, use_known_paths=False)
     report = report_of(tree, Ledger(surveyors=surveyors))
     assert found_in(report) == [("a.xml", "R709", 2, 11)] * is_disallowed
+
+
+@pytest.mark.parametrize(
+    ("text", "whom"),
+    [
+        ("User-agent: *\nDisallow: /", "all crawlers"),
+        ("User-agent: Googlebot\nDisallow: /", "Googlebot"),
+        ("User-agent: bingbot\nDisallow: /\n\nUser-agent: *\nDisallow: /b", "Bingbot"),
+        ("User-agent: bingbot\nUser-agent: googlebot\nDisallow: /", "Googlebot and Bingbot"),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nAllow: /", "Bingbot"),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: Googlebot\nUser-agent: Bingbot\nAllow: /", ""),
+        ("User-agent: Googlebot-Image\nUser-agent: GPTBot\nDisallow: /", ""),
+    ],
+)
+def test_to_whom_a_page_is_disallowed(text: str, whom: str) -> None:
+    """R709: what matters is whether the crawlers of search engines may fetch, and the message says which may not."""
+    site = {"robots.txt": f"{text}\nSitemap: {HOME}a.xml\n", "a.xml": urlset_of(url_of("a"))}
+    messages = [problem.message for problem in check_site(site).problems()]
+    assert messages == [f"robots.txt disallows this page to {whom}; take it out of the sitemap, or allow it"] * bool(
+        whom
+    )
+
+
+def test_robots_txt_by_a_redirect() -> None:
+    """What a robots.txt disallows is disallowed at the site that was asked, wherever it redirects to."""
+    rules = [b"User-agent: *\nDisallow: /"]
+    asked = f"{HOME}robots.txt"
+    elsewhere = RobotsRules(asked, rules, "https://cdn.example.net/robots/www.txt")
+    assert [elsewhere.is_disallowed(url) for url in (f"{HOME}a", "https://cdn.example.net/a")] == [True, False]
+    at_home = RobotsRules("http://example.org/robots.txt", rules, asked)
+    assert [at_home.is_disallowed(url) for url in (f"{HOME}a", "http://example.org/a")] == [True, True]
+    served = FakeResponse(
+        f"{rules[0].decode()}\nSitemap: {HOME}a.xml\n".encode(),
+        "https://cdn.example.net/robots.txt?www",
+        {"Content-Type": "text/plain"},
+    )
+    report = check_site({"robots.txt": served, "a.xml": urlset_of(url_of("a"))})
+    assert [code for _, code, _, _ in found_in(report)] == ["R709"]
 
 
 def test_robots_txt_is_about_its_own_origin() -> None:
@@ -226,6 +315,8 @@ AGENTS = st.sampled_from(
     [
         *("User-agent: *", "User-agent: x", "user agent *", "useragent:*", "User-agent *", "User-agent foo: bar"),
         *("User-agent: * # c", "User-agent:", "User-agent: **", " User-Agent : *", "User-agent x", "user-agent * x"),
+        *("User-agent: Googlebot", "User-agent: bingbot", "user-agent googlebot", "User-agent: google*", "useragent:b"),
+        *("user  agent bingbot", "user  agent: bingbot", "User-agent: Googlebot-News", "user\u017f-agent: bingbot"),
     ]
 )
 LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(""))
@@ -238,18 +329,25 @@ LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(
     st.sampled_from(["/", "", "?"]),
 )
 def test_what_may_be_disallowed_is_never_missed(text: str, paths: list[str], separator: str) -> None:
-    """Every URL that protego says is disallowed is one that the survey would ask about."""
+    """Every URL that protego says is disallowed to one of the crawlers is one that the survey would ask about."""
     rules = RobotsRules("https://h.example/robots.txt", [text.encode()])
+    judge = Protego.parse(text)
     yardstick = Yardstick(may_disallow=rules.may_disallow)
     for path in paths:
         url = f"https://h.example{separator}{path}"
+        if separator:  # else it may be on another host
+            assert rules.is_disallowed(url) is not all(judge.can_fetch(url, crawler) for crawler in CRAWLERS)
         assert may_be_disallowed(url, yardstick) or not rules.is_disallowed(url)
 
 
 def test_rules_of_other_agents_cost_nothing() -> None:
-    """Rules for one crawler are not looked for: where it may fetch nothing, others need not be asked of every URL."""
+    """Rules for others are not looked for: where one may fetch nothing, nobody need be asked of every URL."""
     text = "User-agent: bad\nDisallow: /\n\nUser-agent: *\nUser-agent: x\nDisallow: /a*b$\n\nUser-agent: y\nDisallow: /"
     assert list(disallowed_patterns(text)) == ["/a*b$"]
+    named = "\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: Googlebot-Image\nDisallow: /i\n"
+    assert list(disallowed_patterns(text + named)) == ["/a*b$", "/g"]
+    # Where both are named, what is for all others does not matter.
+    assert list(disallowed_patterns(f"{text}{named}\nUser-agent: bingbot\nDisallow: /b")) == ["/g", "/b"]
     assert literal_parts("https://h", "/a*b%2Fc$") == ("https://h/a", "b", "c")
 
 
@@ -274,6 +372,13 @@ class TestDiscovery:
             "sitemap.xml": f"<rss><channel><item><link>{HOME}a</link></item></channel></rss>",
         }
         assert found_in(check_site(feed, use_known_paths=True)) == []
+        unnamed = site | {"sitemap_index.xml": index(f"{HOME}sitemap.xml")}
+        assert found_in(check_site(unnamed, use_known_paths=True)) == [("sitemap_index.xml", "R705", None, None)]
+        looped = site | {"sitemap.xml": index(f"{HOME}sitemap.xml", f"{HOME}a.xml"), "a.xml": self.PAGES}
+        (problem,) = (found for found in check_site(looped, use_known_paths=True).problems() if found.code == "R705")
+        assert problem.message == (
+            f'no robots.txt names this sitemap; add the line "Sitemap: {HOME}sitemap.xml" to robots.txt'
+        )
         missing = site_of({"sitemap.xml": self.PAGES, "robots.txt": None})
         assert [code for _, code, _, _ in found_in(check_homepage(HOME, missing, now=NOW))] == ["R705"]
 
@@ -295,11 +400,64 @@ class TestDiscovery:
         assert check_site({"robots.txt": None}).is_reached
         assert not check_homepage(HOME, FakeClient(lambda url: OSError("no route")), now=NOW).is_reached
 
+    @pytest.mark.parametrize(
+        ("files", "options", "codes"),
+        [
+            ({"robots.txt": "User-agent: *\n"}, {}, ["R711"]),
+            ({"robots.txt": "User-agent: *\n"}, {"use_known_paths": False}, []),
+            ({"robots.txt": "User-agent: *\n"}, {"use_robots": False}, []),
+            ({"robots.txt": robots_of("a.xml")}, {}, ["R706"]),
+            ({"robots.txt": robots_of("a.xml")}, {"recurse_callback": lambda *_: False}, []),
+            ({"robots.txt": "User-agent: *\n", "sitemap.xml": urlset_of(url_of("a"))}, {}, ["R705"]),
+            ({"robots.txt": OSError("no route")}, {}, ["R704"]),
+        ],
+    )
+    def test_no_sitemap(self, files: dict[str, Any], options: dict[str, Any], codes: list[str]) -> None:
+        """R711: a site that was looked through and has no sitemap is told so, with the root."""
+        report = check_site(files, **{"use_known_paths": True, **options}, politeness=Politeness(tries=1))
+        assert [problem.code for problem in report.problems()] == codes
+        assert "R711" not in codes or found_in(report) == [(HOME, "R711", None, None)]
+
+    def test_no_sitemap_in_a_site_without_robots_txt(self) -> None:
+        """R711: a site that has not even a robots.txt has no sitemap either; a tree may have been cut by its maker."""
+        pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+        with serve(pages) as site:
+            assert list(check_homepage(site.url).counts()) == ["R711"]
+            assert not check_tree(sitemap_tree_for_homepage(site.url), now=NOW).counts()
+
+    def test_no_sitemap_in_a_folder(self, tmp_path: Path) -> None:
+        """R711: so is a folder with nothing but a robots.txt."""
+        (tmp_path / "robots.txt").write_text("User-agent: *\n", "utf-8")
+        assert [problem.code for problem in check_path(tmp_path, url=HOME, now=NOW).problems()] == ["R711"]
+
     def test_missing(self) -> None:
         """R706, T807: what robots.txt names, and what an index lists, can be had."""
         site = {"robots.txt": robots_of("a.xml", "index.xml"), "index.xml": index(f"{HOME}b.xml")}
         assert found_in(check_site(site)) == [("a.xml", "R706", None, None), ("b.xml", "T807", None, None)]
         assert found_in(check_site(site | {"a.xml": self.PAGES, "b.xml": urlset_of(url_of("b"))})) == []
+
+    def test_what_led_to_the_missing(self) -> None:
+        """R706, T807: the message has the URL as it stands where it is listed, and what the server said."""
+        robots = b"User-agent: *\nSitemap: {base}/old.xml\nSitemap: {base}/i.xml\n"
+        moved = (301, {"Location": "/error"}, b"")
+        pages = {
+            "/robots.txt": (200, {"Content-Type": "text/plain"}, robots),
+            "/i.xml": (200, {"Content-Type": "text/xml"}, index("{base}/older.xml", "{base}/page.xml").encode()),
+            "/old.xml": moved,
+            "/older.xml": moved,
+            "/page.xml": (200, {"Content-Type": "text/html"}, b"<!DOCTYPE html><html><body>&</body></html>"),
+        }
+        with serve(pages) as site:
+            found = [(each.code, each.message) for each in check_homepage(site.url, use_known_paths=False).problems()]
+            assert found == [
+                ("R706", f"robots.txt names {site.url}/old.xml, which cannot be had: 404 Not Found"),
+                ("T807", f"i.xml lists {site.url}/older.xml, which cannot be had: 404 Not Found"),
+                (
+                    "T807",
+                    f"i.xml lists {site.url}/page.xml, which cannot be had: No parsers support sitemap from"
+                    f" {site.url}/page.xml: its root element is <html>",
+                ),
+            ]
 
     def test_loops(self) -> None:
         """An index that lists itself lists what cannot be had."""
@@ -459,7 +617,9 @@ class TestReturnLinks:
         """C902: beyond a number, only what is known for sure is said, and that it is so."""
         pages = [page for n in range(10) for page in (linked(str(n), "de", "en", "fr"), linked(str(n), "en", "fr"))]
         ledger = Ledger(surveyors=surveyors)
-        ledger.returns = ReturnLinks(ledger.pages.hash_of, ledger.is_listed, most=5)
+        clusters = surveyors.cluster_sums()
+        three_pages = 3 * 4  # links
+        ledger.returns = ReturnLinks(clusters, ledger.pages.hash_of, ledger.is_listed, most=three_pages)
         tree = sitemap_tree_for_homepage(HOME, site_of({"0.xml": urlset_of(*pages)}), use_known_paths=False)
         assert report_of(tree, ledger).counts() == {"H633": 3, "C902": 1}
 

@@ -381,8 +381,9 @@ def test_no_sitemaps(site: Server) -> None:
     """A site that answers but has no sitemap is said to have none."""
     site.pages.clear()
     run = usp(site.url)
-    assert (run.returncode, run.stdout) == (0, "0 sitemaps, 0 pages, no problems\n")
-    assert run.stderr == f"usp: no sitemaps found at {site.url}/\n"
+    assert run.returncode == 1
+    assert "error    R711  no sitemap was found" in run.stdout
+    assert run.stdout.endswith("0 sitemaps, 0 pages, 1 error\n")
 
 
 def test_interrupted() -> None:

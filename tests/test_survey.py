@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from surveys import (
     PAGE,
     PIECES,
     URLS,
+    YARDSTICK,
     Model,
     document,
     entry,
@@ -34,7 +36,10 @@ from surveys import (
     readable_by,
 )
 from usp.compiled import IS_COMPILED
-from usp.scan.survey import MAX_CLUSTERS, SURVEYED, SURVEYORS, Surveyors, Yardstick
+from usp.fetch_parse import XMLSitemapParser
+from usp.objects.problem import ProblemLog
+from usp.scan.dates import parse_date
+from usp.scan.survey import SURVEYED, SURVEYORS, Surveyors, Yardstick, period_of, same_url_key
 
 each_kind = pytest.mark.parametrize("surveyors", KINDS.values(), ids=KINDS)
 compiled = pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled survey here")
@@ -60,10 +65,10 @@ def test_good_entries_are_passed_over(surveyors: Surveyors) -> None:
     assert set(model.stops) <= {""}
     assert len(model.stops) == sum(not readable_by(surveyors, text) for text in GOOD[:-1])
     facts = model.reader.facts
-    assert (facts.entries, facts.dated, facts.prioritised, facts.stories, facts.linked) == (len(GOOD) - 1, 4, 3, 2, 2)
+    assert (facts.entries, facts.dated, facts.prioritised, facts.stories, facts.linked) == (len(GOOD) - 1, 4, 3, 4, 4)
     assert (facts.lowest, facts.highest) == (0.1, 0.5)
     assert (facts.earliest, facts.latest) == (moment("2024-01-01"), moment("2026-11-16"))
-    assert model.clusters == {}
+    assert not model.clusters.has_open
     assert model.table.find("http://ok/[3]%20") == model.stories.find("http://h/a/5") == NUMBER
     assert model.table.find("http://h/a/5") == model.stories.find("http://h/a/4") == -1
     assert model.table.find("http://h/a/elsewhere") == 1
@@ -135,26 +140,41 @@ def test_many_distinct_texts(surveyors: Surveyors) -> None:
 
 @compiled
 def test_wanted_entries_stop() -> None:
-    """A survey stops at each entry of a group of languages that is wanted, even if nothing is wrong there."""
+    """A survey stops at each entry of a set of languages that is wanted and of which others are listed."""
     texts = [entry(links(("x-default", PAGE), ("de", PAGE), ("en", f"http://h/a/{i}"))) for i in range(3)]
     hash_of = SURVEYORS.url_table.hash_of
-    wanted = {(hash_of(PAGE) + hash_of("http://h/a/1")) % (1 << 64)}
-    model = Model(SURVEYORS, ALL, wanted=wanted).read(document(*texts))
-    assert (len(model.stops), model.reader.facts.entries) == (1, 3)
+    wanted, listed = SURVEYORS.cluster_sums(), SURVEYORS.url_table()
+    wanted.note((hash_of(PAGE) + hash_of("http://h/a/1")) % (1 << 64), 2, hash_of(PAGE))
+    assert len(Model(SURVEYORS, ALL, wanted=wanted).read(document(*texts)).stops) == 1
+    survey = SURVEYORS.survey(YARDSTICK, wanted=wanted, listed=(SURVEYORS.url_table(), listed))
+    survey.passed = ALL
+    for is_listed in (False, True):
+        stops: list[str | None] = []
+        inspector = SimpleNamespace(reader=survey, entry=lambda element, url, stops=stops: stops.append(url))
+        XMLSitemapParser("http://h/s.xml", lambda log: [document(*texts)]).inspect(ProblemLog(""), inspector)
+        assert stops == [PAGE] * is_listed
+        listed.add("http://h/a/1", 0)
+    survey.stop_wanting()
+    XMLSitemapParser("http://h/s.xml", lambda log: [document(*texts)]).inspect(ProblemLog(""), inspector)
+    assert stops == [PAGE]
 
 
-@compiled
-def test_no_more_than_a_million_clusters() -> None:
-    """Once so many are waiting for the rest of their pages, no more are added, and those that are there go on."""
-    texts = [
-        entry(links(("x-default", PAGE), ("de", PAGE), ("en", other)), PAGE) for other in ("http://h/1", "http://h/2")
-    ]
-    hash_of = SURVEYORS.url_table.hash_of
-    known = (hash_of(PAGE) + hash_of("http://h/1")) % (1 << 64)
-    model = Model(SURVEYORS, ALL)
-    model.clusters.update({known: known} | dict.fromkeys(range(1, MAX_CLUSTERS), 1))
-    model.read(document(*texts))
-    assert (len(model.clusters), model.clusters[known]) == (MAX_CLUSTERS, hash_of("http://h/1"))
+@each_kind
+def test_complete_sets_come_to_nothing(surveyors: Surveyors) -> None:
+    """However many sets there are, in whatever order their pages come, only those are open that lack a page."""
+    chance = random.Random(1)
+    sets = [[chance.getrandbits(64) for _ in range(chance.randint(1, 9))] for _ in range(3_000)]
+    pages = [(sum(members) % (1 << 64), len(members), own) for members in sets for own in members]
+    chance.shuffle(pages)
+    clusters = surveyors.cluster_sums()
+    for key, size, own in pages[:-1]:
+        clusters.note(key, size, own)
+    assert len(clusters.sums_left()) == 1
+    assert clusters.is_open(pages[-1][0])
+    clusters.note(*pages[-1])
+    assert not clusters.has_open
+    clusters.note(*pages[0])  # listed twice
+    assert clusters.is_open(pages[0][0])
 
 
 @each_kind
@@ -206,6 +226,55 @@ def test_urls_that_may_be_disallowed(surveyors: Surveyors) -> None:
             survey.passed = ALL
             survey.take(GRAMMAR, entry("", url).encode(), 0)
         assert sorted(set(asked)) == sorted(url for url in urls if may_be(url) or "%4" in url)
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("https://h", "https://h/"),
+        ("https://h?x", "https://h/?x"),
+        ("http://h:81#/", "http://h:81/#/"),
+        ("http://u:p@h?a=http://b/", "http://u:p@h/?a=http://b/"),
+        *((url, url) for url in ("https://h/", "http://h/a", "http://h//", "https://H/?x", "http://h/%41", "h", "")),
+    ],
+)
+def test_urls_that_are_the_same(url: str, key: str) -> None:
+    """An empty path is "/", in whichever way a URL gets into a table; nothing else is the same."""
+    assert same_url_key(url) == same_url_key(key) == key
+    for surveyors in KINDS.values():
+        table = surveyors.url_table(1)
+        table.add(url, 5)
+        table.add(key, 6)
+        assert (table.find(url), table.find(key), table.find(f"{key}/"), table.is_full) == (6, 6, -1, False)
+        assert table.hash_of(url) == table.hash_of(key) != table.hash_of(f"{key}/")
+
+
+@compiled
+@pytest.mark.parametrize("rest", ["", "?", "#a", "?a&amp;b", "?" + "x" * 65_000])
+def test_urls_without_a_path_in_documents(rest: str) -> None:
+    """Compiled, a survey knows them by the same hash as the table does, as pages and as alternates."""
+    page = f"http://ok{rest}"
+    linked = links(("x-default", page), ("de", page)) if len(rest) < 1_000 else ""
+    model = Model(SURVEYORS, ALL).read(document(entry(linked, page)))
+    assert model.stops == []
+    assert not {"H632", "H635"} & model.reader.counts.keys()
+    text = page.replace("&amp;", "&")
+    assert model.table.find(text) == model.table.find(text.replace("ok", "ok/", 1)) == NUMBER
+    assert not model.clusters.has_open
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        *(("2024", 366), ("2026", 365), ("2026-11", 30), ("2024/2", 29), ("9999-12", 31), ("2026-11-15", 1)),
+        *(("20261115", 1), ("15 Nov 2026", 1), ("2026-11-15T10:00", 1), ("2026-11-15T10:00Z", 0)),
+    ],
+)
+def test_what_a_date_may_mean(text: str, days: int) -> None:
+    """A date means all of the time that it states: a year, a month or a day; with a zone, one moment."""
+    date = parse_date(text)
+    assert date is not None
+    assert period_of(text, date) == days * 24 * 3_600_000_000
 
 
 @each_kind

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Unpack, cast
 
 from usp.check.alternates import MAX_COMPARED
 from usp.check.entries import Finding
-from usp.check.inspection import MAX_PAGES, Comparison, Inspects, LookUp, Marking
+from usp.check.inspection import MAX_PAGES, Comparison, Inspects, LookUp, Marking, table_of
 from usp.check.readings import Readings, Site, text_of
 from usp.check.report import CheckedSitemap, Report
-from usp.check.site import SITE_RULES, PlacedSitemap, places
+from usp.check.robots import MAX_RULES
+from usp.check.site import SITE_RULES, PlacedSitemap, has_nothing, places
 from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED, Problem, ProblemLog, Problems
@@ -52,12 +53,20 @@ def check_homepage(
     :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree: `check_tree` checks that.
     """
     from usp.check.fetching import visited_tree
+    from usp.check.submissions import Submissions
+    from usp.drivers.blocking import client_or_default
     from usp.drivers.homepage import homepage_walk
 
     walk, fetching, secret_url = homepage_walk(homepage_url, **options)
-    readings = Readings(Site(split_credentials(secret_url)[0], _checked_time(now), {}))
-    tree = visited_tree(walk, fetching, secret_url, web_client, readings.visit)
-    return Check(tree, readings, is_robots_known=bool(options.get("use_robots", True))).report()
+    has_robots = bool(options.get("use_robots", True))
+    is_whole = has_robots and bool(options.get("use_known_paths", True))
+    is_whole = is_whole and not options.get("recurse_callback") and not options.get("recurse_list_callback")
+    checked_time = _checked_time(now)
+    with client_or_default(web_client) as client:
+        is_named = Submissions(client, secret_url, fetching).is_named
+        readings = Readings(Site(split_credentials(secret_url)[0], checked_time, {}, is_named=is_named))
+        tree = visited_tree(walk, fetching, secret_url, client, readings.visit)
+        return Check(tree, readings, is_robots_known=has_robots, is_whole=is_whole).report()
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
@@ -96,7 +105,7 @@ def _of_files(
     site = Site(_homepage_of(tree), _checked_time(now), names, url is not None or is_folder, url is not None)
     # Where there is no robots.txt, it may just not be in the folder.
     has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
-    return Check(tree, Readings(site), target=target, is_robots_known=has_robots).report()
+    return Check(tree, Readings(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
 
 
 def _homepage_of(tree: AbstractSitemap) -> str:
@@ -131,10 +140,20 @@ class _Checked:
 
 
 class Check:
-    """The check of one tree."""
+    """The check of one tree.
+
+    `is_robots_known` says whether it is known what robots.txt names; `is_whole`, whether all that is part of the site
+    was looked for, so that what is not in the tree is not there.
+    """
 
     def __init__(
-        self, tree: AbstractSitemap, readings: Readings, *, target: str | None = None, is_robots_known: bool = True
+        self,
+        tree: AbstractSitemap,
+        readings: Readings,
+        *,
+        target: str | None = None,
+        is_robots_known: bool = True,
+        is_whole: bool = False,
     ) -> None:
         self._tree = tree
         self._readings = readings
@@ -142,11 +161,12 @@ class Check:
         self._ledger = readings.ledger
         self._target = tree.url if target is None else target
         is_missed = any(problem.code == "R704" for problem in self._root_problems())
-        self._places = list(places(tree, is_robots_known and not is_missed))
-        self._led_by = {place.sitemap.url: place.robots.url for place in self._places if place.robots is not None}
+        self._places = places(tree, is_robots_known and not is_missed, readings.site.name_of)
+        self._is_empty = is_whole and not self._root_problems() and has_nothing(self._places)
+        self._first_led = {place.sitemap.url: place for place in reversed(self._places) if place.robots is not None}
         for sitemap in tree.sub_sitemaps:
             if isinstance(sitemap, IndexRobotsTxtSitemap):
-                readings.take_rules(sitemap.url, sitemap._parser)
+                readings.take_rules(sitemap, sitemap._parser)
         self._checked: dict[tuple[str, bool], _Checked] = {}
 
     def report(self) -> Report:
@@ -164,6 +184,8 @@ class Check:
 
     def _root(self) -> Iterator[CheckedSitemap]:
         log = ProblemLog(self._tree.url)
+        if self._is_empty:
+            log.add("R711")
         for what, most, sought in self._cuts():
             log.add("C902", text=sought, where=what, total=f"{most:,}")
         root = _Checked(self._tree, self._tree.url, log, Facts(), self._root_problems(), len(self._tree.pages))
@@ -173,8 +195,10 @@ class Check:
         """What there is too much of, how much of it is looked at, and what for."""
         if self._ledger.pages.is_full or self._ledger.stories.is_full:
             yield "pages", MAX_PAGES, "pages listed twice"
+        if self._readings.rules is not None and self._readings.rules.is_cut:
+            yield "rules, or pages that they may be about,", MAX_RULES, "pages that robots.txt disallows"
         if self._ledger.returns.is_cut:
-            yield "pages with alternates that do not agree", MAX_COMPARED, "missing return links"
+            yield "links between pages that do not agree", MAX_COMPARED, "missing return links"
 
     def _check(self, place: PlacedSitemap) -> None:
         """Check a sitemap where it stands first, and every place of it."""
@@ -183,7 +207,7 @@ class Check:
         if key not in self._checked:
             checked = _Checked(sitemap, self._site.name_of(sitemap.url), ProblemLog(sitemap.url), Facts())
             self._checked[key] = checked
-            self._read(checked)
+            self._read(checked, self._first_led.get(sitemap.url, place))
         checked = self._checked[key]
         for code, rule in SITE_RULES.items():
             if (found := rule(place)) is not None:
@@ -191,22 +215,24 @@ class Check:
 
     def _note(self, log: ProblemLog, code: str, found: Finding) -> None:
         """Note what a rule found, with the names of files in the place of URLs that were made up for them."""
-        text, where = found.text, found.where
+        text, values = found.text, found.values
         for url, name in self._site.names.items() if not self._site.is_host_known else ():
             text = text.replace(url, name)
-        log.add(code, found.at, text=text, where=self._site.name_of(where), **found.values)
+            values = {
+                key: value.replace(url, name) if isinstance(value, str) else value for key, value in values.items()
+            }
+        log.add(code, found.at, text=text, where=self._site.name_of(found.where), **values)
 
-    def _read(self, checked: _Checked) -> None:
+    def _read(self, checked: _Checked, place: PlacedSitemap) -> None:
         """Read a sitemap, with all rules on its entries and on itself."""
         sitemap, log = checked.sitemap, checked.log
         if isinstance(sitemap, InvalidSitemap):
-            checked.own = sitemap.problems
-            return
+            return  # what is wrong inside of what is no sitemap does not matter
         if isinstance(sitemap, IndexRobotsTxtSitemap):
             checked.own = sitemap.problems
             log.size = 0 if sitemap._parser is None else sum(map(len, text_of(sitemap._parser)))
         else:
-            reading = self._readings.of(sitemap, sitemap._parser, self._led_by.get(sitemap.url))
+            reading = self._readings.of(sitemap, sitemap._parser, place.lead())
             log = checked.log = reading.log
             checked.facts, checked.pages = reading.facts, reading.pages
             if sitemap._parser is None:
@@ -230,23 +256,23 @@ class Check:
     def _check_return_links(self) -> None:
         """Compare the pages of sets of alternates that are not complete; see `alternates`."""
         returns = self._ledger.returns
-        if not returns.clusters:
+        if not returns.clusters.has_open:
             return
-        wanted = returns.wanted()
         linked = [checked for checked in self._checked.values() if checked.facts.linked and checked.sitemap._parser]
-        compared: dict[str, set[str]] = {}
+        compared: list[_Checked] = []
         for checked in linked:
-            comparison = Comparison(checked.sitemap.url, wanted, self._ledger)
+            comparison = Comparison(checked.sitemap.url, self._ledger)
             _inspect_again(checked, comparison, UNLOGGED)
-            compared[checked.sitemap.url] = comparison.pages
+            compared += [checked] * comparison.has_compared
         if doubtful := returns.doubtful():
+            table = table_of(doubtful, self._ledger)
             for checked in linked:
-                _inspect_again(checked, LookUp(checked.sitemap.url, doubtful, self._ledger), UNLOGGED)
-        missing = returns.missing()
-        for checked in linked:
-            if not missing.keys().isdisjoint(compared[checked.sitemap.url]):
+                _inspect_again(checked, LookUp(checked.sitemap.url, table, self._ledger), UNLOGGED)
+        if missing := returns.missing():
+            table = table_of(missing, self._ledger)
+            for checked in compared:
                 log = ProblemLog(checked.sitemap.url)
-                _inspect_again(checked, Marking(checked.sitemap.url, missing, wanted, self._ledger, log), log)
+                _inspect_again(checked, Marking(checked.sitemap.url, missing, table, self._ledger, log), log)
                 _take_over("H633", log.problems(), checked)
 
 

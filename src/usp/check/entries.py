@@ -6,15 +6,17 @@ the same of the others, and add the place and the words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from usp.check.alternates import Alternate, alternates_of
+from usp.check.dates import w3c_form
 from usp.check.languages import language_problem, news_language_problem
-from usp.check.videos import video_out_of_range, video_without
+from usp.check.videos import video_of_no_use, video_without
 from usp.objects.problem import At
 from usp.origins import host_of
 from usp.scan.dates import parse_date
@@ -30,6 +32,7 @@ from usp.scan.survey import (
     is_lower_frequency,
     is_old,
     may_be_disallowed,
+    same_url_key,
 )
 from usp.scan.values import parse_change_frequency, plain_text
 
@@ -45,13 +48,22 @@ class Finding(NamedTuple):
     values: dict[str, object] = {}  # noqa: RUF012 -- never changed
 
 
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def _nobody(url: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Standard:
     """What the entries of one sitemap are measured by: the yardstick of the survey, and what messages say beside it."""
 
     url: str  # of the sitemap
     yardstick: Yardstick
-    folder: str = ""  # of the sitemap, with its host
+    folder: str = ""  # that the sitemap speaks for, with its host
+    now: datetime = _LONG_AGO
+    disallowed_to: Callable[[str], str] = _nobody  # to whom a page is disallowed, in words
 
 
 @dataclass
@@ -148,10 +160,10 @@ def fragment(entry: CheckedEntry) -> Finding | None:
 
 
 def disallowed(entry: CheckedEntry) -> Finding | None:
-    """R709: a page that robots.txt disallows."""
+    """R709: a page that robots.txt disallows to search engines."""
     yardstick = entry.standard.yardstick
-    is_so = may_be_disallowed(entry.url, yardstick) and yardstick.is_disallowed(entry.url)
-    return Finding(entry.at, entry.text) if is_so else None
+    whom = entry.standard.disallowed_to(entry.url) if may_be_disallowed(entry.url, yardstick) else ""
+    return Finding(entry.at, entry.text, whom) if whom else None
 
 
 def listed_twice(entry: CheckedEntry) -> Finding | None:
@@ -167,17 +179,26 @@ def listed_elsewhere(entry: CheckedEntry) -> Finding | None:
 
 
 def _dated(code: str) -> Rule:
-    """L303, L305, L306: a last modification that could be read, but is in the future or not in the right form."""
+    """L303, L305, L306: the first date that could be read, but is in the future or not in the right form."""
 
     def rule(entry: CheckedEntry) -> Finding | None:
-        text = entry.element.get("lastmod")
-        date = parse_date(unescape(text)) if text else None
-        if date is None or date_code(unescape(text), date, entry.standard.yardstick) != code:
-            return None
-        iso = date.isoformat() if ":" in text else date.date().isoformat()
-        return Finding(entry.element.place_of("lastmod"), text, "<lastmod>", {"iso": iso})
+        for element, name, where in _dates_of(entry):
+            text = element.get(name)
+            date = parse_date(unescape(text)) if text else None
+            if date is not None and date_code(unescape(text), date, entry.standard.yardstick) == code:
+                return Finding(element.place_of(name), text, where, {"iso": w3c_form(unescape(text), date)})
+        return None
 
     return rule
+
+
+def _dates_of(entry: CheckedEntry) -> Iterator[tuple[Element, str, str]]:
+    """The dates of an entry: where each is, by what name, and how it is shown."""
+    yield entry.element, "lastmod", "<lastmod>"
+    if entry.news is not None:
+        yield entry.news, "publication_date", "<news:publication_date>"
+    for video in entry.element.all("video") if entry.element.children else ():
+        yield video, "publication_date", "<video:publication_date>"
 
 
 def upper_frequency(entry: CheckedEntry) -> Finding | None:
@@ -194,7 +215,7 @@ def old_news(entry: CheckedEntry) -> Finding | None:
         return None
     text = entry.news.get("publication_date")
     date = parse_date(unescape(text)) if text else None
-    if date is None or not is_old(date, entry.standard.yardstick):
+    if date is None or not is_old(unescape(text), date, entry.standard.yardstick):
         return None
     return Finding(entry.news.place_of("publication_date"), text)
 
@@ -225,12 +246,13 @@ def many_images(entry: CheckedEntry) -> Finding | None:
     return Finding(entry.element.at, values={"total": f"{count:,}"}) if count > MAX_IMAGES else None
 
 
-def _of_videos(problem: Callable[[Element], tuple[At, str, str, dict[str, object]] | None]) -> Rule:
+def _of_videos(problem: Callable[[Element, datetime], tuple[At, str, str, dict[str, object]] | None]) -> Rule:
     """V621, V622: the first of an entry's videos in which something is wrong."""
 
     def rule(entry: CheckedEntry) -> Finding | None:
         videos = entry.element.all("video") if entry.element.children else []
-        return next((Finding(*found) for video in videos if (found := problem(video)) is not None), None)
+        now = entry.standard.now
+        return next((Finding(*found) for video in videos if (found := problem(video, now)) is not None), None)
 
     return rule
 
@@ -245,7 +267,8 @@ def language(entry: CheckedEntry) -> Finding | None:
 
 def without_itself(entry: CheckedEntry) -> Finding | None:
     """H632: the alternates of a page include the page."""
-    is_so = entry.alternates and all(alternate.url != entry.url for alternate in entry.alternates)
+    own = same_url_key(entry.url)
+    is_so = entry.alternates and all(alternate.url != own for alternate in entry.alternates)
     return Finding(entry.element.at, entry.text) if is_so else None
 
 
@@ -284,14 +307,15 @@ _PAGE_RULES: dict[str, Rule] = {
     "N604": news_language,
     "I611": many_images,
     "V621": _of_videos(video_without),
-    "V622": _of_videos(video_out_of_range),
+    "V622": _of_videos(video_of_no_use),
     "H631": language,
     "H632": without_itself,
     "H634": without_default,
     "H635": ambiguous_language,
 }
-# Feeds link to comments, each with a fragment of its own.
-_FEED_RULES = {code: rule for code, rule in _URL_RULES.items() if code != "U510"} | {"R709": disallowed}
+# Feeds link to comments, each with a fragment of its own, and to whatever they are about.
+_NOT_OF_FEEDS = {"U506", "U507", "U508", "U509", "U510"}
+_FEED_RULES = {code: rule for code, rule in _URL_RULES.items() if code not in _NOT_OF_FEEDS} | {"R709": disallowed}
 #: The name of an entry's element -> code -> the rule that finds it.
 ENTRY_RULES: dict[str, dict[str, Rule]] = {
     "url": _URL_RULES | _LISTED_PAGE_RULES | _DATE_RULES | _PAGE_RULES,

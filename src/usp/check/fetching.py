@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
-from usp.drivers.blocking import client_or_default, steps
+from usp.drivers.blocking import steps
 from usp.drivers.options import Options
 from usp.exceptions import TreeInterrupted
 from usp.objects.sitemap import IndexWebsiteSitemap
@@ -25,14 +25,14 @@ def visited_tree(
     walk: HomepageWalk,
     options: Options,
     homepage_url: str,
-    web_client: AbstractWebClient | None,
+    client: AbstractWebClient,
     visit: Callable[[Node], None],
 ) -> IndexWebsiteSitemap:
     """The tree of a walk. `visit` is called for the sitemaps in the order of the tree, each as soon as may be."""
     front = Front(walk)
     options = replace(options, memory_bytes=MEMORY_BYTES)
     try:
-        with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
+        with closing(steps(walk, client, options, homepage_url)) as pauses:
             for _ in pauses:
                 for node in front.advance():
                     visit(node)

@@ -24,6 +24,7 @@ from usp.web_client.abstract_client import (
 __all__ = ["MAX_FILES", "NO_FILE", "ROBOTS", "Files", "FolderClient", "name_of", "quoted", "unquoted"]
 
 #: How many files of a folder are looked at.
+_MAX_DEPTH = 100  # of folders: what goes through them calls itself for each level
 MAX_FILES = 100_000
 NO_FILE = "no such file in the folder"
 ROBOTS = "robots.txt"
@@ -71,7 +72,8 @@ class Files:
         os.scandir(self.folder).close()  # raises where the folder itself cannot be read
         count = 0
         for place, folders, names in os.walk(self.folder, onerror=self._note):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            is_deep = _below(place, self.folder).count("/") >= _MAX_DEPTH
+            folders[:] = [] if is_deep else sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 path = os.path.join(place, name)
                 # isfile: not what would be waited for, such as a pipe.

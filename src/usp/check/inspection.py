@@ -6,11 +6,11 @@ of the site, the `Ledger`, for them as the survey does for those that it passes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from usp.check.alternates import ReturnLinks, alternates_of, cluster_key
+from usp.check.alternates import ReturnLinks, alternates_of
 from usp.check.entries import ENTRY_RULES, CheckedEntry, Standard
 from usp.objects.page import SitemapPage
 from usp.objects.problem import KEPT_PER_CODE, ProblemLog
@@ -18,11 +18,21 @@ from usp.scan.columns import microseconds
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.survey import SURVEYED, SURVEYORS, Facts, PureSurvey, Surveyors, Yardstick
+from usp.scan.survey import SURVEYED, SURVEYORS, Facts, PureSurvey, PureURLTable, Surveyors, Yardstick
 from usp.scan.values import parse_priority
 from usp.scan.vocabulary import Kind
 
-__all__ = ["MAX_PAGES", "Comparison", "Inspection", "Inspects", "Ledger", "LookUp", "Marking", "inspect_pages"]
+__all__ = [
+    "MAX_PAGES",
+    "Comparison",
+    "Inspection",
+    "Inspects",
+    "Ledger",
+    "LookUp",
+    "Marking",
+    "inspect_pages",
+    "table_of",
+]
 
 #: How many pages are remembered, to find those that are listed twice; and how many stories, feed entries and sitemaps.
 MAX_PAGES = 1 << 23
@@ -49,7 +59,7 @@ class Ledger:
     def __post_init__(self) -> None:
         self.pages = self.surveyors.url_table(MAX_PAGES)
         self.stories = self.surveyors.url_table(MAX_STORIES)  # and feeds and sitemaps: what others may list as well
-        self.returns = ReturnLinks(self.pages.hash_of, self.is_listed)
+        self.returns = ReturnLinks(self.surveyors.cluster_sums(), self.pages.hash_of, self.is_listed)
 
     def is_listed(self, url: str) -> bool:
         """Whether a sitemap lists a page."""
@@ -104,7 +114,7 @@ class Inspection:
         """How many pages the sitemap has, each counted once."""
         counts, facts = self._log.counts, self.facts
         is_mixed = bool(facts.stories) and facts.stories != facts.entries
-        if counts["P419"] or self._sitemaps or is_mixed or self._ledger.pages.is_full:
+        if self._sitemaps or is_mixed or self._ledger.pages.is_full:
             return len(pages)  # here, what was listed twice is not known for sure
         return facts.entries - counts["P418"]
 
@@ -118,8 +128,7 @@ class Inspection:
         elif first >= 0 and is_page:
             entry.duplicate = "P419"
             entry.first_sitemap = self._ledger.names[first] if first < len(self._ledger.names) else "another sitemap"
-        else:
-            table.add(entry.url, self._number)
+        table.add(entry.url, self._number)
 
     def _count(self, entry: CheckedEntry, is_story: bool) -> None:
         element = entry.element
@@ -137,41 +146,53 @@ class Inspection:
 class Comparison:
     """Compares the pages of sets of alternates that are not complete: the second reading of a sitemap."""
 
-    def __init__(self, url: str, wanted: set[int], ledger: Ledger) -> None:
+    def __init__(self, url: str, ledger: Ledger) -> None:
         self._url = url
-        self._wanted = wanted
-        self._ledger = ledger
-        self.pages: set[str] = set()
-        self.reader = _only(wanted, ledger)
+        self._returns = ledger.returns
+        self.has_compared = False
+        self.reader = _only_wanted(ledger)
 
     def entry(self, element: Element, url: str | None, /) -> None:
         """Remember a page that is wanted."""
         if url is None or element.name != "url" or not (alternates := alternates_of(element, self._url)):
             return
-        if cluster_key(url, alternates, self._ledger.pages.hash_of) in self._wanted:
-            self._ledger.returns.compare(url, alternates)
-            self.pages.add(url)
+        if self._returns.is_wanted(url, alternates):
+            self._returns.compare(url, alternates)
+            self.has_compared = True
+        if self._returns.is_cut:
+            self.reader.stop_wanting()
 
 
-def _only(wanted: set[int], ledger: Ledger) -> PureSurvey:
-    """A survey that passes over all entries but those of some sets of alternates."""
-    survey = ledger.surveyors.survey(Yardstick(), wanted=wanted)
+def _only_wanted(ledger: Ledger) -> PureSurvey:
+    """A survey that passes over all entries but those of sets of alternates that are not complete."""
+    listed = (ledger.pages, ledger.stories)
+    survey = ledger.surveyors.survey(Yardstick(), wanted=ledger.returns.clusters, listed=listed)
     survey.passed = _ALL_BITS
+    return survey
+
+
+def table_of(pages: Collection[str], ledger: Ledger) -> PureURLTable:
+    """A table of just these pages, to which nothing can be added: each of them stands in it already."""
+    table = ledger.surveyors.url_table(len(pages))
+    for page in pages:
+        table.add(page, 0)
+    return table
+
+
+def _only_listed(table: PureURLTable, ledger: Ledger) -> PureSurvey:
+    """A survey that passes over all entries but those of the pages of such a table."""
+    survey = ledger.surveyors.survey(Yardstick(), table, table, 0)
+    survey.passed = _ALL_BITS & ~_BITS["P418"]
     return survey
 
 
 class LookUp:
     """Looks up what else the pages link to that seem not to link back: the third reading."""
 
-    def __init__(self, url: str, doubtful: set[str], ledger: Ledger) -> None:
+    def __init__(self, url: str, table: PureURLTable, ledger: Ledger) -> None:
         self._url = url
         self._returns = ledger.returns
-        # A table of just these pages, to which nothing can be added: each of them stands in it already.
-        table = ledger.surveyors.url_table(len(doubtful))
-        for page in doubtful:
-            table.add(page, 0)
-        self.reader: PureSurvey = ledger.surveyors.survey(Yardstick(), table, table, 0)
-        self.reader.passed = _ALL_BITS & ~_BITS["P418"]
+        self.reader = _only_listed(table, ledger)
 
     def entry(self, element: Element, url: str | None, /) -> None:
         """Take in the links of a page that is doubtful."""
@@ -183,12 +204,12 @@ class Marking:
     """Notes the alternates that do not link back where they stand: the last reading, of few sitemaps."""
 
     def __init__(
-        self, url: str, missing: dict[str, set[str]], wanted: set[int], ledger: Ledger, log: ProblemLog
+        self, url: str, missing: dict[str, set[str]], table: PureURLTable, ledger: Ledger, log: ProblemLog
     ) -> None:
         self._url = url
         self._missing = missing
         self._log = log
-        self.reader = _only(wanted, ledger)
+        self.reader = _only_listed(table, ledger)
 
     def entry(self, element: Element, url: str | None, /) -> None:
         """Note the links of a page to those that do not link back, each once."""

@@ -1,7 +1,8 @@
 """Language codes, as search engines take them: what is wrong with one, in words; empty if nothing is.
 
-`language_problem` is for hreflang: a language, perhaps a script, perhaps a region (BCP 47, of which Google takes these
-parts), or x-default. `news_language_problem` is for news, where there is a language only.
+`language_problem` is for hreflang: a language tag of BCP 47, as far as one says anything to a search engine, or
+x-default. Languages, those of two letters, and regions are looked up; scripts and variants must have the right form.
+`news_language_problem` is for news, where there is a language only.
 
 https://developers.google.com/search/docs/specialty/international/localized-versions
 https://www.rfc-editor.org/rfc/rfc5646
@@ -26,6 +27,26 @@ _LANGUAGE_CODES = (
 )
 #: Codes that were given up, and are in use all the same: search engines know what they stand for.
 _FORMER_LANGUAGES = frozenset({"bh", "in", "iw", "ji", "jw", "mo", "sh"})
+#: Codes of three letters, of ISO 639-2, for languages that have one of two: that is the only one in BCP 47.
+_SHORTER_CODES = (
+    "eng:en ger:de deu:de fre:fr fra:fr spa:es ita:it por:pt rus:ru jpn:ja chi:zh zho:zh kor:ko dut:nl nld:nl"
+    " swe:sv dan:da nor:no nob:nb fin:fi pol:pl cze:cs ces:cs slo:sk slk:sk hun:hu tur:tr gre:el ell:el heb:he"
+    " ara:ar hin:hi tha:th vie:vi ukr:uk rum:ro ron:ro bul:bg hrv:hr srp:sr slv:sl est:et lav:lv lit:lt cat:ca"
+    " ind:id may:ms msa:ms per:fa fas:fa alb:sq sqi:sq arm:hy hye:hy baq:eu eus:eu geo:ka kat:ka ice:is isl:is"
+    " mac:mk mkd:mk wel:cy cym:cy"
+)
+#: Languages that others are written behind, and those: the extended languages of BCP 47.
+_EXTENDED_LANGUAGES = {
+    "zh": "cdo cjy cmn cnp cpx csp czh czo gan hak hsn lzh mnp nan wuu yue",
+    "ar": "aao abh abv acm acq acw acx acy adf aeb aec afb ajp ajt apc apd arb arq ars ary arz auz avl ayh ayl ayn ayp"
+    " bbz pga shu ssh",
+    "ms": "bjn btj bve bvu coa dup hji jak jax kvb kvr kxd lce lcf liw max meo mfa mfb min mqg msi mui orn ors pel pse"
+    " tmw urk vkk vkt xmm zlm zmi zsm",
+    "sw": "swc swh",
+    "uz": "uzn uzs",
+    "lv": "ltg lvs",
+    "kok": "gom knn",
+}
 #: ISO 3166-1 alpha-2.
 _REGION_CODES = (
     "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ"
@@ -35,6 +56,7 @@ _REGION_CODES = (
     " MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW"
     " PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM"
     " TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
+    " XK"  # of no standard, but in use by all for Kosovo
 )
 #: What is written for a language, most often the code of its country -> the code that was meant.
 _MEANT_LANGUAGES = {"jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "cn": "zh", "ua": "uk", "vn": "vi", "kp": "ko"}
@@ -43,11 +65,13 @@ _MEANT_REGIONS = {"UK": "GB", "EN": "GB", "EL": "GR"}
 #: Tags that mean something, but hardly ever what was meant.
 _MISTAKEN = dict.fromkeys(("kr", "kr-kr"), "is Kanuri, a language of Nigeria; Korean is ko")
 _LANGUAGES = frozenset(_LANGUAGE_CODES.split())
+_SHORTER_LANGUAGES = dict(pair.split(":") for pair in _SHORTER_CODES.split())
 _REGIONS = frozenset(_REGION_CODES.split())
 
 _TAG = re.compile(r"[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*")
 _SCRIPT = re.compile(r"[A-Za-z]{4}")
 _AREA = re.compile(r"[0-9]{3}")  # UN M.49, such as 419 for Latin America
+_VARIANT = re.compile(r"[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}")
 _NEWS_LANGUAGES = frozenset({"zh-cn", "zh-tw"})
 
 
@@ -63,16 +87,24 @@ def language_problem(tag: str) -> str:
     language, *rest = tag.split("-")
     if problem := _MISTAKEN.get(tag.lower()) or _primary_problem(language):
         return problem
+    if rest and rest[0].lower() in _EXTENDED_LANGUAGES.get(language.lower(), "").split():
+        rest = rest[1:]
     if rest and _SCRIPT.fullmatch(rest[0]):
         rest = rest[1:]
-    if not rest:
-        return ""
-    return _region_problem(rest[0]) or _surplus_problem(rest[1:])
+    if rest and not _VARIANT.fullmatch(rest[0]):
+        if problem := _region_problem(rest[0]):
+            return problem
+        rest = rest[1:]
+    surplus = [part for part in rest if not _VARIANT.fullmatch(part)]
+    return f'has "{"-".join(surplus)}" at its end; leave it out' if surplus else ""
 
 
 def _primary_problem(language: str) -> str:
     """What is wrong with the first part of a tag."""
     code = language.lower()
+    if code in _SHORTER_LANGUAGES:
+        short = _SHORTER_LANGUAGES[code]
+        return f'starts with "{language}", a language that has a code of two letters; write {short}'
     if code in _LANGUAGES or code in _FORMER_LANGUAGES or (len(code) == 3 and code.isalpha()):
         return ""
     if code in _MEANT_LANGUAGES:
@@ -90,10 +122,6 @@ def _region_problem(region: str) -> str:
     if code in _MEANT_REGIONS:
         return f'has the region "{region}", which does not exist; write {_MEANT_REGIONS[code]}'
     return f'has the region "{region}", which does not exist; write one of ISO 3166-1, like GB'
-
-
-def _surplus_problem(rest: list[str]) -> str:
-    return f'has "{"-".join(rest)}" behind its region; leave it out' if rest else ""
 
 
 @lru_cache(maxsize=4_096)

@@ -15,17 +15,18 @@ from usp.check.entries import Standard
 from usp.check.inspection import Inspection, Inspects, Ledger, inspect_pages
 from usp.check.languages import language_problem, news_language_problem
 from usp.check.robots import RobotsRules
-from usp.check.scope import first_come, scope_of
+from usp.check.scope import Lead, Named, first_come, not_named, scope_of
 from usp.check.sitemaps import CLOCK_SKEW
 from usp.objects.page import SitemapPage
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
+from usp.objects.transport import Transport
 from usp.scan.columns import microseconds
 from usp.scan.survey import Facts, Yardstick
 from usp.scan.urls import strip_url_to_homepage
 from usp.walk.nodes import Node
 
-__all__ = ["Readings", "Site", "SitemapReading", "text_of"]
+__all__ = ["Readings", "Site", "SitemapReading", "asked_url", "text_of"]
 
 _NEWS = timedelta(days=2)
 
@@ -35,7 +36,8 @@ class Site:
     """What is known of the site that sitemaps are of.
 
     `names` are those of files, by the URLs that were made up for them. Where the host is not known, the first entry
-    of a sitemap says which it is; where a sitemap is not placed, nothing is said of folders.
+    of a sitemap says which it is; where a sitemap is not placed, nothing is said of folders. `is_named` looks up
+    whether another site names a sitemap.
     """
 
     homepage: str
@@ -43,6 +45,7 @@ class Site:
     names: dict[str, str]
     is_host_known: bool = True
     is_placed: bool = True
+    is_named: Named = not_named
 
     def name_of(self, url: str) -> str:
         """How a sitemap is shown."""
@@ -65,6 +68,8 @@ class _Sitemap(Protocol):
     def url(self) -> str: ...
     @property
     def pages(self) -> Sequence[SitemapPage]: ...
+    @property
+    def transport(self) -> Transport | None: ...
 
 
 class Readings:
@@ -73,7 +78,7 @@ class Readings:
     def __init__(self, site: Site, ledger: Ledger | None = None) -> None:
         self.site = site
         self.ledger = ledger or Ledger()
-        self._rules: RobotsRules | None = None
+        self.rules: RobotsRules | None = None
         self._done: dict[str, SitemapReading] = {}
 
     def visit(self, node: Node) -> None:
@@ -81,24 +86,22 @@ class Readings:
         reading = node.reading
         assert reading is not None
         if reading.sitemap_class is IndexRobotsTxtSitemap:
-            self.take_rules(reading.url, reading.parser)
+            self.take_rules(reading, reading.parser)
         elif reading.sitemap_class is not InvalidSitemap:
-            robots = node.root().reading
-            is_led = robots is not None and robots.sitemap_class is IndexRobotsTxtSitemap
-            self.of(reading, reading.parser, robots.url if robots is not None and is_led else None)
+            self.of(reading, reading.parser, _lead_of(node))
 
-    def take_rules(self, url: str, parser: object | None) -> None:
+    def take_rules(self, robots: _Sitemap, parser: object | None) -> None:
         """Note what a robots.txt disallows, if it is the site's."""
-        if self._rules is None and parser is not None:
-            self._rules = RobotsRules(url, text_of(parser))
+        if self.rules is None and parser is not None:
+            self.rules = RobotsRules(asked_url(robots), text_of(parser), robots.url)
 
-    def of(self, sitemap: _Sitemap, parser: object | None, robots_url: str | None) -> SitemapReading:
-        """What the reading of a sitemap comes to, now or before; with the robots.txt that leads to it, if one does."""
+    def of(self, sitemap: _Sitemap, parser: object | None, lead: Lead) -> SitemapReading:
+        """What the reading of a sitemap comes to, now or before; with what leads to it."""
         url = sitemap.url
         if url not in self._done:
             log = ProblemLog(url)
             number = self.ledger.number_of(self.site.name_of(url))
-            inspection = Inspection(self._standard(url, robots_url), number, self.ledger, log)
+            inspection = Inspection(self._standard(url, lead), number, self.ledger, log)
             if parser is None:
                 inspect_pages(sitemap.pages, inspection)
             else:
@@ -107,21 +110,46 @@ class Readings:
             self._done[url] = SitemapReading(log, inspection.facts, inspection.page_count(sitemap.pages))
         return self._done[url]
 
-    def _standard(self, url: str, robots_url: str | None) -> Standard:
-        site, rules = self.site, self._rules
+    def _standard(self, url: str, lead: Lead) -> Standard:
+        site, rules = self.site, self.rules
         common: dict[str, Any] = {
             "now": microseconds(site.now + CLOCK_SKEW),
             "news_since": microseconds(site.now - _NEWS),
             "is_language": lambda text: not language_problem(text),
             "is_news_language": lambda text: not news_language_problem(text),
         }
+        words: dict[str, Any] = {"now": site.now}
         if rules is not None:
             common |= {"may_disallow": rules.may_disallow, "is_disallowed": rules.is_disallowed}
+            words["disallowed_to"] = rules.disallowed_to
         if not site.is_host_known:
-            return Standard(url, Yardstick(elsewhere=first_come(url), **common))
-        scope = scope_of(url, robots_url=robots_url, is_placed=site.is_placed)
-        folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
-        return Standard(url, Yardstick(scope.sites, scope.elsewhere, **common), folder)
+            return Standard(url, Yardstick(elsewhere=first_come(url), **common), **words)
+        scope = scope_of(url, lead, is_placed=site.is_placed, is_named=site.is_named)
+        words["folder"] = strip_url_to_homepage(url).removesuffix("/") + scope.folder
+        return Standard(url, Yardstick(scope.sites, scope.elsewhere, **common), **words)
+
+
+def asked_url(sitemap: _Sitemap) -> str:
+    """The URL by which a sitemap was asked for; its own, where nothing was."""
+    return sitemap.url if sitemap.transport is None else sitemap.transport.requested_url
+
+
+def _lead_of(node: Node) -> Lead:
+    """What leads to a sitemap that has just come in, as `usp.check.site.lead_of` has it for a tree."""
+    robots: tuple[str, ...] = ()
+    urls: list[str] = []
+    top = ""
+    above: Node | None = node
+    while above is not None:
+        reading = above.reading
+        assert reading is not None
+        if reading.sitemap_class is IndexRobotsTxtSitemap:
+            robots = (above.fetcher.url, reading.url)
+        else:
+            top = reading.url
+            urls += (above.fetcher.url, reading.url)
+        above = above.parent
+    return Lead(robots, top, tuple(dict.fromkeys(urls)))
 
 
 def text_of(parser: object) -> Iterable[bytes]:

@@ -1,6 +1,7 @@
 """Where the URLs of a sitemap may be: on its own host, in its own folder; more where a robots.txt leads to it.
 
-A `Scope` is made once for a sitemap, and gives what a survey needs: `sites` and `elsewhere`.
+A `Scope` is made once for a sitemap, by what leads to it (`Lead`), and gives what a survey needs: `sites` and
+`elsewhere`.
 
 https://www.sitemaps.org/protocol.html#location, https://www.sitemaps.org/protocol.html#submit_robots
 """
@@ -8,22 +9,55 @@ https://www.sitemaps.org/protocol.html#location, https://www.sitemaps.org/protoc
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from usp.origins import Origin, origin_of
 
-__all__ = ["Scope", "first_come", "scope_of"]
+__all__ = ["Lead", "Named", "Scope", "first_come", "not_named", "scope_of", "text_of_origin"]
+
+#: Whether the robots.txt of the site that a URL starts with names one of some sitemaps.
+Named = Callable[[str, tuple[str, ...]], bool]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WWW = "www."
 
 
-class Scope:
-    """Judges URLs by where they start. `origins` are those that may be listed; in the first, only below `folder`."""
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What leads to a sitemap.
 
-    def __init__(self, origins: list[Origin], folder: str = "/", spelled: tuple[str, ...] = ()) -> None:
+    `robots` are the URLs of the robots.txt that does, if any: as it was asked for, and as it answered. `top` is the URL
+    of the topmost sitemap that does; it may be the sitemap itself. `urls` are those of all on the way down to the
+    sitemap itself, in any spelling that a robots.txt may name them by.
+    """
+
+    robots: tuple[str, ...] = ()
+    top: str = ""
+    urls: tuple[str, ...] = ()
+
+
+def not_named(start: str, sitemap_urls: tuple[str, ...]) -> bool:
+    """The `Named` of those who do not ask."""
+    return False
+
+
+class Scope:
+    """Judges URLs by where they start. `origins` are those that may be listed; in the first, only below `folder`.
+
+    Those of any other site may be, too, if `is_named` says so of it.
+    """
+
+    def __init__(
+        self,
+        origins: list[Origin],
+        folder: str = "/",
+        spelled: tuple[str, ...] = (),
+        is_named: Callable[[str], bool] | None = None,
+    ) -> None:
         self.folder = folder
         self._origins = origins
+        self._is_named = is_named
         self._whole = [*dict.fromkeys([*spelled, *map(text_of_origin, origins[:1])])]
         others = [text_of_origin(origin) for origin in origins[1:]]
         starts = [(start + folder, "") for start in self._whole]
@@ -48,19 +82,32 @@ class Scope:
                 return "U508"
             if host.removeprefix(_WWW) == own_host.removeprefix(_WWW):
                 return "U509"
-        return "U506"
+        return "" if self._is_named is not None and self._is_named(start) else "U506"
 
 
-def scope_of(url: str, *, robots_url: str | None, is_placed: bool = True) -> Scope:
-    """The scope of a sitemap. With the URL of the robots.txt that leads to it, its folder does not matter.
+def scope_of(url: str, lead: Lead, *, is_placed: bool = True, is_named: Named = not_named) -> Scope:
+    """The scope of a sitemap. Where a robots.txt leads to it, its folder does not matter.
 
     Nor does it where nobody knows whether it will be served from there: `is_placed` is False.
     """
     parts = urlsplit(url)
     spelled = (f"{parts.scheme}://{parts.netloc}",)
-    if robots_url is not None:
-        return Scope([*dict.fromkeys([origin_of(url), origin_of(robots_url)])], spelled=spelled)
-    return Scope([origin_of(url)], parts.path.rpartition("/")[0] + "/" if is_placed else "/", spelled)
+    folder = "/" if lead.robots or not is_placed else _folder_of(url, lead.top)
+    origins = [origin_of(url)]
+    for robots_url in reversed(lead.robots):
+        # What it redirected to says how the URLs of the site are to be; the one that was asked for adds another host.
+        if Scope(origins).elsewhere(robots_url) == "U506" or robots_url == lead.robots[-1]:
+            origins.append(origin_of(robots_url))
+    return Scope(list(dict.fromkeys(origins)), folder, spelled, lambda start: is_named(start, lead.urls))
+
+
+def _folder_of(url: str, top: str) -> str:
+    """The folder that a sitemap speaks for: that of the topmost one that leads to it, if it is in there."""
+    own, above = urlsplit(url), urlsplit(top or url)
+    folder = above.path.rpartition("/")[0] + "/"
+    if origin_of(url) == origin_of(top or url) and own.path.startswith(folder):
+        return folder
+    return own.path.rpartition("/")[0] + "/"
 
 
 def first_come(made_up_url: str) -> Callable[[str], str]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from usp.check.entries import Finding
+from usp.check.readings import asked_url
+from usp.check.scope import Lead
+from usp.objects.problem import shortened
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -17,18 +21,25 @@ from usp.objects.sitemap import (
 )
 from usp.origins import requested_url
 
-__all__ = ["SITE_RULES", "PlacedSitemap", "places"]
+__all__ = ["SITE_RULES", "PlacedSitemap", "has_nothing", "places"]
 
 _FEEDS = (PagesRSSSitemap, PagesAtomSitemap)
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSitemap:
-    """A sitemap and all that are above it, from the root down; and whether it is known what robots.txt names."""
+    """A sitemap and all that are above it, from the root down.
+
+    `is_robots_known` says whether it is known what robots.txt names, `is_listed` whether a sitemap lists this one, here
+    or in another place of the tree. `name_of` gives the name that a sitemap is shown by.
+    """
 
     sitemap: AbstractSitemap
     above: tuple[AbstractSitemap, ...]
     is_robots_known: bool = True
+    is_listed: bool = False
+    name_of: Callable[[str], str] = str
 
     @property
     def parent(self) -> AbstractSitemap | None:
@@ -41,13 +52,36 @@ class PlacedSitemap:
         return next((sitemap for sitemap in self.above if isinstance(sitemap, IndexRobotsTxtSitemap)), None)
 
     @property
+    def lister(self) -> AbstractSitemap | None:
+        """The sitemap that lists it, robots.txt being one; the root of a website lists nothing."""
+        return None if isinstance(self.parent, IndexWebsiteSitemap) else self.parent
+
+    @property
+    def declared_url(self) -> str:
+        """Its URL as it stands where it is listed."""
+        return asked_url(self.sitemap)
+
+    def lead(self) -> Lead:
+        """What leads to it."""
+        chain = [
+            sitemap
+            for sitemap in (*self.above, self.sitemap)
+            if not isinstance(sitemap, (IndexWebsiteSitemap, IndexRobotsTxtSitemap))
+        ]
+        urls = [url for sitemap in reversed(chain) for url in (asked_url(sitemap), sitemap.url)]
+        robots = () if self.robots is None else (asked_url(self.robots), self.robots.url)
+        return Lead(robots, chain[0].url if chain else "", tuple(dict.fromkeys(urls)))
+
+    @property
     def is_failed(self) -> bool:
-        """Whether it was to be had and could not be; not if it was never requested, unless for being a loop."""
+        """Whether it was to be had and could not be; not if it is listed and was never requested, but for a loop."""
         if not isinstance(self.sitemap, InvalidSitemap):
             return False
-        return not self.above or self.sitemap.transport is not None or self._is_loop()
+        return self.lister is None or self.sitemap.transport is not None or self.is_loop
 
-    def _is_loop(self) -> bool:
+    @property
+    def is_loop(self) -> bool:
+        """Whether it is listed by itself, or by what it leads to."""
         own = requested_url(self.sitemap.url)
         return any(requested_url(sitemap.url) == own for sitemap in self.above)
 
@@ -62,8 +96,8 @@ def nested_index(place: PlacedSitemap) -> Finding | None:
 
 
 def unnamed(place: PlacedSitemap) -> Finding | None:
-    """R705: robots.txt names the sitemaps of a site. A feed is no sitemap in the first place."""
-    if not place.is_robots_known or not isinstance(place.parent, IndexWebsiteSitemap):
+    """R705: robots.txt names the sitemaps of a site, or one that lists them. A feed is none in the first place."""
+    if not place.is_robots_known or place.is_listed or not isinstance(place.parent, IndexWebsiteSitemap):
         return None
     if isinstance(place.sitemap, (IndexRobotsTxtSitemap, InvalidSitemap, *_FEEDS)):
         return None
@@ -72,17 +106,29 @@ def unnamed(place: PlacedSitemap) -> Finding | None:
 
 def failed_of_robots(place: PlacedSitemap) -> Finding | None:
     """R706: what robots.txt names can be had."""
-    is_so = isinstance(place.parent, IndexRobotsTxtSitemap) and place.is_failed
-    return Finding(None, _reason(place.sitemap)) if is_so else None
+    if not isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
+        return None
+    return Finding(None, place.declared_url, values={"reason": _reason(place.sitemap)})
 
 
 def failed(place: PlacedSitemap) -> Finding | None:
-    """T807: what a sitemap lists can be had."""
-    is_so = not isinstance(place.parent, IndexRobotsTxtSitemap) and place.is_failed
-    return Finding(None, _reason(place.sitemap)) if is_so else None
+    """T807: what a sitemap lists can be had, and a file that is given for a sitemap is one."""
+    if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
+        return None
+    if place.lister is None:
+        is_read = not place.above or place.sitemap.transport is not None
+        said = {"lister": "", "listed": "", "what": "this is no sitemap" if is_read else "this cannot be had"}
+    else:
+        lister = shortened(place.name_of(place.lister.url))
+        said = {"lister": f"{lister} lists ", "listed": place.declared_url, "what": ", which cannot be had"}
+    return Finding(None, place.declared_url, values={**said, "reason": _reason(place.sitemap)})
 
 
 def _reason(sitemap: AbstractSitemap) -> str:
+    """Why a sitemap could not be had: the status, if the server answered with an error."""
+    status = sitemap.transport.status if sitemap.transport is not None else None
+    if status is not None and status >= HTTPStatus.BAD_REQUEST:
+        return f"{status} {_PHRASES.get(status, '')}".strip()
     return sitemap.reason if isinstance(sitemap, InvalidSitemap) else ""
 
 
@@ -117,10 +163,29 @@ SITE_RULES: dict[str, Rule] = {
 }
 
 
-def places(tree: AbstractSitemap, is_robots_known: bool) -> Iterator[PlacedSitemap]:
+def places(tree: AbstractSitemap, is_robots_known: bool, name_of: Callable[[str], str]) -> list[PlacedSitemap]:
     """All sitemaps of a tree in their places, each before those below it; the root of a website is none."""
+    found = list(_places(tree))
+    listed = {
+        requested_url(url)
+        for place in found
+        if place.lister is not None and not place.is_loop
+        for url in (place.declared_url, place.sitemap.url)
+    }
+    return [
+        replace(
+            place,
+            is_robots_known=is_robots_known,
+            is_listed=requested_url(place.sitemap.url) in listed,
+            name_of=name_of,
+        )
+        for place in found
+    ]
+
+
+def _places(tree: AbstractSitemap) -> Iterator[PlacedSitemap]:
     if not isinstance(tree, IndexWebsiteSitemap):
-        yield PlacedSitemap(tree, (), is_robots_known)
+        yield PlacedSitemap(tree, ())
     pending: list[tuple[Iterator[AbstractSitemap], tuple[AbstractSitemap, ...]]] = [(iter(tree.sub_sitemaps), (tree,))]
     while pending:
         siblings, above = pending[-1]
@@ -128,6 +193,13 @@ def places(tree: AbstractSitemap, is_robots_known: bool) -> Iterator[PlacedSitem
         if sitemap is None:
             pending.pop()
             continue
-        yield PlacedSitemap(sitemap, above, is_robots_known)
+        yield PlacedSitemap(sitemap, above)
         if sitemap.sub_sitemaps:
             pending.append((iter(sitemap.sub_sitemaps), (*above, sitemap)))
+
+
+def has_nothing(found: list[PlacedSitemap]) -> bool:
+    """R711: whether a site has no sitemap and names none; nobody knows what a web page in place of robots.txt would."""
+    return all(
+        isinstance(place.sitemap, IndexRobotsTxtSitemap) and not place.sitemap.problem_counts["R701"] for place in found
+    )

@@ -32,6 +32,7 @@ MAX_SECONDS = 10.0
 #: How far apart clocks may be.
 CLOCK_SKEW = timedelta(minutes=5)
 _ENOUGH = 10  # entries, for what they have in common to be no chance
+_NEARLY_ALL = 0.9  # of the entries
 _MICROSECOND = timedelta(microseconds=1)
 _MAKING = timedelta(hours=1)  # how long making a sitemap may take, and serving it again as it is
 _SITEMAPS = (IndexXMLSitemap, PagesXMLSitemap, PagesTextSitemap)
@@ -89,7 +90,7 @@ def nothing_listed(document: CheckedDocument) -> Finding | None:
 def same_priority(document: CheckedDocument) -> Finding | None:
     """P420: priorities differ."""
     facts = document.facts
-    if facts.prioritised < _ENOUGH or facts.lowest != facts.highest:
+    if not _is_common(facts.prioritised, facts) or facts.lowest != facts.highest:
         return None
     return Finding(None, f"{facts.lowest:.4}", values=_counts(facts.prioritised, facts))
 
@@ -97,7 +98,7 @@ def same_priority(document: CheckedDocument) -> Finding | None:
 def same_date(document: CheckedDocument) -> Finding | None:
     """L301: pages do not all change at the same moment."""
     facts = document.facts
-    if facts.dated < _ENOUGH or facts.earliest != facts.latest or _is_build_date(document):
+    if not _is_common(facts.dated, facts) or facts.earliest != facts.latest or _is_build_date(document):
         return None
     return Finding(None, values=_counts(facts.dated, facts))
 
@@ -111,7 +112,7 @@ def build_date(document: CheckedDocument) -> Finding | None:
 def _is_build_date(document: CheckedDocument) -> bool:
     """Whether all dates are of the hour before the sitemap was made, or just the day of it."""
     facts, transport = document.facts, document.sitemap.transport
-    if facts.dated < _ENOUGH or transport is None:
+    if not _is_common(facts.dated, facts) or transport is None:
         return False
     for made in filter(None, (transport.fetched_at, transport.last_modified)):
         day = datetime(made.year, made.month, made.day, tzinfo=UTC)
@@ -121,6 +122,12 @@ def _is_build_date(document: CheckedDocument) -> bool:
         if moment - _MAKING // _MICROSECOND <= facts.earliest and facts.latest <= moment + CLOCK_SKEW // _MICROSECOND:
             return True
     return False
+
+
+def _is_common(count: int, facts: Facts) -> bool:
+    """Whether enough entries state a value to be judged together. News is new, and made as it is published."""
+    is_news = facts.stories > facts.entries / 2
+    return count >= _ENOUGH and count >= _NEARLY_ALL * facts.entries and not is_news
 
 
 def _counts(count: int, facts: Facts) -> dict[str, object]:

@@ -75,7 +75,7 @@ CODES: dict[str, Code] = {
     "E205": Code(_WARNING, "invisible characters around the text in {where}; they were taken out"),
     "L301": Code(_WARNING, "{count} of {total} entries have the same lastmod; write when each page last changed"),
     "L302": Code(_ERROR, '"{text}" in {where} is not a date; write {form}'),
-    "L303": Code(_WARNING, '"{text}" in {where} is in the future; write when the page last changed'),
+    "L303": Code(_WARNING, '"{text}" in {where} is in the future; write when it really was'),
     "L304": Code(
         _WARNING,
         "{count} of {total} entries were last modified when the sitemap was made; write when each page last changed",
@@ -125,7 +125,8 @@ CODES: dict[str, Code] = {
         _ERROR, "the URL is on {where}; a sitemap may list those of its own host only, unless robots.txt there names it"
     ),
     "U507": Code(
-        _WARNING, "the URL is outside {where}, the folder of the sitemap; name the sitemap in robots.txt, or move it up"
+        _WARNING,
+        "the URL is outside {where}, the folder that the sitemap speaks for; name it in robots.txt, or move it up",
     ),
     "U508": Code(_WARNING, "the URL is {where}, the site is not; list the URLs that pages really have"),
     "U509": Code(_WARNING, "the URL is on {where}, the site is not; list the URLs that pages really have"),
@@ -139,7 +140,7 @@ CODES: dict[str, Code] = {
     "N604": Code(_ERROR, '"{text}" in {where} is not a language code; write one like en, or zh-cn or zh-tw'),
     "I611": Code(_WARNING, "{total} images; a page may have 1,000 at most"),
     "V621": Code(_ERROR, "a video without {where}, which is required"),
-    "V622": Code(_WARNING, '"{text}" in {where} is out of range; it may be {range}'),
+    "V622": Code(_WARNING, '"{text}" in {where} {why}'),
     "H631": Code(_ERROR, 'hreflang "{text}" {why}'),
     "H632": Code(_WARNING, "the alternates do not include the page itself; add a link with its own language"),
     "H633": Code(_ERROR, "{text} is an alternate of this page but does not link back; add the return link there"),
@@ -149,12 +150,17 @@ CODES: dict[str, Code] = {
     "R702": Code(_ERROR, 'relative URL "{text}" on a Sitemap line; it must be absolute'),
     "R703": Code(_ERROR, "a Sitemap line without a URL"),
     "R704": Code(_ERROR, "{text}; sitemaps that only robots.txt names are missing here"),
-    "R705": Code(_WARNING, 'no robots.txt names this sitemap; add "Sitemap: {text}" to it'),
-    "R706": Code(_ERROR, "robots.txt names a sitemap that cannot be had: {text}"),
+    "R705": Code(_WARNING, 'no robots.txt names this sitemap; add the line "Sitemap: {text}" to robots.txt'),
+    "R706": Code(_ERROR, "robots.txt names {text}, which cannot be had: {reason}"),
     "R707": Code(_WARNING, "robots.txt names {text}, which redirects here; name this URL"),
     "R708": Code(_WARNING, "{total} bytes; Google reads the first 512,000 (500 KiB) of a robots.txt only"),
-    "R709": Code(_ERROR, "robots.txt disallows this page; take it out of the sitemap, or allow it"),
+    "R709": Code(_ERROR, "robots.txt disallows this page to {where}; take it out of the sitemap, or allow it"),
     "R710": Code(_WARNING, 'not every reader understands this line; write "Sitemap: {text}" on a line of its own'),
+    "R711": Code(
+        _ERROR,
+        "no sitemap was found: robots.txt names none, and there is none at the usual places; make one and name it in"
+        " robots.txt",
+    ),
     "R712": Code(_WARNING, 'this line does not name a sitemap to anyone; write "Sitemap: {text}"'),
     "T801": Code(_ERROR, "the gzip data is cut short or damaged; what could be inflated was used"),
     "T802": Code(_WARNING, "other data follows the gzip data; it was left out"),
@@ -162,7 +168,7 @@ CODES: dict[str, Code] = {
     "T804": Code(_ERROR, "the document is larger than the limit; what follows was left out"),
     "T805": Code(_ERROR, "the transfer broke off; what came of the document was used"),
     "T806": Code(_WARNING, "the Content-Type is {what}; it should be {where}"),
-    "T807": Code(_ERROR, "the sitemap cannot be had: {text}"),
+    "T807": Code(_ERROR, "{lister}{listed}{what}: {reason}"),  # all but the reason may be empty
     "T808": Code(_WARNING, "the answer took {seconds} seconds; crawlers may not wait that long"),
     "T809": Code(_WARNING, "{where} lists {text}, which redirects here; list this URL"),
     "C901": Code(_WARNING, "{text}; what follows was left out"),

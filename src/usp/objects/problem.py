@@ -130,7 +130,8 @@ class ProblemLog:
         if callable(at):
             at = at()
         text, where = printable(shortened(text)), printable(shortened(where))
-        message = CODES[code].message.format(text=text, where=where, **values)
+        shown = {name: printable(shortened(str(value))) for name, value in values.items()}
+        message = CODES[code].message.format(text=text, where=where, **shown)
         self._kept.append((code, message, at, text))
 
     def problems(self) -> Problems:

@@ -8,7 +8,7 @@ cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
     N601, N603, N604, I611, H631, H632, H634, H635, CODE_COUNT
 
 cdef enum:
-    MAX_LINKS = 64
+    MAX_LINKS = 256
     ANSWERS = 256  # places for two answers each
     ANSWER_KEY_BYTES = 43
 
@@ -19,17 +19,17 @@ cdef enum:  # what Python is asked of a text
 
 ctypedef struct Answer:
     int64_t date  # microseconds since 1970, in UTC
+    int64_t period  # how long the time is that a date may mean
     double priority
     uint8_t question
     uint8_t size
     uint8_t is_so  # whether the text has such a value
     uint8_t code  # 1 + the bit of the code of what is wrong with it, 0 if nothing is
-    uint8_t has_zone  # of a date
     uint8_t key[ANSWER_KEY_BYTES]
 
 ctypedef struct Noticed:
     int64_t date  # of the last modification
-    int64_t published  # the end of the time that the first news story may be of, as all of its publication below
+    int64_t published  # the end of the time that the first news story may be of; below is all of its publication
     double priority  # -1 if none is stated
     Record *name
     Record *language
@@ -125,19 +125,28 @@ cdef class PlainCheck(Reader):
         cdef uint8_t *out = self.urls
         cdef Record *loc
         cdef Staged *staged
+        cdef const uint8_t *last = NULL  # the last URL with a path: most have their origin in common
+        cdef Py_ssize_t last_origin = 0
         for i in range(self.batch.entry_count):
             loc = &self.batch.records[self.batch.entries[i].loc]
             staged = &self.staged[i]
-            staged.flags = record_flags(data, loc)
+            staged.url, staged.size = data + loc.start, loc.size
+            staged.flags = loc.flags | url_flags_of(staged.url, <size_t>staged.size)
+            if staged.flags & SPECIAL:
+                staged.flags |= flags_of(staged.url, <size_t>staged.size)
             if staged.flags & AMPERSAND:
-                staged.url = out
-                staged.size = url_into(out, data + loc.start, loc.size, staged.flags)
+                staged.url, staged.size = out, url_text_into(out, staged.url, staged.size, staged.flags)
                 out += loc.size
-            else:
-                staged.url = data + loc.start
-                staged.size = loc.size
-                if staged.flags & CONTROL or not is_http_url(staged.url, staged.size):
+            elif staged.flags & CONTROL:
+                staged.size = -1
+            if last != NULL and staged.size > last_origin and not memcmp(staged.url, last, <size_t>last_origin + 1):
+                staged.origin = last_origin
+            elif staged.size >= 0:
+                staged.origin = end_of_origin(staged.url, staged.size)
+                if not staged.origin:
                     staged.size = -1
+                elif staged.origin < staged.size and staged.url[staged.origin] == c'/':
+                    last, last_origin = staged.url, staged.origin
             if staged.size >= 0:
                 self.expect(staged)
 
@@ -201,11 +210,11 @@ cdef class PlainCheck(Reader):
         """Whether a text is a value that its field may have, and nothing in it is to be put right."""
         cdef const uint8_t *text = data + record.start
         cdef uint8_t flags
-        cdef bint has_zone
+        cdef int64_t period
         noticed.has |= <uint32_t>1 << tag
         if tag == LASTMOD:
             noticed.is_dated = True
-            return self.is_date(text, record, &noticed.date, &has_zone, &noticed.codes)
+            return self.is_date(text, record, &noticed.date, &period, &noticed.codes)
         if tag == CHANGEFREQ:
             noticed.codes |= <uint32_t>(not is_lower(text, record.size)) << P423
             return not record.flags and frequency_of(text, record.size) >= 0
@@ -265,15 +274,15 @@ cdef class PlainCheck(Reader):
         return True
 
     cdef bint is_date(
-        self, const uint8_t *text, Record *record, int64_t *date, bint *has_zone, uint32_t *codes
+        self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint32_t *codes
     ) except -1 nogil:
-        """Whether a text is a date: which, and what is wrong with it as a last modification."""
+        """Whether a text is a date: which, and what is wrong with it."""
         cdef Moment moment
         cdef Answer answer
         if record.flags:
             return False
         if parse_moment(text, record.size, &moment):
-            date[0], has_zone[0] = microseconds_of(&moment), moment.has_zone
+            date[0], period[0] = microseconds_of(&moment), 0 if moment.has_zone else 24 * HOUR
             if date[0] - (0 if moment.has_zone else 14 * HOUR) > self.now:
                 codes[0] |= 1 << L303
             elif moment.has_time and not moment.has_zone:
@@ -281,19 +290,19 @@ cdef class PlainCheck(Reader):
             return True
         if flags_of(text, record.size) or not self.ask(WHICH_DATE, text, record.size, 0, &answer) or not answer.is_so:
             return False
-        date[0], has_zone[0] = answer.date, answer.has_zone
+        date[0], period[0] = answer.date, answer.period
         if answer.code:
             codes[0] |= <uint32_t>1 << (answer.code - 1)
         return True
 
     cdef bint is_story_date(self, const uint8_t *text, Record *record, Noticed *noticed) except -1 nogil:
-        cdef int64_t date
-        cdef bint has_zone
+        cdef int64_t date, period
         cdef uint32_t codes = 0
-        if not self.is_date(text, record, &date, &has_zone, &codes):
+        if not self.is_date(text, record, &date, &period, &codes):
             return False
         if noticed.stories == 1:
-            noticed.published = date + (0 if has_zone else 24 * HOUR)
+            noticed.published = date + period
+            noticed.codes |= codes
         return True
 
     cdef bint is_priority(self, const uint8_t *text, Record *record, double *priority) except -1 nogil:
@@ -339,7 +348,7 @@ cdef class PlainCheck(Reader):
         if question == WHICH_DATE:
             date = parse_date(ascii_text(text, size))
             if date is not None:
-                answer.is_so, answer.date, answer.has_zone = True, microseconds(date), date.tzinfo is not None
+                answer.is_so, answer.date = True, microseconds(date)
         elif question == WHICH_PRIORITY:
             priority = parse_priority(ascii_text(text, size))
             if priority is not None:

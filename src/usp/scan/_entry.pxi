@@ -64,6 +64,12 @@ cdef object url_of(const uint8_t *text, Py_ssize_t size, uint8_t flags):
 
 cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
     """The bytes of the URL that a text means, at most as many as it has; -1 if that is for Python to say."""
+    cdef Py_ssize_t n = url_text_into(out, text, size, flags)
+    return n if n >= 0 and is_http_url(out, n) else -1
+
+
+cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """The same, whether it is an http or https URL or not."""
     cdef Py_ssize_t n = size
     if flags & CONTROL or size == 0:
         return -1
@@ -73,9 +79,7 @@ cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uin
             return -1
     else:
         memcpy(out, text, size)
-    if flags & AMPERSAND and has_ampersand_reference(out, n):
-        return -1
-    return n if is_http_url(out, n) else -1
+    return -1 if flags & AMPERSAND and has_ampersand_reference(out, n) else n
 
 
 cdef object high_text(const uint8_t *text, Py_ssize_t size):

@@ -27,6 +27,7 @@ cdef enum:
     HIGH = 2  # bytes that are not ASCII
     CONTROL = 4
     CDATA = 8
+    SPECIAL = 16  # of a URL only: what may not stand in one as it is, or has a meaning there
 
 cdef enum Stop:
     ENTRY, MORE, ODD, FULL

@@ -41,6 +41,7 @@ cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept n
 ctypedef struct Staged:
     const uint8_t *url
     Py_ssize_t size  # -1 if what the URL is, is for Python to say
+    Py_ssize_t origin  # where its scheme and host end, where that matters
     uint64_t hashed
     uint8_t flags
 

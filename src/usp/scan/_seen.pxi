@@ -20,9 +20,12 @@ cdef extern from *:
     #else
     #define usp_prefetch(address) ((void)(address))
     #endif
-    /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. */
+    /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. What is read
+       last may overlap what was read before, as the size is a part of the hash. */
     static inline uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) {
-        uint64_t hash = secret[0] ^ size, other = secret[3], a, b, c, d;
+        uint64_t hash = secret[0] ^ size, other = secret[3], a = 0, b = 0, c, d;
+        const uint8_t *end = data + size;
+        size_t whole = size;
         while (size > 32) {
             memcpy(&a, data, 8);
             memcpy(&b, data + 8, 8);
@@ -41,9 +44,15 @@ cdef extern from *:
             data += 16;
             size -= 16;
         }
-        a = b = 0;
-        memcpy(&a, data, size > 8 ? 8 : size);
-        if (size > 8) memcpy(&b, data + 8, size - 8);
+        if (whole >= 8) {
+            memcpy(&a, whole >= 16 ? end - 16 : data, 8);
+            memcpy(&b, end - 8, 8);
+        } else if (whole >= 4) {
+            memcpy(&a, data, 4);
+            memcpy(&b, end - 4, 4);
+        } else {
+            memcpy(&a, data, whole);
+        }
         return usp_mix(usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]), secret[3]);
     }
     """

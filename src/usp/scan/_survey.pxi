@@ -3,7 +3,6 @@
 cdef enum:
     MAX_URL_LENGTH = 2048
     MAX_IMAGES = 1000
-    MAX_CLUSTERS = 1000000
 
 cdef enum:  # what a byte of a URL may be
     UNESCAPED = 1
@@ -31,6 +30,7 @@ ctypedef struct Alternates:
     uint64_t hashes[MAX_LINKS]  # of where they lead
     int count
     uint64_t key  # of the pages that are said to be the same in other languages
+    uint64_t size  # how many these are
 
 
 cdef inline uint8_t lower(uint8_t letter) noexcept nogil:
@@ -59,6 +59,8 @@ cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags)
     cdef uint8_t seen = 0
     cdef Py_ssize_t i, length = size
     cdef uint32_t codes = 0
+    if not flags & SPECIAL and size < MAX_URL_LENGTH:
+        return 0
     for i in range(size):
         seen |= BYTES_OF_URLS[url[i]]
     if flags & HIGH:
@@ -88,13 +90,18 @@ cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
 cdef class PlainSurvey(PlainCheck):
     """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
 
-    cdef readonly object yardstick, facts, counts, table, stories, clusters, wanted, number
+    cdef readonly object yardstick, facts, counts, table, stories, clusters, wanted, listed, number
     cdef tuple surveyed
     cdef dict bits
-    cdef object date_code
+    cdef object date_code, period_of
+    cdef Answer place  # what was last said of a scheme and host
     cdef Measures measures
     cdef Table *page_table
     cdef Table *story_table
+    cdef uint64_t *sums  # of clusters
+    cdef uint64_t *wanted_sums
+    cdef Table *listed_pages
+    cdef Table *listed_stories
     cdef int table_number
     cdef int64_t news_since
     cdef uint32_t passed_codes
@@ -102,22 +109,40 @@ cdef class PlainSurvey(PlainCheck):
     cdef Gathered gathered
 
     def __init__(
-        self, yardstick, URLTable table=None, URLTable stories=None, number=0, dict clusters=None, wanted=None
+        self,
+        yardstick,
+        URLTable table=None,
+        URLTable stories=None,
+        number=0,
+        ClusterSums clusters=None,
+        ClusterSums wanted=None,
+        tuple listed=(),
     ):
-        from usp.scan.survey import SURVEYED, Facts, date_code  # which imports the readers
+        cdef URLTable listing
+        from usp.scan.survey import SURVEYED, Facts, date_code, period_of  # which imports the readers
 
-        self.yardstick, self.clusters, self.wanted = yardstick, clusters, wanted
+        self.yardstick, self.clusters, self.wanted, self.listed = yardstick, clusters, wanted, listed
+        self.sums = clusters.sums if clusters is not None else NULL
+        self.wanted_sums = wanted.sums if wanted is not None else NULL
+        self.listed_pages = self.listed_stories = NULL
+        for listing in listed:
+            self.listed_pages, self.listed_stories = listing.table, self.listed_pages
         self.table, self.stories, self.number = table, stories, number
         self.page_table = table.table if table is not None else NULL
         self.story_table = stories.table if stories is not None else NULL
         self.table_number = min(number, MAX_NUMBER)
         self.now, self.news_since = yardstick.now, yardstick.news_since
         self.facts, self.counts = Facts(), {}
-        self.surveyed, self.date_code = SURVEYED, date_code
+        self.surveyed, self.date_code, self.period_of = SURVEYED, date_code, period_of
         self.bits = {code: bit for bit, code in enumerate(SURVEYED)}
         self.measures = Measures(yardstick, self.bits)
         memset(self.counted, 0, sizeof(self.counted))
+        memset(&self.place, 0, sizeof(Answer))
         self.gather_anew()
+
+    def stop_wanting(self):
+        """Pass over what was wanted, too."""
+        self.wanted_sums = NULL
 
     @property
     def passed(self):
@@ -157,24 +182,33 @@ cdef class PlainSurvey(PlainCheck):
         return 0
 
     cdef void expect(self, Staged *staged) noexcept nogil:
-        staged.hashed = usp_hash(staged.url, <size_t>staged.size, secret)
+        staged.hashed = self.hash_of(staged.url, staged.size, staged.origin)
+        if staged.flags & AMPERSAND:  # references stand for what may be special
+            staged.flags |= url_flags_of(staged.url, <size_t>staged.size) & SPECIAL
         if self.page_table != NULL:
             expect_in(self.page_table, staged.hashed)
+
+    cdef inline uint64_t hash_of(self, const uint8_t *url, Py_ssize_t size, Py_ssize_t origin) noexcept nogil:
+        """The hash of a URL, whose scheme and host end there: that of `usp.scan.survey.same_url_key`."""
+        if origin < size and url[origin] == c'/':
+            return usp_hash(url, <size_t>size, secret)
+        memmove(self.changed + origin + 1, url + origin, <size_t>(size - origin))
+        if url != self.changed:
+            memcpy(self.changed, url, <size_t>origin)
+        self.changed[origin] = c'/'
+        return usp_hash(self.changed, <size_t>size + 1, secret)
 
     cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
         cdef Noticed noticed
         cdef Alternates alternates
         cdef uint32_t codes
-        cdef int first = -1
+        cdef uint64_t *slot = NULL
         cdef bint is_story = entry.extras & NEWS != 0
         cdef Table *table = self.story_table if is_story else self.page_table
         if not self.is_clean(data, entry, staged, &noticed):
             return False
         codes = noticed.codes | codes_of_bytes(staged.url, staged.size, staged.flags)
         codes |= <uint32_t>(noticed.images > MAX_IMAGES) << I611
-        if table != NULL:
-            first = find_in(table, staged.hashed)
-            codes |= self.duplicate(first, entry.extras)
         alternates.count = 0
         if not self.add_site_code(staged, &codes):
             return False
@@ -182,14 +216,19 @@ cdef class PlainSurvey(PlainCheck):
             return False
         if noticed.links and not self.add_link_codes(&noticed, staged.hashed, &alternates, &codes):
             return False
-        if codes & ~self.passed_codes or not self.add_robots_code(staged, &codes) or codes & ~self.passed_codes:
+        if codes & ~self.passed_codes or not self.add_robots_code(staged, &codes):
+            return False
+        if table != NULL:  # only now: while Python was asked, slots may have moved
+            slot = slot_for(table, staged.hashed)
+            codes |= self.duplicate(number_in(slot), entry.extras)
+        if codes & ~self.passed_codes:
             return False
         self.count(codes, &noticed, is_story)
         self.gathered.linked += alternates.count > 0
-        if table != NULL and (first < 0 or is_story):
-            add_to(table, staged.hashed, self.table_number)
-        if alternates.count and self.clusters is not None:
-            self.close_cluster(alternates.key, staged.hashed)
+        if slot != NULL:  # from now on it is this sitemap that lists it, so that a second time shows
+            put_into(table, slot, staged.hashed, self.table_number)
+        if alternates.count and self.sums != NULL:
+            note_in(self.sums, alternates.key, alternates.size, staged.hashed)
         return True
 
     cdef uint32_t duplicate(self, int first, uint32_t extras) noexcept nogil:
@@ -204,21 +243,18 @@ cdef class PlainSurvey(PlainCheck):
     cdef bint add_site_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
         """Whether a URL is where it should be; false if that cannot be said yet."""
         cdef int code = self.measures.site_code(staged.url, staged.size)
-        cdef Answer answer
-        cdef Py_ssize_t end = 8  # behind "http://h"
         if code < 0:
-            while end < staged.size and staged.url[end] != c'/' and staged.url[end] != c'?' and staged.url[end] != c'#':
-                end += 1
-            if not self.ask(WHERE_ELSE, staged.url, end, 0, &answer):
-                return False
-            code = answer.code
+            if not is_answer(&self.place, WHERE_ELSE, staged.url, staged.origin):
+                if not self.ask(WHERE_ELSE, staged.url, staged.origin, 0, &self.place):
+                    return False
+            code = self.place.code
         if code:
             codes[0] |= <uint32_t>1 << (code - 1)
         return True
 
     cdef bint add_robots_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
         """Whether robots.txt disallows a URL; false if that cannot be said yet."""
-        if not self.measures.may_be_disallowed(staged.url, staged.size):
+        if not self.measures.may_be_disallowed(staged.url, staged.size, staged.flags):
             return True
         if not self.holds:
             self.asks = True
@@ -286,19 +322,17 @@ cdef class PlainSurvey(PlainCheck):
         if link.href_flags & AMPERSAND:
             url, size = self.changed, url_into(self.changed, link.href, link.href_size, link.href_flags)
         found.links[found.count] = link
-        found.hashes[found.count] = usp_hash(url, <size_t>size, secret)
+        found.hashes[found.count] = self.hash_of(url, size, end_of_origin(url, size))
         found.count += 1
         return True
 
-    cdef bint is_of_no_interest(self, Alternates *found, uint64_t own) except -1 nogil:
+    cdef bint is_of_no_interest(self, Alternates *found, uint64_t own) noexcept nogil:
         """Find out the key of all pages that an entry says to be the same; whether it may be passed over."""
         cdef int i, j
-        found.key = own
-        if self.clusters is None and self.wanted is None:
+        cdef bint is_any_listed = self.listed_pages == NULL
+        found.key, found.size = own, 1
+        if self.sums == NULL and self.wanted_sums == NULL:
             return True
-        if not self.holds:
-            self.asks = True
-            return False
         for i in range(found.count):
             if found.hashes[i] != own and not is_default(found.links[i]):
                 for j in range(i):
@@ -306,20 +340,9 @@ cdef class PlainSurvey(PlainCheck):
                         break
                 else:
                     found.key += found.hashes[i]
-        with gil:
-            return self.wanted is None or found.key not in self.wanted
-
-    cdef int close_cluster(self, uint64_t key, uint64_t own) except -1 nogil:
-        """Take a page out of those of a key that are still to come."""
-        cdef uint64_t left
-        with gil:
-            found = self.clusters.get(key)
-            left = (key if found is None else <uint64_t>found) - own
-            if left == 0:
-                self.clusters.pop(key, None)
-            elif found is not None or len(self.clusters) < MAX_CLUSTERS:
-                self.clusters[key] = left
-        return 0
+                    found.size += 1
+                    is_any_listed |= is_in(self.listed_pages, found.hashes[i]) or is_in(self.listed_stories, found.hashes[i])
+        return self.wanted_sums == NULL or not is_any_listed or not is_open_in(self.wanted_sums, found.key)
 
     cdef void count(self, uint32_t codes, Noticed *noticed, bint is_story) noexcept nogil:
         cdef Gathered *gathered = &self.gathered
@@ -355,8 +378,10 @@ cdef class PlainSurvey(PlainCheck):
             PlainCheck.find_out(self, question, text, size, flags, answer)
             if question == WHICH_DATE and answer.is_so:
                 date_text = ascii_text(text, size)
-                code = self.date_code(date_text, parse_date(date_text), self.yardstick)
+                date = parse_date(date_text)
+                code = self.date_code(date_text, date, self.yardstick)
                 answer.code = <uint8_t>(self.bits[code] + 1) if code else 0
+                answer.period = self.period_of(date_text, date)
         return 0
 
 

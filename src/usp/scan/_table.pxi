@@ -9,7 +9,7 @@ cdef enum:
     HASH_BITS = 44  # of a slot; the rest are the number of the sitemap + 1
     NUMBER_BITS = 20
     MAX_NUMBER = (1 << 20) - 2
-    FIRST_ROOM = 8
+    FIRST_ROOM = 16
     MAX_TABLE = 1 << 30
 
 ctypedef struct Shelf:
@@ -48,36 +48,47 @@ cdef inline uint64_t *slot_of(Shelf *shelf, uint64_t kept) noexcept nogil:
     return &shelf.slots[i]
 
 
+cdef inline int number_in(uint64_t *slot) noexcept nogil:
+    """The number of the sitemap that had the hash of a slot first; -1 if none had."""
+    return <int>(slot[0] & ((1 << NUMBER_BITS) - 1)) - 1
+
+
 cdef int find_in(Table *table, uint64_t hashed) noexcept nogil:
     """The number of the sitemap that had it first; -1 if none had."""
     cdef Shelf *shelf = shelf_of(table, hashed)
     if not shelf.room:
         return -1
-    return <int>(slot_of(shelf, hashed >> NUMBER_BITS)[0] & ((1 << NUMBER_BITS) - 1)) - 1
+    return number_in(slot_of(shelf, hashed >> NUMBER_BITS))
 
 
-cdef int add_to(Table *table, uint64_t hashed, int number) except -1 nogil:
-    """Keep a hash, with this number whatever it had before, unless there are too many."""
+cdef bint is_in(Table *table, uint64_t hashed) noexcept nogil:
+    """Whether there is a table, and a hash stands in it."""
+    return table != NULL and find_in(table, hashed) >= 0
+
+
+cdef inline uint64_t *slot_for(Table *table, uint64_t hashed) except NULL nogil:
+    """The slot that a hash stands in, or may be put into before any other is."""
     cdef Shelf *shelf = shelf_of(table, hashed)
-    cdef uint64_t kept = hashed >> NUMBER_BITS
-    cdef uint64_t *slot
     if (shelf.count + 1) * 5 > shelf.room * 4:
         enlarge_shelf(shelf)
-    slot = slot_of(shelf, kept)
+    return slot_of(shelf, hashed >> NUMBER_BITS)
+
+
+cdef inline void put_into(Table *table, uint64_t *slot, uint64_t hashed, int number) noexcept nogil:
+    """Keep a hash in its slot, with this number whatever it had before, unless there are too many."""
     if not slot[0]:
         if table.count >= table.most:
             table.is_full = True
-            return 0
+            return
         table.count += 1
-        shelf.count += 1
-    slot[0] = kept << NUMBER_BITS | <uint64_t>(number + 1)
-    return 0
+        shelf_of(table, hashed).count += 1
+    slot[0] = hashed >> NUMBER_BITS << NUMBER_BITS | <uint64_t>(number + 1)
 
 
 cdef int enlarge_shelf(Shelf *shelf) except -1 nogil:
     cdef Shelf larger
     cdef uint32_t i
-    larger.room = shelf.room + (shelf.room >> 1) if shelf.room else FIRST_ROOM
+    larger.room = shelf.room + max(shelf.room >> 1, <uint32_t>8) if shelf.room else FIRST_ROOM
     larger.count = shelf.count
     larger.slots = <uint64_t *>calloc(larger.room, sizeof(uint64_t))
     if larger.slots == NULL:
@@ -91,8 +102,14 @@ cdef int enlarge_shelf(Shelf *shelf) except -1 nogil:
     return 0
 
 
-cdef inline uint64_t text_hash(str text) except? 0:
-    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+cdef object url_key = None
+
+
+cdef uint64_t text_hash(str url) except? 0:
+    global url_key
+    if url_key is None:
+        from usp.scan.survey import same_url_key as url_key  # which imports the readers
+    cdef bytes encoded = url_key(url).encode("utf-8", "surrogatepass")
     return usp_hash(<const uint8_t *>encoded, <size_t>len(encoded), secret)
 
 
@@ -126,9 +143,63 @@ cdef class URLTable:
 
     def add(self, str url not None, number):
         """Keep a URL as one of this sitemap."""
-        add_to(self.table, text_hash(url), min(number, MAX_NUMBER))
+        cdef uint64_t hashed = text_hash(url)
+        put_into(self.table, slot_for(self.table, hashed), hashed, min(number, MAX_NUMBER))
 
     @staticmethod
     def hash_of(str url not None):
         """A number below 2**64 that hardly any other URL has; another one in each process."""
         return text_hash(url)
+
+
+cdef enum:
+    CLUSTER_SUMS = 1 << 21  # 16 MB, of which only those are touched that are used
+
+
+@cython.final
+cdef class ClusterSums:
+    """Which sets of pages are not complete: the same as `usp.scan.survey.PureClusterSums`."""
+
+    cdef uint64_t *sums
+
+    def __cinit__(self):
+        self.sums = <uint64_t *>calloc(CLUSTER_SUMS, sizeof(uint64_t))
+        if self.sums == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.sums)
+
+    def note(self, key, size, own):
+        """A page that states a set."""
+        note_in(self.sums, <uint64_t>key, <uint64_t>size, <uint64_t>own)
+
+    def is_open(self, key):
+        """Whether a set may not be complete."""
+        return is_open_in(self.sums, <uint64_t>key)
+
+    def sums_left(self):
+        """What is left in each place, where there is anything."""
+        cdef size_t i
+        left = {}
+        for i in range(CLUSTER_SUMS):
+            if self.sums[i]:
+                left[i] = self.sums[i]
+        return left
+
+    @property
+    def has_open(self):
+        """Whether any set is not complete."""
+        cdef size_t i
+        for i in range(CLUSTER_SUMS):
+            if self.sums[i]:
+                return True
+        return False
+
+
+cdef inline void note_in(uint64_t *sums, uint64_t key, uint64_t size, uint64_t own) noexcept nogil:
+    sums[key & (CLUSTER_SUMS - 1)] += size * own - key
+
+
+cdef inline bint is_open_in(uint64_t *sums, uint64_t key) noexcept nogil:
+    return sums[key & (CLUSTER_SUMS - 1)] != 0

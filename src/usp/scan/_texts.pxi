@@ -76,31 +76,36 @@ for _i in range(128):
     HOST[_i] = 1 if chr(_i).isalnum() or chr(_i) == "_" else 2 if chr(_i) in "-." else 0
 
 
-cdef bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+cdef inline bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     """Whether this is an absolute http or https URL with a host of plain letters: nearly all are."""
+    return end_of_origin(url, size) > 0
+
+
+cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    """Where the scheme and host end of an absolute http or https URL with a host of plain letters; 0 if it is none."""
     cdef Py_ssize_t i = 4
     cdef uint8_t seen = 0
     cdef int digits = 0
     if size < 8 or (url[0] | 32) != c'h' or (url[1] | 32) != c't' or (url[2] | 32) != c't' or (url[3] | 32) != c'p':
-        return False
+        return 0
     if (url[4] | 32) == c's':
         i = 5
     if url[i] != c':' or url[i + 1] != c'/' or url[i + 2] != c'/':
-        return False
+        return 0
     i += 3
     while i < size and HOST[url[i]]:
         seen |= HOST[url[i]]
         i += 1
     if not seen & 1:
-        return False
+        return 0
     if i < size and url[i] == c':':
         i += 1
         while i < size and c'0' <= url[i] <= c'9':
             i += 1
             digits += 1
         if not 1 <= digits <= 4:
-            return False
-    return i == size or url[i] == c'/' or url[i] == c'?' or url[i] == c'#'
+            return 0
+    return i if i == size or url[i] == c'/' or url[i] == c'?' or url[i] == c'#' else 0
 
 
 cdef inline int digits2(const uint8_t *text) noexcept nogil:

@@ -1,5 +1,5 @@
-# Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html: calls of memchr, and loops over bytes,
-# take longer than most texts do.
+# Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html, or sixteen as vectors: calls of
+# memchr, and loops over bytes, take longer than most texts do.
 cdef extern from *:
     """
     #include <stdint.h>
@@ -46,30 +46,58 @@ cdef extern from *:
         while (at < end && *at <= 32) at++;
         return at;
     }
-    /* Which of AMPERSAND, HIGH and CONTROL are in a text. */
-    static inline uint8_t usp_flags_of(const uint8_t *text, size_t size) {
-        uint64_t word, ampersands = 0, highs = 0, controls = 0;
-        uint8_t padded[8];
-        size_t i = 0;
+    #if defined(__GNUC__)
+    typedef uint8_t usp_block __attribute__((vector_size(16)));
+    #define USP_FOUR(byte) (byte), (byte), (byte), (byte)
+    #define USP_ALL(byte) ((usp_block){USP_FOUR(byte), USP_FOUR(byte), USP_FOUR(byte), USP_FOUR(byte)})
+    #define USP_IF(condition, flag) ((usp_block)(condition) & USP_ALL(flag))
+    #else
+    typedef uint8_t usp_block; /* one byte, then */
+    #define USP_ALL(byte) ((uint8_t)(byte))
+    #define USP_IF(condition, flag) ((usp_block)((condition) ? (flag) : 0))
+    #endif
+    /* The flags of a text, of which `flags` gives those of a block. */
+    static inline uint8_t usp_gather(const uint8_t *text, size_t size, usp_block (*flags)(usp_block)) {
+        usp_block block, found = USP_ALL(0);
+        uint8_t padded[sizeof(usp_block)], all = 0;
+        size_t i = 0, step = sizeof(usp_block);
         if (size == 0) return 0;
-        if (size < 8) {
-            memset(padded, 'a', 8);
+        if (size < step) {
+            memset(padded, 'a', step);
             memcpy(padded, text, size);
             text = padded;
-            size = 8;
+            size = step;
         }
         for (;;) {
-            word = usp_word(text + i);
-            ampersands |= USP_ZEROS(word ^ USP_EACH('&'));
-            highs |= word;
-            controls |= ((word - USP_EACH(32)) & ~word) | USP_ZEROS(word ^ USP_EACH(127));
-            if (i + 8 == size) break;
-            i = i + 16 <= size ? i + 8 : size - 8; /* the last word may overlap the one before */
+            memcpy(&block, text + i, step);
+            found |= flags(block);
+            if (i + step == size) break;
+            i = i + 2 * step <= size ? i + step : size - step; /* the last block may overlap the one before */
         }
-        return (uint8_t)((ampersands != 0) | (((highs & USP_EACH(0x80)) != 0) << 1)
-                         | (((controls & USP_EACH(0x80)) != 0) << 2));
+        memcpy(padded, &found, step);
+        for (i = 0; i < step; i++) all |= padded[i];
+        return all;
+    }
+    static inline usp_block usp_text_flags(usp_block c) {
+        return USP_IF(c == USP_ALL('&'), 1) | USP_IF(c > USP_ALL(127), 2)
+            | USP_IF((c < USP_ALL(32)) | (c == USP_ALL(127)), 4);
+    }
+    static inline usp_block usp_url_flags(usp_block c) {
+        usp_block even = c | USP_ALL(2);
+        return USP_IF(c == USP_ALL('&'), 1)
+            | USP_IF((c < USP_ALL('&')) | (c > USP_ALL('z')) | (even == USP_ALL('>')) | (even == USP_ALL('^'))
+                     | (c == USP_ALL('`')), 16);
+    }
+    /* Which of AMPERSAND, HIGH and CONTROL are in a text. */
+    static inline uint8_t usp_flags_of(const uint8_t *text, size_t size) {
+        return usp_gather(text, size, usp_text_flags);
+    }
+    /* AMPERSAND, and SPECIAL if there may be anything else in a URL that does not just stand for itself. */
+    static inline uint8_t usp_url_flags_of(const uint8_t *url, size_t size) {
+        return usp_gather(url, size, usp_url_flags);
     }
     """
     const uint8_t *next_tag "usp_next_tag"(const uint8_t *at, const uint8_t *end) noexcept nogil
     const uint8_t *next_visible "usp_next_visible"(const uint8_t *at, const uint8_t *end) noexcept nogil
     uint8_t flags_of "usp_flags_of"(const uint8_t *text, size_t size) noexcept nogil
+    uint8_t url_flags_of "usp_url_flags_of"(const uint8_t *url, size_t size) noexcept nogil

@@ -107,13 +107,13 @@ cdef class Measures:
                 return self.sites[i].number
         return -1
 
-    cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
         """See `usp.scan.survey`."""
         cdef int i = 0, j
         cdef Py_ssize_t at
         if not self.text_count:
             return False
-        if has_escaped_ascii(url, size):
+        if flags & SPECIAL and has_escaped_ascii(url, size):
             return True
         if not starts_with(url, size, &self.common):
             return False

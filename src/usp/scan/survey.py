@@ -11,6 +11,7 @@ What it looks at is defined here, in small functions that the rules use too. `_s
 from __future__ import annotations
 
 import re
+from calendar import isleap, monthrange
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,13 +26,13 @@ from usp.scan.plain import Taken, is_clean, may_go_on, next_entry
 from usp.scan.values import parse_priority, text_of
 
 __all__ = [
-    "MAX_CLUSTERS",
     "MAX_IMAGES",
     "MAX_URL_LENGTH",
     "PURE_SURVEYORS",
     "SURVEYED",
     "SURVEYORS",
     "Facts",
+    "PureClusterSums",
     "PureSurvey",
     "PureURLTable",
     "Surveyors",
@@ -43,6 +44,8 @@ __all__ = [
     "is_lower_frequency",
     "is_old",
     "may_be_disallowed",
+    "period_of",
+    "same_url_key",
     "url_codes",
 ]
 
@@ -54,7 +57,8 @@ SURVEYED = (
 )
 MAX_URL_LENGTH = 2_048  # a URL must be shorter
 MAX_IMAGES = 1_000
-MAX_CLUSTERS = 1_000_000  # whose pages are still to come
+_CLUSTER_SUMS = 1 << 21
+_HASHES = 1 << 64
 _BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
 # What no URL may have as it is: https://www.rfc-editor.org/rfc/rfc3986#appendix-A. Brackets are let be, as browsers do.
 _UNESCAPED = re.compile(r"""[ "<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
@@ -65,7 +69,9 @@ _ESCAPED_ASCII = re.compile("%[0-7]")
 _HOUR = 3_600_000_000
 _EARLIEST_ZONE = 14 * _HOUR  # a day begins there 14 hours before it does in UTC
 _DAY = 24 * _HOUR
+_NO_DAY = re.compile(r"\d{4}(?P<month>[-/.]\d{1,2})?", re.ASCII)
 _ORIGIN = re.compile(r"[^:/?#]+://[^/?#]*")
+_WITHOUT_PATH = re.compile(r"[^:/?#]+://[^/?#]*+(?!/)")
 
 
 def _nothing(text: str) -> str:
@@ -128,8 +134,14 @@ class Facts:
             self.highest = max(self.highest, priority)
 
 
+def same_url_key(url: str) -> str:
+    """What URLs have in common that are the same: an empty path is "/". No two others are the same here."""
+    start = _WITHOUT_PATH.match(url)
+    return f"{start[0]}/{url[start.end() :]}" if start else url
+
+
 class PureURLTable:
-    """Which sitemap had a URL first. No more than `most` URLs are kept."""
+    """Which sitemap had a URL last. No more than `most` URLs are kept."""
 
     def __init__(self, most: int = 1 << 23) -> None:
         self._first: dict[str, int] = {}
@@ -138,19 +150,54 @@ class PureURLTable:
 
     def find(self, url: str) -> int:
         """The number of the sitemap that had it first; -1 if none had."""
-        return self._first.get(url, -1)
+        return self._first.get(same_url_key(url), -1)
 
     def add(self, url: str, number: int) -> None:
         """Keep a URL as one of this sitemap, whatever it was before; a new one only if there are not too many."""
-        if len(self._first) < self._most or url in self._first:
-            self._first[url] = number
+        key = same_url_key(url)
+        if len(self._first) < self._most or key in self._first:
+            self._first[key] = number
         else:
             self.is_full = True
 
     @staticmethod
     def hash_of(url: str) -> int:
         """A number below 2**64 that hardly any other URL has; another one in each process."""
-        return hash(url) & 0xFFFF_FFFF_FFFF_FFFF
+        return hash(same_url_key(url)) & 0xFFFF_FFFF_FFFF_FFFF
+
+
+class PureClusterSums:
+    """Which sets of pages, that are said to be the same in other languages, are not complete.
+
+    A set is known by the sum of its members' hashes. Each page that states the set adds its own hash, times the size of
+    the set, less the sum: of a complete set that comes to nothing. Sets are added up in 2**21 places, so memory does
+    not grow with their number; a set that shares its place with one that is not complete may be taken for such, too.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[int, int] = {}
+
+    def note(self, key: int, size: int, own: int) -> None:
+        """A page, by its hash, that states a set of this size."""
+        place = key % _CLUSTER_SUMS
+        left = (self._sums.get(place, 0) + size * own - key) % _HASHES
+        if left:
+            self._sums[place] = left
+        else:
+            self._sums.pop(place, None)
+
+    def is_open(self, key: int) -> bool:
+        """Whether a set may not be complete."""
+        return key % _CLUSTER_SUMS in self._sums
+
+    def sums_left(self) -> dict[int, int]:
+        """What is left in each place, where there is anything."""
+        return dict(self._sums)
+
+    @property
+    def has_open(self) -> bool:
+        """Whether any set is not complete."""
+        return bool(self._sums)
 
 
 def first_unescaped(url: str) -> int:
@@ -216,13 +263,23 @@ def is_future(date: datetime, yardstick: Yardstick) -> bool:
     return microseconds(date) - (0 if date.tzinfo else _EARLIEST_ZONE) > yardstick.now
 
 
-def is_old(date: datetime, yardstick: Yardstick) -> bool:
-    """Whether a story of this date is no news any more. Without a zone, it may be anywhere, at any time of its day."""
-    return microseconds(date) + (0 if date.tzinfo else _DAY) < yardstick.news_since
+def period_of(text: str, date: datetime) -> int:
+    """How long the time is that a date may mean: a year or a month if it states no more, a day if it has no zone."""
+    if date.tzinfo:
+        return 0
+    if (stated := _NO_DAY.fullmatch(text.strip())) is None:
+        return _DAY
+    days = monthrange(date.year, date.month)[1] if stated["month"] else 365 + isleap(date.year)
+    return days * _DAY
+
+
+def is_old(text: str, date: datetime, yardstick: Yardstick) -> bool:
+    """Whether a story of this date is no news any more, whichever time it means."""
+    return microseconds(date) + period_of(text, date) < yardstick.news_since
 
 
 def date_code(text: str, date: datetime, yardstick: Yardstick) -> str:
-    """What is wrong with a last modification that could be read: it is in the future, or not in the right form."""
+    """What is wrong with a date that could be read: it is in the future, or not in the right form."""
     if is_future(date, yardstick):
         return "L303"
     return _form_of(text)
@@ -238,16 +295,19 @@ class PureSurvey:
     """Passes over plain entries in which nothing is wrong.
 
     `number` is that of the sitemap, in `table`: without a table, duplicates are not looked for. `stories` is one for
-    news, which may be listed in other sitemaps as well. `clusters` and `wanted` are for languages, and only entries
-    that are not plain to this reader have those.
+    news, which may be listed in other sitemaps as well.
+
+    `clusters`, `wanted` and `listed` are for languages, and only entries that are not plain to this reader have those.
+    An entry whose set is not complete in `wanted` is not passed over, if any of its alternates is `listed`.
     """
 
     yardstick: Yardstick
     table: PureURLTable | None = None
     stories: PureURLTable | None = None
     number: int = 0
-    clusters: dict[int, int] | None = None
-    wanted: set[int] | None = None
+    clusters: PureClusterSums | None = None
+    wanted: PureClusterSums | None = None
+    listed: tuple[PureURLTable, ...] = ()
     passed: int = 0
     facts: Facts = field(default_factory=Facts)
     counts: dict[str, int] = field(default_factory=dict)
@@ -270,7 +330,7 @@ class PureSurvey:
                 return [], position, False, False
             for code in codes:
                 self.counts[code] = self.counts.get(code, 0) + 1
-            if self.table is not None and not codes.count("P418") and not codes.count("P419"):
+            if self.table is not None:
                 self.table.add(url, self.number)
             number = parse_priority(text_of(priority)) if priority.strip() else None
             self.facts.count(
@@ -279,6 +339,10 @@ class PureSurvey:
             self.has_pages = True
             position = match.end()
         return [], position, may_go_on(buffer, position), False
+
+    def stop_wanting(self) -> None:
+        """Pass over what was wanted, too."""
+        self.wanted = None
 
     def _duplicate(self, url: str) -> list[str]:
         first = -1 if self.table is None else self.table.find(url)
@@ -290,13 +354,14 @@ class Surveyors(NamedTuple):
 
     survey: type[PureSurvey]
     url_table: type[PureURLTable]
+    cluster_sums: type[PureClusterSums]
 
 
-PURE_SURVEYORS = Surveyors(PureSurvey, PureURLTable)
+PURE_SURVEYORS = Surveyors(PureSurvey, PureURLTable, PureClusterSums)
 
 if TYPE_CHECKING or not IS_COMPILED:
     SURVEYORS = PURE_SURVEYORS
 else:
     from usp.scan import _plain
 
-    SURVEYORS = Surveyors(_plain.PlainSurvey, _plain.URLTable)
+    SURVEYORS = Surveyors(_plain.PlainSurvey, _plain.URLTable, _plain.ClusterSums)

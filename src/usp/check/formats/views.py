@@ -91,7 +91,7 @@ def location(report: Report, sitemap: CheckedSitemap) -> str:
     """Where a sitemap lies, as a URI reference: the URL of one on a site, the path of one in a file."""
     if report.target == _STANDARD_INPUT:
         return "stdin"
-    if is_url(report.target) or not sitemap.name.startswith(report.target):  # not there, so it is no file
+    if is_url(report.target) or is_url(sitemap.name) or not sitemap.name.startswith(report.target):  # it is no file
         return quote(_BARE_PERCENT.sub("%25", sitemap.url), safe="!#$%&'()*+,/:;=?@[]~")
     return _of_path(sitemap.name)
 

@@ -1,0 +1,94 @@
+"""Cross submission: a sitemap may list the URLs of another host if the robots.txt there names it, or an index above it.
+
+`Submissions.is_named` looks that up, when a sitemap first lists a URL of a host. Each host is asked once, few hosts are
+asked in all, and all of it ends after a while. Whatever goes wrong means that the sitemap is not named.
+
+https://www.sitemaps.org/protocol.html#sitemaps_cross_submits
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from usp.check.scope import text_of_origin
+from usp.drivers.fetch import Answers
+from usp.drivers.options import Options
+from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.origins import Origin, host_of, origin_of, requested_url
+from usp.web_client.abstract_client import AbstractWebClient
+from usp.web_client.terms import Terms, under
+
+__all__ = ["MAX_HOSTS", "Submissions"]
+
+MAX_HOSTS = 10
+MAX_SECONDS = 10.0  # for one host
+MAX_SECONDS_IN_ALL = 30.0
+MAX_BYTES = 512_000  # of a robots.txt; Google reads no more
+_LEAST_SECONDS = 0.01
+
+
+class Submissions:
+    """What the robots.txt files of other hosts name, as far as it was asked for, by the client that fetches the tree.
+
+    The requests are made under terms of their own, of the same homepage: with the caller's options, if these are
+    stricter than the limits here. They end when the tree has to.
+    """
+
+    def __init__(
+        self,
+        client: AbstractWebClient,
+        homepage_url: str,
+        options: Options,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._homepage_url = homepage_url
+        self._options = options
+        self._now = now
+        self._end = now() + options.limits.tree_seconds
+        self._seconds = 0.0  # that all requests have taken
+        self._named: dict[Origin, frozenset[str]] = {}  # by the sites that were asked
+
+    def is_named(self, start: str, sitemap_urls: tuple[str, ...]) -> bool:
+        """Whether the robots.txt of the site that a URL starts with names one of these sitemaps."""
+        site = origin_of(start)
+        if site not in self._named:
+            if len(self._named) >= MAX_HOSTS:
+                return False
+            self._named[site] = self._ask(f"{text_of_origin(site)}/robots.txt")
+        named = self._named[site]
+        return bool(named) and any(requested_url(url) in named for url in sitemap_urls)
+
+    def _ask(self, url: str) -> frozenset[str]:
+        """The sitemaps that a robots.txt names, as they are requested; none if it cannot be had."""
+        started = self._now()
+        seconds = min(MAX_SECONDS, MAX_SECONDS_IN_ALL - self._seconds, self._end - started)
+        if seconds < _LEAST_SECONDS:
+            return frozenset()
+        terms = self._terms(seconds)
+        if terms.refusal(url) is not None:
+            return frozenset()
+        try:
+            with under(terms):
+                answer = Answers(terms, MAX_BYTES).of(self._client.get(terms.with_credentials(url)), url)
+            robots = SitemapFetcher(url, 0).receive(answer)
+            return frozenset(requested_url(child.url) for child in robots.children)
+        except Exception:  # a client of the caller's may raise anything
+            return frozenset()
+        finally:
+            self._seconds += self._now() - started
+
+    def _terms(self, seconds: float) -> Terms:
+        limits = self._options.limits
+        limits = replace(
+            limits,
+            request_seconds=min(seconds, limits.request_seconds),
+            max_sitemap_bytes=min(MAX_BYTES, limits.max_sitemap_bytes),
+        )
+        terms = Terms(self._homepage_url, limits, self._options.cross_host)
+        # What address the homepage's host has was settled when the tree was fetched. Here it is not known, so any that
+        # is not public is refused, unless the homepage itself is such an address.
+        terms.looked_up_elsewhere(host_of(self._homepage_url))
+        return terms

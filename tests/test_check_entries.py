@@ -1,0 +1,114 @@
+"""URLs that are the same though written differently, and dates of news: the rules, and what surveys pass over."""
+
+from __future__ import annotations
+
+import pytest
+
+from checks import HOME, check_site, found_at, found_in, place_of, report_of, site_of, url_of, urlset_of
+from usp.check.inspection import Ledger
+from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors
+from usp.tree import sitemap_tree_for_homepage
+
+BARE = HOME.removesuffix("/")
+EACH_SURVEY = pytest.mark.parametrize("surveyors", [SURVEYORS, PURE_SURVEYORS], ids=["in use", "pure"])
+STORY = (
+    "<news:news><news:publication><news:name>N</news:name><news:language>en</news:language></news:publication>"
+    "<news:publication_date>{}</news:publication_date><news:title>T</news:title></news:news>"
+)
+
+
+def page(url: str, **alternates: str) -> str:
+    """An entry with alternates by language; the first is that for all others, too."""
+    languages = {"x-default": next(iter(alternates.values())), **alternates} if alternates else {}
+    links = (
+        f'<xhtml:link rel="alternate" hreflang="{language}" href="{link}"/>' for language, link in languages.items()
+    )
+    return f"<url><loc>{url}</loc>{''.join(links)}</url>"
+
+
+def found(surveyors: Surveyors, *sitemaps: str) -> list[tuple[str, str, int | None]]:
+    files = {f"{number}.xml": sitemap for number, sitemap in enumerate(sitemaps)}
+    tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
+    report = report_of(tree, Ledger(surveyors=surveyors))
+    return [(name, code, line) for name, code, line, _ in found_in(report)]
+
+
+@EACH_SURVEY
+@pytest.mark.parametrize(("one", "other"), [(BARE, HOME), (f"{HOME}?x", f"{BARE}?x")])
+def test_a_homepage_listed_twice(one: str, other: str, surveyors: Surveyors) -> None:
+    """P418 and P419: a URL without a path is the same as with a slash, whichever comes first."""
+    for first, second in ((one, other), (other, one)):
+        assert found(surveyors, urlset_of(page(first), page(second))) == [("0.xml", "P418", 3)]
+        assert found(surveyors, urlset_of(page(first)), urlset_of(page(second))) == [("1.xml", "P419", 2)]
+        assert found(surveyors, urlset_of(page(first)), urlset_of(page(f"{second}//"))) == []
+
+
+@EACH_SURVEY
+@pytest.mark.parametrize("own", [BARE, HOME])
+@pytest.mark.parametrize("named", [BARE, HOME])
+def test_the_homepage_among_its_alternates(own: str, named: str, surveyors: Surveyors) -> None:
+    """H632, H635 and H633: a homepage is among its alternates, and linked back to, with or without its slash."""
+    french = f"{HOME}fr"
+    entries = page(own, en=named, EN=HOME, fr=french), page(french, fr=french, en=named)
+    assert found(surveyors, urlset_of(*entries)) == []
+    assert found(surveyors, urlset_of(entries[1]), urlset_of(entries[0])) == []
+    without = page(french, fr=french, **{"en-GB": f"{HOME}gb"})
+    assert found(surveyors, urlset_of(page(own, en=named, fr=french), without)) == [("0.xml", "H633", 2)]
+    assert found(surveyors, urlset_of(page(own, fr=french, en=f"{HOME}en"))) == [("0.xml", "H632", 2)]
+
+
+@EACH_SURVEY
+def test_a_homepage_that_does_not_link_back(surveyors: Surveyors) -> None:
+    """H633: a homepage that is linked to in one spelling and listed in the other is told at the link, once."""
+    french = f"{HOME}fr"
+    for listed, linked in ((BARE, HOME), (HOME, BARE)):
+        entries = page(french, fr=french, en=linked, de=linked), page(listed)
+        assert found(surveyors, urlset_of(*entries)) == [("0.xml", "H633", 2)]
+    # Another entry of the same page may have the links.
+    more = page(french, fr=french, en=HOME), page(HOME), page(BARE, en=BARE, fr=french)
+    assert [code for _, code, _ in found(surveyors, urlset_of(*more))] == ["P418"]
+
+
+@pytest.mark.parametrize(
+    ("date", "codes"),
+    [
+        ("¦15 Nov 2026", ["L305"]),
+        ("¦2026-11-15T10:00", ["L306"]),
+        ("¦2026-11-17T10:00:00Z", ["L303"]),
+        ("¦2026-11-01 10:00", ["L305", "N601"]),
+        ("¦2026-10", ["N601"]),
+        ("¦2025", ["N601"]),
+        *((date, []) for date in ("2026", "2026-11", "2026-11-13", "2026-11-15T10:00:00Z")),
+    ],
+)
+def test_dates_of_news(date: str, codes: list[str]) -> None:
+    """L303, L305, L306 and N601: a publication date has the form of any other, and means all that it states."""
+    text = urlset_of(url_of("a", STORY.format(date)))
+    places = [("sitemap.xml", code, *place_of(text)) for code in codes]
+    assert found_at(text) == places
+    many = [url_of(str(number), STORY.format(date.replace("¦", ""))) for number in range(60)]
+    assert check_site({"sitemap.xml": urlset_of(*many)}).counts() == dict.fromkeys(codes, 60)
+
+
+def test_dates_of_one_entry() -> None:
+    """Of one code, a last modification is told of before the date of news, and no other; the message says which."""
+    both = url_of("a", "<lastmod>2024/05/08</lastmod>", STORY.format("15 Nov 2026"))
+    report = check_site({"sitemap.xml": urlset_of(both, url_of("b", STORY.format("15 Nov 2026")))})
+    assert [(problem.line, problem.text) for problem in report.problems()] == [(2, "2024/05/08"), (3, "15 Nov 2026")]
+    of_page, of_news = (problem.message for problem in report.problems())
+    assert "<lastmod>" in of_page
+    assert "<news:publication_date>" in of_news
+    differing = url_of("a", "<lastmod>2024/05/08</lastmod>", STORY.format("2026-11-15T10:00"))
+    assert check_site({"sitemap.xml": urlset_of(differing)}).counts() == {"L305": 1, "L306": 1}
+
+
+@EACH_SURVEY
+def test_listed_elsewhere_and_twice_here(surveyors: Surveyors) -> None:
+    """P418: a page that another sitemap lists, too, and this one twice, is told of; it counts once."""
+    image = f"<image:image><image:loc>{HOME}i.png</image:loc></image:image>"
+    for second, codes in ((url_of("p"), ["P419", "P418"]), (url_of("p", image), ["P418"])):
+        files = {"a.xml": urlset_of(url_of("p"), url_of("q")), "b.xml": urlset_of(second, second)}
+        tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
+        checked = report_of(tree, Ledger(surveyors=surveyors)).sitemaps[-1]
+        assert [problem.code for problem in checked.problems] == codes
+        assert checked.pages == 1
