@@ -256,9 +256,12 @@ def test_a_sitemap_that_is_none(tmp_path: Path) -> None:
 
 
 def test_prose_that_is_called_a_sitemap(tmp_path: Path) -> None:
-    """A text is left out if most of its lines are no URLs, unless its name says that it is a sitemap."""
+    """A text is left out if more than a few of its lines are no URLs, unless its name says that it is a sitemap."""
     text = "one\ntwo\nhttps://www.example.com/1"
-    folder = put(tmp_path, {"sitemap.txt": text, "notes.txt": text, "list.txt": f"one\n{W}1\n{W}2"})
+    folder = put(
+        tmp_path,
+        {"sitemap.txt": text, "notes.txt": text, "list.txt": "one\n" + "".join(f"{W}{n}\n" for n in range(20))},
+    )
     assert shape(tree_of_path(folder, W)[0]) == {W: [W + "list.txt", W + "sitemap.txt"]}
 
 

@@ -92,7 +92,7 @@ def test_listed_in_two_sitemaps() -> None:
         "feed.rss": f"<rss><channel><item><title>T</title><link>{HOME}2</link></item></channel></rss>",
     }
     report = check_site(site)
-    assert found_in(report) == [("b.xml", "P419", 3, 11), ("b.xml", "P419", 4, 11)]
+    assert found_in(report) == [("b.xml", "P419", 3, 11), ("b.xml", "P418", 4, 11)]
     assert "in a.xml;" in next(report.problems()).message
     assert [checked.pages for checked in report.sitemaps[2:]] == [2, 2, 1, 1, 1]
 
@@ -771,3 +771,29 @@ def test_checked_while_it_is_fetched() -> None:
     assert early.counts() == {"R709": 1, "P419": 7 * 30, "U510": 8}
     assert {p.url for p in early.problems() if p.code == "P419"} == {f"{HOME}s{n}.xml" for n in range(1, 8)}
     assert early == afterwards
+
+
+def test_names_that_are_commands() -> None:
+    """A sitemap is not shown by a name that would be a command in the log of a build."""
+    report = check_site({"::error::x.xml": urlset_of(url_of("a#b"))})
+    assert [sitemap.name for sitemap in report.sitemaps][-1] == f"{HOME}::error::x.xml"
+
+
+def test_many_rules_and_user_agents() -> None:
+    """Of a robots.txt with very many rules, or user agents, a bounded part is looked at, and that is said."""
+    agents = "".join(f"User-agent: a{n}\n" for n in range(2_000))
+    rules = "".join(f"Disallow: /*x{n}y\n" for n in range(2_000))
+    robots = f"{agents}User-agent: *\nDisallow: /no/\n{rules}Sitemap: {HOME}s.xml\n"
+    pages = urlset_of(*(url_of(f"{'no/' * (n % 50 == 0)}{n}%20") for n in range(1_000)))
+    started = time.process_time()
+    report = check_site({"robots.txt": robots, "s.xml": pages})
+    assert time.process_time() - started < 10
+    assert report.counts() == {"R709": 20, "C902": 1}
+
+
+def test_rules_for_others_do_not_matter() -> None:
+    """A rule is for the user agents of its group, however many others are named in it or around it."""
+    others = "User-agent: gptbot\nUser-agent: ccbot\nDisallow: /\n\n"
+    robots = f"{others}User-agent: x\nUser-agent: *\nUser-agent: y\nDisallow: /a\n\n{others}Sitemap: {HOME}s.xml\n"
+    report = check_site({"robots.txt": robots, "s.xml": urlset_of(url_of("a"), url_of("b"))})
+    assert found_in(report) == [("s.xml", "R709", 2, 11)]

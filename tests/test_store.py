@@ -244,5 +244,5 @@ def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) ->
         return [page.url for _ in range(2) for page in sitemap.all_pages()]
 
     in_memory = tree()
-    monkeypatch.setattr("usp.drivers.fetch.DocumentStore", lambda: DocumentStore(memory_bytes=0))
+    monkeypatch.setattr("usp.drivers.fetch.DocumentStore", lambda memory_bytes: DocumentStore(memory_bytes=0))
     assert tree() == in_memory == [f"http://h/{i}" for i in range(20)] * 2

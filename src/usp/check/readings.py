@@ -49,7 +49,9 @@ class Site:
 
     def name_of(self, url: str) -> str:
         """How a sitemap is shown."""
-        return self.names.get(url) or url.removeprefix(self.homepage) or url
+        rest = url.removeprefix(self.homepage)
+        is_short = rest and not rest.startswith(":")  # lines that begin with "::" are commands where builds are logged
+        return self.names.get(url) or (rest if is_short else url)
 
 
 @dataclass(slots=True)
