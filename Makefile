@@ -11,6 +11,8 @@ PARALLEL := -n 2 --dist loadfile
 # Tests of the network and of tools, to which it makes no difference how usp was installed: they are run once.
 ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' --ignore-glob='tests/test_cli*' \
   $(patsubst %,--ignore=tests/test_%.py,soak deadlines requests_session terms redirects bench fuzz aio schedule limits)
+# What shows that a wheel has all that it needs: its modules, its compiled parts, its pages. The rest was run before it was built.
+PACKED := $(patsubst %,tests/test_%.py,public_api fixtures plain survey check_pages docs tree)
 # What the compiled parts are built of.
 COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxi)
 
@@ -54,7 +56,7 @@ wheeltest: wheel ## run the tests against built wheels: compiled, and as it is b
 	@$(PYTHON) -m venv --clear .wheel
 	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
 	@.wheel/bin/usp --version
-	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(PARALLEL) $(ONCE)
+	@.wheel/bin/python -m pytest -q $(PARALLEL) $(PACKED)
 	@rm -rf build
 	@CC=false .wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel/pure .
 	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .wheel/pure/*.whl
