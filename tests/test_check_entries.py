@@ -112,3 +112,14 @@ def test_listed_elsewhere_and_twice_here(surveyors: Surveyors) -> None:
         checked = report_of(tree, Ledger(surveyors=surveyors)).sitemaps[-1]
         assert [problem.code for problem in checked.problems] == codes
         assert checked.pages == 1
+
+
+@EACH_SURVEY
+@pytest.mark.parametrize(
+    "attributes", ['hreflang="&amp" href="{}a"', 'hreflang="{}a&b"', 'title="a&b" hreflang="de" href="{}a"']
+)
+def test_ampersands_in_attributes(surveyors: Surveyors, attributes: str) -> None:
+    """X102: a bare "&" is one in any attribute of a link, be it one that counts."""
+    entry = url_of("a", f'<xhtml:link rel="alternate" {attributes.format(HOME)}/>')
+    codes = [code for _, code, _ in found(surveyors, urlset_of(entry))]
+    assert "X102" in codes

@@ -262,7 +262,7 @@ cdef class PlainCheck(Reader):
 
     cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, Noticed *noticed) except -1 nogil:
         cdef Link link
-        if not parse_link(text, size, &link):
+        if not parse_link(text, size, &link) or has_ampersand_outside(text, size, &link):
             return False
         if link.href != NULL:
             link.href_flags = flags_of(link.href, link.href_size)

@@ -295,6 +295,16 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
     return False
 
 
+cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
+    """Whether "&" stands in the attributes of a link elsewhere than in its href."""
+    cdef const uint8_t *at = <const uint8_t *>memchr(text, c'&', <size_t>size)
+    while at != NULL:
+        if link.href == NULL or at < link.href or at >= link.href + link.href_size:
+            return True
+        at = <const uint8_t *>memchr(at + 1, c'&', <size_t>(text + size - at - 1))
+    return False
+
+
 cdef enum:
     MEMO_SLOTS = 1024
     MEMO_KEY_BYTES = 39
