@@ -156,7 +156,7 @@ class Clock:
         return FakeClient({url: f"Sitemap: {HOME}a.xml"}).get(url)
 
     def asking(self, **limits: Any) -> Submissions:
-        return Submissions(self, HOME, Options(limits=Limits(**limits)), lambda: self.now)  # type: ignore[arg-type]
+        return Submissions(self, HOME, Options(limits=Limits(**limits)), lambda: self.now)  # type: ignore[arg-type]  # it has what is called of a client
 
 
 def hosts() -> Iterator[str]:

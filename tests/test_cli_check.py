@@ -60,7 +60,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def usp(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(  # type: ignore[call-overload,no-any-return]  # options of any kind
         [sys.executable, "-m", "usp", "check", *arguments],
         **{"capture_output": True, "text": True, "timeout": 60, "env": environment(), **options},
     )

@@ -8,9 +8,10 @@ alternates, where any are amiss.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Unpack, cast
 
 from usp.check.alternates import MAX_COMPARED
@@ -22,7 +23,7 @@ from usp.check.robots import MAX_RULES
 from usp.check.site import SITE_RULES, PlacedSitemap, has_nothing, places
 from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
 from usp.exceptions import InvalidArgumentError
-from usp.objects.problem import UNLOGGED, Problem, ProblemLog, Problems
+from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import split_credentials
 from usp.scan.survey import Facts
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = ["Check", "check_bytes", "check_homepage", "check_path", "check_tree"]
 
 _CUT = "C901"
-_NEWS = timedelta(days=2)
 
 
 def check_homepage(
@@ -282,8 +282,5 @@ def _inspect_again(checked: _Checked, inspector: Comparison | LookUp | Marking, 
 
 def _take_over(code: str, problems: Problems, checked: _Checked) -> None:
     """Add the problems of one code to those that a sitemap has."""
-    kept: Iterable[Problem] = (problem for problem in problems if problem.code == code)
-    counts = problems.counts.copy()
-    for other in [found for found in counts if found != code]:
-        del counts[other]
-    checked.own = checked.own.and_more(Problems(kept, counts))
+    kept = (problem for problem in problems if problem.code == code)
+    checked.own = checked.own.and_more(Problems(kept, Counter({code: problems.counts[code]})))

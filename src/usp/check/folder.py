@@ -17,7 +17,7 @@ from usp.origins import host_of, requested_url
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
-    AbstractWebClientSuccessResponse,
+    LocalWebClientSuccessResponse,
     WebClientErrorResponse,
 )
 
@@ -160,33 +160,17 @@ class FolderClient(AbstractWebClient):
         return path if path in self._files.paths else None
 
 
-class FileResponse(AbstractWebClientSuccessResponse):
+class FileResponse(LocalWebClientSuccessResponse):
     """What a file holds."""
 
-    def __init__(self, url: str, data: bytes, is_cut: bool) -> None:
-        self._url = url
-        self._data = data
+    def __init__(self, url: str, content: bytes, is_cut: bool) -> None:
+        super().__init__(url, "")
+        self._content = content
         self._is_cut = is_cut
-
-    def status_code(self) -> int:
-        """200."""
-        return HTTPStatus.OK.value
-
-    def status_message(self) -> str:
-        """OK."""
-        return HTTPStatus.OK.phrase
-
-    def header(self, case_insensitive_name: str) -> str | None:
-        """None: there are no headers."""
-        return None
 
     def raw_data(self) -> bytes:
         """The bytes of the file."""
-        return self._data
-
-    def url(self) -> str:
-        """The URL that was asked for."""
-        return self._url
+        return self._content
 
     def transport_problems(self) -> tuple[str, ...]:
         """T804 if the file is longer than the limit."""

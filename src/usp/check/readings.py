@@ -137,7 +137,7 @@ def asked_url(sitemap: _Sitemap) -> str:
 
 
 def _lead_of(node: Node) -> Lead:
-    """What leads to a sitemap that has just come in, as `usp.check.site.lead_of` has it for a tree."""
+    """What leads to a sitemap that has just come in, as `PlacedSitemap.lead` of `usp.check.site` says it of a tree."""
     robots: tuple[str, ...] = ()
     urls: list[str] = []
     top = ""

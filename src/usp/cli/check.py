@@ -16,7 +16,7 @@ from usp.cli import INTERRUPTED
 from usp.cli.check_options import add_output, add_selection, level_of
 from usp.cli.check_output import ensure_writable, print_pages, write_report
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
+from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options, warn
 from usp.cli.output import LogLines, drop_output, log_to, say
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import Limits
@@ -172,7 +172,7 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
     from usp.check import check_homepage, check_tree
 
     if not arguments.quiet:
-        _warn(arguments)
+        warn(arguments, arguments.target, "checking the whole site of {}, and what is at this URL")
     meter = Meter()
     with (
         nullcontext() if arguments.quiet else live_line(meter, log),
@@ -187,16 +187,6 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
             return _Checked(check_homepage(arguments.target, client, progress=progress, **options))
         except TreeInterrupted as interrupted:
             return _Checked(check_tree(interrupted.tree), is_interrupted=True)
-
-
-def _warn(arguments: argparse.Namespace) -> None:
-    """Say what may not be what was meant."""
-    if arguments.insecure:
-        say("usp: warning: TLS certificates are not verified (--insecure)")
-    parts = urlsplit(arguments.target)
-    if parts.path not in ("", "/") or parts.query:
-        host = parts.netloc.rpartition("@")[2]
-        say(f"usp: checking the whole site of {printable(f'{parts.scheme}://{host}/')}, and what is at this URL")
 
 
 def _path_of(url: str) -> list[str]:

@@ -138,7 +138,7 @@ def _write_file(path: str, pieces: Iterable[str]) -> None:
         if os.path.exists(path):
             shutil.copymode(path, temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C, too, leaves no half of a file
         with suppress(OSError):
             os.remove(temporary)
         raise

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from usp.cli import INTERRUPTED
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options
+from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options, warn
 from usp.cli.output import Counts, duration, log_to, page_line, say, size, tabtree_lines
 from usp.exceptions import TreeInterrupted
 from usp.objects.page import SitemapPage
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_unlogged = arguments.quiet and not arguments.verbose and not arguments.log_file
     log = log_to(arguments.log_file, -1 if is_unlogged else arguments.verbose)
     if not arguments.quiet:
-        _warn(arguments)
+        warn(arguments, arguments.url, "listing the whole site of {}, not only what is at this URL")
     is_streamed = arguments.format == "pages"
     # Where pages scroll by, they show themselves how far it is.
     is_live = not arguments.quiet and not (is_streamed and sys.stdout is not None and sys.stdout.isatty())
@@ -106,16 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()  # what follows on standard error is about what was printed
     return _report(tree, counts, printing.is_interrupted, None if arguments.quiet else (meter.latest.bytes, seconds))
-
-
-def _warn(arguments: argparse.Namespace) -> None:
-    """Say what may not be what was meant."""
-    if arguments.insecure:
-        say("usp: warning: TLS certificates are not verified (--insecure)")
-    parts = urlsplit(arguments.url)
-    if parts.scheme in ("http", "https") and (parts.path not in ("", "/") or parts.query):
-        host = parts.netloc.rpartition("@")[2]
-        say(f"usp: listing the whole site of {printable(f'{parts.scheme}://{host}/')}, not only what is at this URL")
 
 
 class _Printing:

@@ -11,13 +11,15 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from usp.cli.output import say
 from usp.limits import Limits
+from usp.objects.problem import printable
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
     from usp.web_client.requests_client import RequestsWebClient
 
-__all__ = ["add_fetching", "add_limits", "add_sources", "client_for", "refusal", "site_url", "tree_options"]
+__all__ = ["add_fetching", "add_limits", "add_sources", "client_for", "refusal", "site_url", "tree_options", "warn"]
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
 _ONE_LINE = re.compile(r"[\t -~\x80-\xff]*")  # what may stand in a header
@@ -137,6 +139,16 @@ def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "respect_robots": arguments.respect_robots,
         "cross_host": arguments.cross_host,
     }
+
+
+def warn(arguments: argparse.Namespace, url: str, whole_site: str) -> None:
+    """Say what may not be what was meant: that nothing is verified, and, if the URL has a path, what it stands for."""
+    if arguments.insecure:
+        say("usp: warning: TLS certificates are not verified (--insecure)")
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https") and (parts.path not in ("", "/") or parts.query):
+        host = parts.netloc.rpartition("@")[2]
+        say(f"usp: {whole_site.format(printable(f'{parts.scheme}://{host}/'))}")
 
 
 def client_for(arguments: argparse.Namespace) -> RequestsWebClient:

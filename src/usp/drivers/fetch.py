@@ -110,7 +110,7 @@ def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
     """The status, if the client knows it: a success is one without it, too."""
     try:
         return response.status_code()
-    except Exception:
+    except Exception:  # a client of the caller's may raise anything
         return None
 
 
