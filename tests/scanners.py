@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 from usp.documents import Document
+from usp.export.values import values_of
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.page import SitemapPage
-from usp.scan.columns import Columns
+from usp.scan.columns import PAGE_TYPES, Columns
 from usp.scan.grammar import Grammar
 from usp.scan.plain import PURE, READERS, PureCheck, PurePages, PurePlainColumns, Readers, Taken
 
@@ -45,25 +45,10 @@ def as_values(page: SitemapPage) -> dict[str, Any]:
     return {**page.to_dict(), "zone": page.last_modified and page.last_modified.isoformat()}
 
 
-def as_rows(columns: Columns) -> list[tuple[object, ...]]:
+def as_rows(columns: Columns) -> list[dict[str, object]]:
     """What columns say, row by row."""
-    rows: list[tuple[object, ...]] = []
-    spans = zip(pairwise(columns.url_offsets), pairwise(columns.last_modified_text_offsets), strict=True)
-    for i, ((start, end), (text_start, text_end)) in enumerate(spans):
-        has_date = columns.last_modified_valid[i >> 3] >> (i & 7) & 1
-        has_frequency = columns.change_frequency_valid[i >> 3] >> (i & 7) & 1
-        rows.append(
-            (
-                bytes(columns.urls[start:end]).decode(),
-                columns.last_modified[i] if has_date else None,
-                columns.last_modified_form[i],
-                bytes(columns.last_modified_texts[text_start:text_end]).decode(),
-                columns.change_frequency[i] if has_frequency else None,
-                columns.priority[i],
-            )
-        )
-    assert len(rows) == columns.length
-    return rows
+    values = [values_of(kind, columns.columns.get(name), columns.length) for name, kind in PAGE_TYPES.items()]
+    return [dict(zip(PAGE_TYPES, row, strict=True)) for row in zip(*values, strict=True)]
 
 
 def everything(parser: XMLSitemapParser, readers: Readers) -> object:

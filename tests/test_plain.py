@@ -25,7 +25,6 @@ from usp.documents import Document
 from usp.fetch_parse.columns import columns_of
 from usp.fetch_parse.opening import parser_of
 from usp.objects.page import SitemapPage
-from usp.scan.columns import DATE_ONLY, NO_DATE, NO_ZONE, WITH_ZONE
 from usp.scan.grammar import grammar_of
 from usp.scan.plain import PURE, READERS, Readers
 from usp.tree import sitemap_from_bytes
@@ -328,25 +327,26 @@ def test_columns() -> None:
         <url><loc>http://h/6</loc><lastmod>1 Jan 1970</lastmod><lastmod>2024-05-08</lastmod></url>
         <url><loc>http://h/7</loc></url></urlset>"""
     day = 86_400_000_000
-    assert as_rows(columns_of(Document(URL, data))) == [
-        ("http://h/1", day, DATE_ONLY, "1970-01-02", 6, 0.5),
-        ("http://h/é", 1, WITH_ZONE, "", None, 0.85),
-        ("http://h/3", -1_000_000, NO_ZONE, "1969-12-31T23:59:59", None, 0.5),
-        ("http://h/4", -719_162 * day, DATE_ONLY, "0001-01-01", None, 0.5),
-        ("http://h/5", 2_932_897 * day - 1_000_000, WITH_ZONE, "", None, 0.5),
-        ("http://h/6", 0, DATE_ONLY, "1 Jan 1970", None, 0.5),
-        ("http://h/7", None, NO_DATE, "", None, 0.5),
+    names = ("url", "last_modified", "last_modified_text", "change_frequency", "priority", "problems")
+    assert [tuple(row[name] for name in names) for row in as_rows(columns_of(Document(URL, data)))] == [
+        ("http://h/1", day, "1970-01-02", "never", 0.5, None),
+        ("http://h/é", 1, None, None, 0.85, None),
+        ("http://h/3", -1_000_000, "1969-12-31T23:59:59", None, 0.5, ["P406"]),
+        ("http://h/4", -719_162 * day, "0001-01-01", None, 0.5, None),
+        ("http://h/5", 2_932_897 * day - 1_000_000, None, None, 0.5, None),
+        ("http://h/6", 0, "1 Jan 1970", None, 0.5, None),
+        ("http://h/7", None, None, None, 0.5, None),
     ]
 
 
 def test_columns_of_other_documents() -> None:
     """Texts and feeds have columns of URLs; what is no sitemap has empty ones."""
-    assert [row[0] for row in as_rows(columns_of(Document(URL, b"http://h/1\nhttp://h/2\nhttp://h/1")))] == [
+    assert [row["url"] for row in as_rows(columns_of(Document(URL, b"http://h/1\nhttp://h/2\nhttp://h/1")))] == [
         "http://h/1",
         "http://h/2",
     ]
     feed = b"<rss><item><title>T</title><link>http://h/1</link></item></rss>"
-    assert [row[0] for row in as_rows(columns_of(Document(URL, feed)))] == ["http://h/1"]
+    assert [row["url"] for row in as_rows(columns_of(Document(URL, feed)))] == ["http://h/1"]
     for nothing in (b"", b"<html></html>", b"nothing", b"<urlset/>"):
         assert columns_of(Document(URL, nothing)).length == 0
 

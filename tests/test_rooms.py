@@ -38,9 +38,13 @@ ROOMS = {
         *("version", "exceptions", "objects", "scan", "origins", "limits", "fetch_parse", "walk", "web_client"),
         *("drivers", "tree"),
     },
+    "export": {
+        *("version", "exceptions", "objects", "scan", "limits", "fetch_parse", "walk", "web_client"),
+        *("drivers", "tree"),
+    },
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
-        *("tree", "check"),
+        *("tree", "check", "export"),
     },
     "__init__": {"version", "exceptions", "objects", "limits", "politeness", "progress", "tree"},
     "__main__": {"cli"},

@@ -18,9 +18,10 @@ pages and problems are read when they are asked for, from the document opened an
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
+from usp.fetch_parse.entry_codes import with_problems
 from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
     AtomPage,
@@ -45,7 +46,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.columns import Columns, PureColumns
+from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
@@ -129,8 +130,8 @@ class AbstractPagesParser(AbstractSitemapParser):
         """The pages; of several with the same URL the first counts."""
 
     @abc.abstractmethod
-    def columns(self) -> Columns:
-        """The same, as columns."""
+    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
+        """The same, as columns: those that are wanted, and the URLs."""
 
     @abc.abstractmethod
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
@@ -155,7 +156,9 @@ class PlainTextSitemapParser(AbstractPagesParser):
             self.inspect(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
-        return Reading(self.url, PagesTextSitemap, pages=Pages(self.pages), problems=self.problems, parser=self)
+        return Reading(
+            self.url, PagesTextSitemap, pages=Pages(self.pages, self.columns), problems=self.problems, parser=self
+        )
 
     def pages(self) -> Iterator[SitemapPage]:
         """The URLs, as pages."""
@@ -166,12 +169,12 @@ class PlainTextSitemapParser(AbstractPagesParser):
                 seen.add(url)
                 yield page_of(url, source)
 
-    def columns(self) -> Columns:
+    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
         """The URLs, as columns."""
-        columns = PureColumns()
+        reader = PureColumns(wanted)
         for page in self.pages():
-            columns.append(page, "")
-        return columns.columns()
+            reader.append(page, "")
+        return with_problems(self, reader, wanted)
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Note the lines that are no URLs. Those that are count as entries."""
@@ -298,14 +301,17 @@ class XMLSitemapParser(AbstractPagesParser):
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
             return self.not_supported(scanner.tokens.refused or unknown or "it has no root element", log)
         sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
+        pages = Pages(self.pages, self.columns)
         if scanner.root == "sitemapindex":
             children, has_pages = self._read(scanner, log)
-            pages: Pages | list[SitemapPage] = Pages(self.pages) if has_pages else []
-            return Reading(self.url, sitemap_class, pages, children, problems=log.problems(), parser=self)
+            listed: Pages | list[SitemapPage] = pages if has_pages else []
+            return Reading(self.url, sitemap_class, listed, children, problems=log.problems(), parser=self)
         children = []
         if self._may_hold_sitemaps(scanner.tokens.rest()):
             children, _ = self._read(self._scanner(UNLOGGED), UNLOGGED)
-        return Reading(self.url, sitemap_class, Pages(self.pages), children, problems=self.problems, parser=self)
+        return Reading(
+            self.url, sitemap_class, Pages(self.pages, self.columns), children, problems=self.problems, parser=self
+        )
 
     def pages(self) -> Iterator[SitemapPage]:
         """The pages of the entries."""
@@ -317,18 +323,18 @@ class XMLSitemapParser(AbstractPagesParser):
         """Convert every field of every entry."""
         self._read(self._scanner(log), log, inspector)
 
-    def columns(self) -> Columns:
+    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
         """The pages as columns."""
         scanner = self._scanner(UNLOGGED)
         scanner.find_root()
         if scanner.root is None:
             return PureColumns().columns()
         parser = self._parser(scanner, UNLOGGED)
-        reader = self.readers.columns(parser.resolve, parser.convert)
+        reader = self.readers.columns(parser.resolve, parser.convert, wanted)
         for _, entries in scanner.batches(reader):
             for page in parser.pages(entries):
                 reader.append(page, page._source.last_modified_text())
-        return reader.columns()
+        return with_problems(self, reader, wanted)
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:

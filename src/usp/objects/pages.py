@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, zip_longest
 from typing import Any, overload
 
@@ -22,16 +22,19 @@ class Pages(Sequence[SitemapPage]):
     list of the same pages.
     """
 
-    __slots__ = ("_length", "_list", "_read")
+    __slots__ = ("_length", "_list", "_read", "columns")
 
-    def __init__(self, read: Callable[[], Iterator[SitemapPage]]) -> None:
+    def __init__(
+        self, read: Callable[[], Iterator[SitemapPage]], columns: Callable[[Collection[str]], Any] | None = None
+    ) -> None:
         self._read = read
+        self.columns = columns  # gives the same pages as columns of `usp.scan`, with no object for each
         self._list: list[SitemapPage] | None = None
         self._length: int | None = None
 
     def anew(self) -> Pages:
         """The same pages, with nothing kept."""
-        return Pages(self._read)
+        return Pages(self._read, self.columns)
 
     def __iter__(self) -> Iterator[SitemapPage]:
         return self._read() if self._list is None else iter(self._list)

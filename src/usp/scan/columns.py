@@ -1,117 +1,282 @@
 """Pages as columns: no object for each page, ready to become arrays of Arrow without a copy.
 
-`PlainColumns` takes pages one by one; compiled (`_columns.pxi`), it also takes plain entries straight from the buffer.
-`columns()` gives what it took, as `Columns`.
+`PAGE_TYPES` says which columns there are and what they hold. `PureColumns` collects pages one by one; compiled
+(`_columns.pxi`), it also takes plain entries straight from the buffer. `columns()` gives what it took.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
 
-from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
+from usp.objects.page import SitemapPage, SitemapPageChangeFrequency, SitemapVideo
 
-__all__ = ["CHANGE_FREQUENCIES", "DATE_ONLY", "NO_DATE", "NO_ZONE", "WITH_ZONE", "Columns", "PureColumns"]
+__all__ = [
+    "CHANGE_FREQUENCIES",
+    "PAGE_TYPES",
+    "Column",
+    "Columns",
+    "List",
+    "PureColumns",
+    "Scalar",
+    "Struct",
+    "Type",
+    "column_of",
+    "microseconds",
+    "sparse_column",
+]
 
-#: What a last modification says: nothing, a day, a time without a zone, a time with one.
-NO_DATE, DATE_ONLY, NO_ZONE, WITH_ZONE = range(4)
 CHANGE_FREQUENCIES = tuple(SitemapPageChangeFrequency)
-_NO_FREQUENCY = 255
+_NUMBER_OF = {frequency: number for number, frequency in enumerate(CHANGE_FREQUENCIES)}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+
+
+class Scalar(Enum):
+    """What is one value."""
+
+    TEXT = auto()
+    TIME = auto()  #: microseconds since 1970 in UTC; what has no zone is taken to be in UTC
+    FREQUENCY = auto()  #: a number of CHANGE_FREQUENCIES
+    NUMBER = auto()
+    WHOLE = auto()
+    FLAG = auto()
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of a document's pages.
+class Struct:
+    """Values that have a name each."""
 
-    Each is a memoryview of what Arrow calls a buffer. Texts are UTF-8 bytes one after another, with offsets, of which
-    there is one more than there are rows. Validity is a bit for each row, the lowest bit of a byte first.
+    fields: Mapping[str, Type]
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """Any number of values."""
+
+    item: Type
+
+
+Type = Scalar | Struct | List
+
+_TEXT, _TEXTS = Scalar.TEXT, List(Scalar.TEXT)
+_NEWS = Struct(
+    {
+        "title": _TEXT,
+        "publish_date": Scalar.TIME,
+        "publication_name": _TEXT,
+        "publication_language": _TEXT,
+        "access": _TEXT,
+        "genres": _TEXTS,
+        "keywords": _TEXTS,
+        "stock_tickers": _TEXTS,
+    }
+)
+_IMAGE = Struct(dict.fromkeys(("loc", "caption", "geo_location", "title", "license"), _TEXT))
+_ALTERNATE = Struct({"hreflang": _TEXT, "url": _TEXT})
+_DESCRIBED = List(Struct({"text": _TEXT, "attributes": List(Struct({"name": _TEXT, "value": _TEXT}))}))
+_TV_SHOW = Struct(
+    {
+        "show_title": _TEXT,
+        "video_type": _TEXT,
+        "episode_title": _TEXT,
+        "season_number": Scalar.WHOLE,
+        "episode_number": Scalar.WHOLE,
+        "premier_date": Scalar.TIME,
+    }
+)
+#: The fields of a video that are no plain text.
+_VIDEO_TYPES: dict[str, Type] = {
+    "player_allow_embed": Scalar.FLAG,
+    "duration": Scalar.WHOLE,
+    "expiration_date": Scalar.TIME,
+    "publication_date": Scalar.TIME,
+    "rating": Scalar.NUMBER,
+    "view_count": Scalar.WHOLE,
+    "family_friendly": Scalar.FLAG,
+    "requires_subscription": Scalar.FLAG,
+    "live": Scalar.FLAG,
+    "tags": _TEXTS,
+    "restriction": _TEXTS,
+    "platform": _TEXTS,
+    "prices": _DESCRIBED,
+    "content_segments": _DESCRIBED,
+    "ids": _DESCRIBED,
+    "tv_show": _TV_SHOW,
+}
+_VIDEO = Struct({field.name: _VIDEO_TYPES.get(field.name, _TEXT) for field in fields(SitemapVideo)})
+
+#: The columns of pages, in their order.
+PAGE_TYPES: dict[str, Type] = {
+    "url": _TEXT,
+    "last_modified": Scalar.TIME,
+    "last_modified_text": _TEXT,  # as written, where it has no zone
+    "change_frequency": Scalar.FREQUENCY,
+    "priority": Scalar.NUMBER,  # 0.5 where none is stated
+    "news": _NEWS,
+    "images": List(_IMAGE),
+    "videos": List(_VIDEO),
+    "alternates": List(_ALTERNATE),
+    "problems": _TEXTS,  # codes
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as Arrow has it: memoryviews of its buffers.
+
+    Of texts, `data` is their UTF-8 bytes one after another; of flags, a bit for each, the lowest of a byte first; of
+    frequencies, uint8; of numbers, float64; of all else, int64. `offsets`, of texts and of lists, are int64, one more
+    than there are rows. `valid` is a bit for each row; None where all are. `children` are those of a struct, or the
+    items of a list.
     """
 
     length: int
-    url_offsets: memoryview  #: int64
-    urls: memoryview
-    last_modified: memoryview  #: int64, microseconds since 1970 in UTC; what has no zone is taken to be in UTC
-    last_modified_valid: memoryview
-    last_modified_form: memoryview  #: uint8: NO_DATE, DATE_ONLY, NO_ZONE or WITH_ZONE
-    last_modified_text_offsets: memoryview  #: int64; the text as written, where the form is not WITH_ZONE
-    last_modified_texts: memoryview
-    change_frequency: memoryview  #: uint8, a number of CHANGE_FREQUENCIES
-    change_frequency_valid: memoryview
-    priority: memoryview  #: float64; 0.5 where none is stated
+    data: memoryview | None = None
+    offsets: memoryview | None = None
+    valid: memoryview | None = None
+    children: tuple[Column, ...] = ()
+
+
+class Columns(NamedTuple):
+    """The columns of a document's pages, by their names. One that is missing has no value in any row."""
+
+    length: int
+    columns: Mapping[str, Column]
+
+
+class _Alternate(NamedTuple):
+    hreflang: str
+    url: str
+
+
+class _Attribute(NamedTuple):
+    name: str
+    value: str
+
+
+class _Described(NamedTuple):
+    text: str
+    attributes: list[_Attribute]
 
 
 def microseconds(date: datetime) -> int:
-    """Since 1970 in UTC."""
-    return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    """Since 1970 in UTC; what lies there in no year from 1 to 9999 is moved to the nearest."""
+    found = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    return min(max(found, _EARLIEST), _LATEST)
 
 
-def form_of(date: datetime | None, text: str) -> int:
-    """What a date says: see NO_DATE and the others. A text of no more than a day has no colon."""
-    if date is None:
-        return NO_DATE
-    if date.tzinfo is not None:
-        return WITH_ZONE
-    return NO_ZONE if ":" in text else DATE_ONLY
-
-
-def bits(flags: Iterable[bool]) -> bytearray:
+def bits(flags: Iterable[bool]) -> memoryview:
     """A bit for each flag, the lowest of a byte first."""
-    found = bytearray()
-    for i, flag in enumerate(flags):
-        if not i & 7:
-            found.append(0)
-        found[-1] |= flag << (i & 7)
-    return found
+    text = "".join("1" if flag else "0" for flag in flags)[::-1]
+    return memoryview(int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little"))
+
+
+def column_of(kind: Type, values: Sequence[Any]) -> Column:
+    """The column of values, of which None is none."""
+    valid = bits(value is not None for value in values) if None in values else None
+    if isinstance(kind, Struct):
+        parts = (
+            column_of(part, [None if value is None else _part(value, name) for value in values])
+            for name, part in kind.fields.items()
+        )
+        return Column(len(values), valid=valid, children=tuple(parts))
+    if isinstance(kind, List):
+        items = column_of(kind.item, list(chain.from_iterable(value for value in values if value is not None)))
+        return Column(len(values), None, _offsets(values), valid, (items,))
+    if kind is Scalar.TEXT:
+        texts = [b"" if value is None else value.encode("utf-8", "replace") for value in values]
+        return Column(len(values), memoryview(b"".join(texts)), _offsets(texts), valid)
+    return Column(len(values), _FIXED[kind](values), None, valid)
+
+
+def sparse_column(kind: Type, length: int, values: Mapping[int, Any]) -> Column:
+    """The column that has values in few rows."""
+    return column_of(kind, [values.get(row) for row in range(length)])
+
+
+def _offsets(values: Iterable[Sequence[Any] | None]) -> memoryview:
+    return memoryview(array("q", accumulate((len(value) if value else 0 for value in values), initial=0)))
+
+
+def _part(value: Any, name: str) -> Any:
+    part = getattr(value, name)
+    if name in _DESCRIBED_PARTS and not isinstance(value, _Described):
+        return [_Described(text, [_Attribute(*pair) for pair in attributes.items()]) for text, attributes in part]
+    return part
+
+
+_DESCRIBED_PARTS = {name for name, kind in _VIDEO_TYPES.items() if kind is _DESCRIBED}
+_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+_FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
+    Scalar.TIME: lambda values: memoryview(array("q", [0 if v is None else microseconds(v) for v in values])),
+    Scalar.FREQUENCY: lambda values: memoryview(bytes(255 if v is None else _NUMBER_OF[v] for v in values)),
+    Scalar.NUMBER: lambda values: memoryview(array("d", [0 if v is None else float(v) for v in values])),
+    Scalar.WHOLE: lambda values: memoryview(array("q", [min(max(v or 0, _LEAST), _MOST) for v in values])),
+    Scalar.FLAG: lambda values: bits(map(bool, values)),
+}
+
+
+def _alternates(page: SitemapPage) -> list[_Alternate] | None:
+    return [_Alternate(*pair) for pair in page.alternates] if page.alternates else None
+
+
+#: What a page has in a column; `last_modified_text` and `problems` are said by others.
+_OF_PAGE: dict[str, Callable[[SitemapPage], Any]] = {
+    "url": lambda page: page.url,
+    "last_modified": lambda page: page.last_modified,
+    "change_frequency": lambda page: page.change_frequency,
+    "priority": lambda page: page.priority,
+    "news": lambda page: page.news_story,
+    "images": lambda page: page.images,
+    "videos": lambda page: page.videos,
+    "alternates": _alternates,
+}
 
 
 class PureColumns:
-    """Collects columns, page by page."""
+    """Collects the columns that are wanted, page by page. The URL is always wanted."""
 
-    def __init__(self) -> None:
-        self._seen: set[str] = set()
-        self._urls = bytearray()
-        self._url_offsets = array("q", [0])
-        self._dates = array("q")
-        self._forms = bytearray()
-        self._texts = bytearray()
-        self._text_offsets = array("q", [0])
-        self._frequencies = bytearray()
-        self._priorities = array("d")
+    #: Whether there may be problems with any of the entries.
+    is_doubtful = True
+
+    def __init__(self, wanted: Collection[str] = PAGE_TYPES) -> None:
+        self._rows: dict[str, int] = {}  # the URLs, in their order
+        self._of_page = {name: _OF_PAGE[name] for name in PAGE_TYPES if name in wanted and name in _OF_PAGE}
+        self._of_page.pop("url", None)
+        self._values: dict[str, list[Any]] = {name: [] for name in self._of_page}
+        self._texts: list[str | None] | None = [] if "last_modified_text" in wanted else None
 
     def append(self, page: SitemapPage, last_modified_text: str) -> None:
         """One page, unless its URL is there already."""
-        if page.url in self._seen:
+        if page.url in self._rows:
             return
-        self._seen.add(page.url)
-        self._urls += page.url.encode("utf-8", "replace")
-        self._url_offsets.append(len(self._urls))
-        date = page.last_modified
-        form = form_of(date, last_modified_text)
-        self._dates.append(microseconds(date) if date else 0)
-        self._forms.append(form)
-        if form in (DATE_ONLY, NO_ZONE):
-            self._texts += last_modified_text.encode("utf-8", "replace")
-        self._text_offsets.append(len(self._texts))
-        frequency = page.change_frequency
-        self._frequencies.append(CHANGE_FREQUENCIES.index(frequency) if frequency else _NO_FREQUENCY)
-        self._priorities.append(float(page.priority))
+        self._rows[page.url] = len(self._rows)
+        for name, values in self._values.items():
+            values.append(self._of_page[name](page))
+        if self._texts is not None:
+            date = page.last_modified
+            self._texts.append(last_modified_text if date is not None and date.tzinfo is None else None)
+
+    def row_of(self, url: str) -> int:
+        """The row of a page; -1 if there is none."""
+        return self._rows.get(url, -1)
 
     def columns(self) -> Columns:
         """All that was collected."""
-        return Columns(
-            len(self._forms),
-            memoryview(self._url_offsets),
-            memoryview(self._urls),
-            memoryview(self._dates),
-            memoryview(bits(form != NO_DATE for form in self._forms)),
-            memoryview(self._forms),
-            memoryview(self._text_offsets),
-            memoryview(self._texts),
-            memoryview(self._frequencies),
-            memoryview(bits(frequency != _NO_FREQUENCY for frequency in self._frequencies)),
-            memoryview(self._priorities),
-        )
+        values: dict[str, Sequence[Any]] = {"url": list(self._rows), **self._values}
+        if self._texts is not None:
+            values["last_modified_text"] = self._texts
+        found = {
+            name: column_of(kind, values[name])
+            for name, kind in PAGE_TYPES.items()
+            if name in values and any(value is not None for value in values[name])
+        }
+        return Columns(len(self._rows), found)

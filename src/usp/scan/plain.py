@@ -16,12 +16,12 @@ usual order.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from usp.compiled import IS_COMPILED
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, SitemapPageChangeFrequency, page_of
-from usp.scan.columns import PureColumns
+from usp.scan.columns import PAGE_TYPES, PureColumns
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
@@ -178,8 +178,8 @@ def may_hold_sitemaps(text: bytes) -> bool:
 class PurePlainColumns(PureColumns):
     """Collects columns: of plain entries, and page by page."""
 
-    def __init__(self, resolve: Resolve, convert: Convert) -> None:
-        super().__init__()
+    def __init__(self, resolve: Resolve, convert: Convert, wanted: Collection[str] = PAGE_TYPES) -> None:
+        super().__init__(wanted)
         self._pages = PurePages(resolve, convert)
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
@@ -206,4 +206,4 @@ if TYPE_CHECKING or not IS_COMPILED:
 else:
     from usp.scan import _plain
 
-    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, _plain.PlainColumns, _plain.may_hold_sitemaps)
+    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, PurePlainColumns, _plain.may_hold_sitemaps)

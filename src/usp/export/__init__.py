@@ -1,0 +1,1 @@
+"""Tables of pages and sitemaps, in memory and in files."""
