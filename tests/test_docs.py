@@ -12,11 +12,14 @@ import pytest
 
 from usp.check.rulebook import examples
 from usp.cli.demo_site import demo_site
+from usp.export.schema import TABLES, VERSION
 from usp.objects.codes import CODES
+from usp.scan.columns import List, Scalar, Struct, Type
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+EXPORT = (ROOT / "docs" / "export.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README + EXPORT, re.DOTALL)
 
 
 def generator() -> ModuleType:
@@ -29,12 +32,35 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_readme_examples_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every Python example of the README runs, on the example website."""
+def test_examples_run(
+    example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every Python example of the README and of the guide to exports runs, on the example website."""
+    monkeypatch.chdir(tmp_path)
     with demo_site() as homepage:
         exec(compile(example.replace("https://www.example.org/", homepage), "README.md", "exec"), {})  # noqa: S102 -- running it is the test
     if "print(" in example:
         assert capsys.readouterr().out
+
+
+def test_the_schema_is_documented() -> None:
+    """The guide has every column of both tables, in their order, with its type, and the version."""
+    words = {
+        Scalar.TEXT: "text",
+        Scalar.FREQUENCY: "text",
+        Scalar.TIME: "time",
+        Scalar.NUMBER: "number",
+        Scalar.WHOLE: "whole number",
+    }
+
+    def word(kind: Type) -> str:
+        if isinstance(kind, List):
+            return f"list of {word(kind.item)}s"
+        return "struct" if isinstance(kind, Struct) else words[kind]
+
+    documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|.*number|list of .*?) \|", EXPORT, re.MULTILINE)
+    assert documented == [(name, word(kind)) for types in TABLES.values() for name, kind in types.items()]
+    assert f"This is version {VERSION}." in EXPORT
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out otherwise since Python 3.13")

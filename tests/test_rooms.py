@@ -50,7 +50,8 @@ ROOMS = {
     "__main__": {"cli"},
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
-EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers")}
+# A tree that is asked for its tables has them made by what makes tables.
+EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers"), ("objects/sitemap.py", "export")}
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects", "origins", "limits", "politeness", "progress")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 

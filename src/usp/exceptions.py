@@ -6,6 +6,7 @@
     ├── InvalidArgumentError          an argument that makes no sense; a ValueError too
     ├── GunzipException               data that is not gzip was to be gunzipped
     ├── StripURLToHomepageException   a homepage cannot be made of this URL
+    ├── MissingExtraError             an optional package is not installed; an ImportError too
     ├── NoWebClientException          a client that fetches nothing was asked to fetch
     └── DocumentReadError             the temporary file of a large tree cannot be read back
 
@@ -24,6 +25,7 @@ __all__ = [
     "DocumentReadError",
     "GunzipException",
     "InvalidArgumentError",
+    "MissingExtraError",
     "NoWebClientException",
     "SitemapException",
     "SitemapXMLParsingException",
@@ -55,6 +57,10 @@ class GunzipException(UspError):
 
 class StripURLToHomepageException(UspError):
     """A URL has no homepage that could be derived from it."""
+
+
+class MissingExtraError(UspError, ImportError):
+    """A package that is needed for this, and only for this, is not installed."""
 
 
 class NoWebClientException(UspError):

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from bench.environments import OURS, PEERS, ROOT, CannotInstall, peer_package, python_of
+from bench.exports import EXPORTS
 from bench.measure import NotMeasured, Workshop
 from bench.networks import NETWORKS
 from bench.report import Result, Verdict, details, kind, machine, page, summary, table
@@ -17,7 +18,7 @@ from bench.wholes import WHOLES, Whole
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 #: In the order of the table.
-ALL: tuple[Row | Whole, ...] = (*ROWS, *WHOLES, *NETWORKS)
+ALL: tuple[Row | Whole, ...] = (*ROWS, *WHOLES, *NETWORKS, *EXPORTS)
 NAMES = [row.name for row in ALL]
 
 
@@ -52,7 +53,7 @@ def progress(text: str) -> None:
 def measured(names: list[str], workshop: Workshop) -> list[Result]:
     """The results of rows, in the order of the table."""
     results = list(compared([row for row in ROWS if row.name in names], workshop, progress))
-    results += [whole.result(workshop, progress) for whole in (*WHOLES, *NETWORKS) if whole.name in names]
+    results += [whole.result(workshop, progress) for whole in (*WHOLES, *NETWORKS, *EXPORTS) if whole.name in names]
     progress("")
     return sorted(results, key=lambda result: NAMES.index(result.name))
 

@@ -25,7 +25,8 @@ def read_urls(sitemap: Any) -> Any:
     return sitemap
 
 
-def _tree(url: str, **options: Any) -> Any:
+def tree_of_site(url: str, **options: Any) -> Any:
+    """The tree of a site, as the front door gives it."""
     return import_module("usp.tree").sitemap_tree_for_homepage(url, use_known_paths=False, **options)
 
 
@@ -34,17 +35,17 @@ def _tree_of_asyncio(url: str, **options: Any) -> Any:
     return asyncio.run(front_door(url, use_known_paths=False, **options))
 
 
-TREES = {"threads": _tree, "asyncio": _tree_of_asyncio}
+TREES = {"threads": tree_of_site, "asyncio": _tree_of_asyncio}
 
 
 def site(url: str, times: int = 1, warm_up: str = "") -> Answer:
     """The processor time of fetching a site's tree and reading all its pages, this many times."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
     if warm_up:
-        read_urls(_tree(warm_up))
+        read_urls(tree_of_site(warm_up))
     pages, start = 0, time.process_time()
     for _ in range(times):
-        for page in _tree(url).all_pages():
+        for page in tree_of_site(url).all_pages():
             page.url  # noqa: B018 -- reading it is what is measured
             pages += 1
     return {"cpu": time.process_time() - start, "memory": peak_memory(), "pages": pages / times}
@@ -68,12 +69,12 @@ def check(url: str, warm_up: str, is_check: bool) -> Answer:
     check_homepage = import_module("usp.check").check_homepage
     options: dict[str, Any] = {"use_known_paths": False, "cross_host": "same-host"}  # what is listed is elsewhere
     check_homepage(warm_up, **options)
-    read_urls(_tree(warm_up))
+    read_urls(tree_of_site(warm_up))
     start = time.perf_counter()
     if is_check:
         pages = check_homepage(url, **options).pages
         return {"seconds": time.perf_counter() - start, "memory": peak_memory(), "pages": pages}
-    tree = _tree(url)
+    tree = tree_of_site(url)
     seconds, start = time.perf_counter() - start, time.perf_counter()
     pages = sum(1 for _ in tree.all_pages())
     return {"seconds": seconds, "reading": time.perf_counter() - start, "pages": pages}
@@ -82,9 +83,9 @@ def check(url: str, warm_up: str, is_check: bool) -> Answer:
 def crawl_sites(urls: list[str], warm_up: str) -> Answer:
     """The time of fetching the trees of sites, one after the other, with one client."""
     client = import_module("usp.web_client.requests_client").RequestsWebClient()
-    read_urls(_tree(warm_up, web_client=client))
+    read_urls(tree_of_site(warm_up, web_client=client))
     start, start_of_cpu = time.perf_counter(), time.process_time()
-    found = [page.url for url in urls for page in _tree(url, web_client=client).all_pages()]
+    found = [page.url for url in urls for page in tree_of_site(url, web_client=client).all_pages()]
     seconds, cpu = time.perf_counter() - start, time.process_time() - start_of_cpu
     return {"seconds": seconds, "cpu": cpu, **summary(found)}
 

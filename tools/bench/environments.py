@@ -11,12 +11,14 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
 INSTALL_SECONDS = 600
 OURS = "usp"
+WITH_PANDAS = "1.8.1 with pandas"
 #: What pip installs, by the name of its environment.
 PEERS = {
     "1.8.1": "ultimate-sitemap-parser==1.8.1",
     "lxml": "lxml",
     "scrapy": "scrapy",
     "advertools": "advertools",
+    WITH_PANDAS: "ultimate-sitemap-parser==1.8.1 pandas pyarrow",
 }
 
 
@@ -28,14 +30,14 @@ def python_of(name: str) -> str:
     """The Python of an environment: ours is the one that runs this."""
     if name == OURS:
         return sys.executable
-    folder = FOLDER / name
+    folder = FOLDER / name.replace(" ", "-")
     python = folder / "bin" / "python"
     mark, wanted = folder / "installed", f"{PEERS[name]} for Python {platform.python_version()}\n"
     if not (mark.exists() and mark.read_text("ascii") == wanted):
-        print(f"installing {PEERS[name]} into {FOLDER.name}/{name}/", file=sys.stderr, flush=True)
+        print(f"installing {PEERS[name]} into {FOLDER.name}/{folder.name}/", file=sys.stderr, flush=True)
         _run(name, [sys.executable, "-m", "venv", "--clear", str(folder)])
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]
-        _run(name, [*pip, PEERS[name]])
+        _run(name, [*pip, *PEERS[name].split()])
         mark.write_text(wanted, "ascii")
     return str(python)
 

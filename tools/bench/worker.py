@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: no library may find other modules there
 
-from bench import crawls  # after the line that makes it importable
+from bench import crawls, tables  # after the line that makes it importable
 from bench.answers import Answer, peak_memory, summary
 from bench.crawls import MAX_ADDRESS_SPACE, read_urls
 
@@ -134,10 +134,11 @@ def _columns(data: bytes) -> Any:
 def _check_columns(columns: Any) -> Answer:
     """Everything that the columns hold of each page, as `_check_inflated` finds it in the text."""
     names = [frequency.value for frequency in import_module("usp.scan.columns").CHANGE_FREQUENCIES]
-    offsets, dates = columns.url_offsets.cast("B").cast("q"), columns.last_modified.cast("B").cast("q")
-    priorities, urls = columns.priority.cast("B").cast("d"), bytes(columns.urls)
+    named = columns.columns
+    urls, ends = bytes(named["url"].data), named["url"].offsets
+    dates, frequencies, priorities = (named[name].data for name in ("last_modified", "change_frequency", "priority"))
     return summary(
-        f"{urls[offsets[i] : offsets[i + 1]].decode()} {dates[i]} {names[columns.change_frequency[i]]} {priorities[i]}"
+        f"{urls[ends[i] : ends[i + 1]].decode()} {dates[i]} {names[frequencies[i]]} {priorities[i]}"
         for i in range(columns.length)
     )
 
@@ -243,6 +244,7 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     "about": about,
     "compiled": compiled_modules,
     **crawls.COMMANDS,
+    **tables.COMMANDS,
 }
 
 

@@ -6,7 +6,6 @@ import argparse
 import os
 import re
 import sys
-import warnings
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +15,9 @@ from usp.cli import INTERRUPTED
 from usp.cli.check_options import add_output, add_selection, level_of
 from usp.cli.check_output import ensure_writable, print_pages, write_report
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options, warn
+from usp.cli.ls_options import add_fetching, add_limits, add_sources, refusal, site_url, tree_options, warn
 from usp.cli.output import LogLines, drop_output, log_to, say
+from usp.cli.site import NOT_REACHED, site_client
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import Limits
 from usp.objects.problem import printable
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _FAILED = 1
-_NOT_REACHED = 3
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _STANDARD_INPUT = "-"
 _MOST_BYTES = Limits().max_sitemap_bytes + 1  # of standard input: more is not read of any sitemap
@@ -101,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader has had enough; what was found is no other for that
         drop_output()
         return code
-    if code == _NOT_REACHED:
+    if code == NOT_REACHED:
         _say_why(checked.report)
     elif not report.sitemap_count and not arguments.quiet:
         say(f"usp: no sitemaps found at {printable(report.target)}")
@@ -113,7 +112,7 @@ def _exit_code(checked: _Checked, report: Report, level: int) -> int:
     if checked.is_interrupted:
         return INTERRUPTED
     if not checked.report.is_reached:
-        return _NOT_REACHED
+        return NOT_REACHED
     return _FAILED if any(severity >= level for severity in report.severities()) else 0
 
 
@@ -174,12 +173,7 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
     if not arguments.quiet:
         warn(arguments, arguments.target, "checking the whole site of {}, and what is at this URL")
     meter = Meter()
-    with (
-        nullcontext() if arguments.quiet else live_line(meter, log),
-        warnings.catch_warnings(),
-        client_for(arguments) as client,
-    ):
-        warnings.filterwarnings("ignore", "Unverified HTTPS request")
+    with nullcontext() if arguments.quiet else live_line(meter, log), site_client(arguments) as client:
         options = tree_options(arguments)
         options["extra_known_paths"] += _path_of(arguments.target)
         progress = None if arguments.quiet else meter  # counting pages for it takes a little time

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from usp.check.formats import FORMATS
+from usp.cli.ls_options import add_messages
 from usp.objects.codes import CODES, GROUPS, Severity
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def add_output(group: Group) -> None:
         help=f"set output format (default: %(default)s)\n{formats}",
     )
     group.add_argument("-o", "--output", metavar="FILE", help="write to this file, when all is checked")
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary and no warnings")
-    group.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
-    group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
+    add_messages(group)
 
 
 def add_selection(group: Group) -> None:

@@ -6,18 +6,16 @@ import argparse
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import datetime
-from errno import EEXIST, EISDIR, ENOENT
-from stat import S_ISREG
+from errno import EEXIST
 from typing import IO, TYPE_CHECKING
 
 from usp.check.formats import render, text
 from usp.check.formats.views import limited, summary
 from usp.cli.output import say
+from usp.export import files
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +26,6 @@ __all__ = ["ensure_writable", "print_pages", "write_report"]
 
 _TEXT = "text"
 _STANDARD_OUTPUT = "-"
-_NAME_LENGTH = 200  # of a temporary name: file systems take 255 bytes
 _FENCE = re.compile(r"^```(\w+) (\S+)(?: (\d+):(\d+))?$", re.MULTILINE)
 
 
@@ -38,13 +35,7 @@ def ensure_writable(path: str | None, target: str) -> None:
         return
     if os.path.exists(path) and os.path.exists(target) and os.path.samefile(path, target):
         raise FileExistsError(EEXIST, "This is the file that is checked; write to another", path)
-    path = os.path.realpath(path)
-    if _is_stream(path):
-        return
-    if os.path.isdir(path):
-        raise IsADirectoryError(EISDIR, "Is a folder, not a file", path)
-    if not os.path.isdir(os.path.dirname(path)):
-        raise FileNotFoundError(ENOENT, "No such folder", os.path.dirname(path))
+    files.ensure_writable(path)
 
 
 def write_report(report: Report, arguments: argparse.Namespace, *, now: datetime) -> None:
@@ -116,29 +107,8 @@ def _console(stream: IO[str]) -> Console | None:
     return console if console.is_terminal else None
 
 
-def _is_stream(path: str) -> bool:
-    """Whether a path is no file of its own: a device, a pipe, or what this program has open, like /dev/stdout."""
-    if path.startswith(("/dev/fd/", "/dev/std", "/proc/")):
-        return True
-    return os.path.exists(path) and not os.path.isdir(path) and not S_ISREG(os.stat(path).st_mode)
-
-
 def _write_file(path: str, pieces: Iterable[str]) -> None:
-    """Write a file whole: under another name first, so that nobody ever reads half of it."""
-    if _is_stream(path):
-        with open(path, "a", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(pieces)
-        return
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name[:_NAME_LENGTH]}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as stream:
-            stream.writelines(pieces)
-        if os.path.exists(path):
-            shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:  # Ctrl-C, too, leaves no half of a file
-        with suppress(OSError):
-            os.remove(temporary)
-        raise
+    with files.open_whole(path) as stream:
+        text_stream = io.TextIOWrapper(stream, encoding="utf-8", errors="backslashreplace")
+        text_stream.writelines(pieces)
+        text_stream.detach()  # which flushes it, and leaves the file open

@@ -7,7 +7,7 @@ import io
 import sys
 from typing import Any
 
-from usp.cli import INTERRUPTED, check, demo, ls
+from usp.cli import INTERRUPTED, check, demo, export, ls, sql
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     scanner = "compiled" if IS_COMPILED else "pure Python"
     whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
-    for module in (ls, check, demo):
+    for module in (ls, export, sql, check, demo):
         module.register(commands)
     return whole
 

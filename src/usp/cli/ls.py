@@ -5,34 +5,36 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from itertools import islice
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from usp.cli import INTERRUPTED
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, client_for, refusal, site_url, tree_options, warn
-from usp.cli.output import Counts, duration, log_to, page_line, say, size, tabtree_lines
+from usp.cli.ls_options import (
+    add_fetching,
+    add_limits,
+    add_messages,
+    add_sources,
+    refusal,
+    site_url,
+    tree_options,
+    warn,
+)
+from usp.cli.output import Counts, page_line, say, tabtree_lines
+from usp.cli.site import log_of, report, site_client
 from usp.exceptions import TreeInterrupted
 from usp.objects.page import SitemapPage
-from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.progress import Progress
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
 
 if TYPE_CHECKING:
-    from usp.web_client.requests_client import RequestsWebClient
-
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["FORMATS", "register"]
-
-_NOT_REACHED = 3
-_CUT = "C901"
 
 FORMATS = {
     "tabtree": "sitemaps and pages, nested with tabs",
@@ -76,9 +78,7 @@ def register(commands: Subparsers) -> None:
     output.add_argument(
         "-u", "--strip-url", action="store_true", help="strip the site's URL from each page and sitemap URL"
     )
-    output.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary and no warnings")
-    output.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
-    output.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
+    add_messages(output)
     add_sources(ls.add_argument_group("what is fetched"))
     add_fetching(ls.add_argument_group("how it is fetched"))
     add_limits(ls.add_argument_group("limits"))
@@ -89,8 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Fetch the tree and print it."""
     if (why := refusal(arguments)) is not None:
         arguments.refuse(why)
-    is_unlogged = arguments.quiet and not arguments.verbose and not arguments.log_file
-    log = log_to(arguments.log_file, -1 if is_unlogged else arguments.verbose)
+    log = log_of(arguments)
     if not arguments.quiet:
         warn(arguments, arguments.url, "listing the whole site of {}, not only what is at this URL")
     is_streamed = arguments.format == "pages"
@@ -105,7 +104,12 @@ def run(arguments: argparse.Namespace) -> int:
     counts = printing.rest(tree)
     if sys.stdout is not None:
         sys.stdout.flush()  # what follows on standard error is about what was printed
-    return _report(tree, counts, printing.is_interrupted, None if arguments.quiet else (meter.latest.bytes, seconds))
+    return report(
+        tree,
+        counts,
+        is_interrupted=printing.is_interrupted,
+        cost=None if arguments.quiet else (meter.latest.bytes, seconds),
+    )
 
 
 class _Printing:
@@ -120,7 +124,7 @@ class _Printing:
 
     def fetched(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
         """The tree; if Ctrl-C is pressed, what was had of it."""
-        with _client(self._arguments) as client:
+        with site_client(self._arguments) as client:
             try:
                 return sitemap_tree_for_homepage(
                     self._arguments.url, client, progress=progress, **tree_options(self._arguments)
@@ -132,7 +136,7 @@ class _Printing:
         """The same, printing its pages in the order of the tree as far as they are there."""
         options = tree_options(self._arguments)
         with (
-            _client(self._arguments) as client,
+            site_client(self._arguments) as client,
             closing(
                 stream_pages_for_homepage(self._arguments.url, client, ordered=True, progress=progress, **options)
             ) as pages,
@@ -185,40 +189,3 @@ def _is_file(stream: IO[str]) -> bool:
         return S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
         return False
-
-
-@contextmanager
-def _client(arguments: argparse.Namespace) -> Iterator[RequestsWebClient]:
-    """The web client, which does not say once more what was asked for."""
-    with warnings.catch_warnings(), client_for(arguments) as client:
-        warnings.filterwarnings("ignore", "Unverified HTTPS request")
-        yield client
-
-
-def _report(tree: AbstractSitemap, counts: Counts, is_interrupted: bool, cost: tuple[int, float] | None) -> int:
-    """Say what is to be known of what was printed; gives the exit code. With its cost (bytes, seconds): a summary."""
-    is_nothing = not tree.sub_sitemaps and not is_interrupted
-    if is_nothing:
-        say(f"usp: no sitemaps found at {printable(tree.url)}")
-    for problem in tree.problems:
-        # That it was interrupted is said already: what is missing for that is not said once more.
-        if not is_interrupted or (problem.code != _CUT and tree.sub_sitemaps):
-            say(f"usp: {printable(problem.message)}")
-    if is_nothing:
-        return _NOT_REACHED if any(problem.code != _CUT for problem in tree.problems) else 0
-    sitemaps = _sitemaps(counts, is_whole=not any(problem.code == _CUT for problem in tree.problems))
-    if cost is not None:
-        say(f"usp: {sitemaps}, {counts.pages:,} {_pages(counts.pages)}, {size(cost[0])} in {duration(cost[1])}")
-    elif not counts.pages and not is_interrupted:
-        say(f"usp: no page found in {sitemaps}")
-    return INTERRUPTED if is_interrupted else 0
-
-
-def _sitemaps(counts: Counts, *, is_whole: bool) -> str:
-    """How many sitemaps there are, and how many of them failed."""
-    failed = f" ({counts.failed:,} {'failed' if is_whole else 'failed or not fetched'})" if counts.failed else ""
-    return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{failed}"
-
-
-def _pages(count: int) -> str:
-    return "page" if count == 1 else "pages"

@@ -19,7 +19,17 @@ from usp.politeness import Politeness
 if TYPE_CHECKING:
     from usp.web_client.requests_client import RequestsWebClient
 
-__all__ = ["add_fetching", "add_limits", "add_sources", "client_for", "refusal", "site_url", "tree_options", "warn"]
+__all__ = [
+    "add_fetching",
+    "add_limits",
+    "add_messages",
+    "add_sources",
+    "client_for",
+    "refusal",
+    "site_url",
+    "tree_options",
+    "warn",
+]
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
 _ONE_LINE = re.compile(r"[\t -~\x80-\xff]*")  # what may stand in a header
@@ -37,6 +47,13 @@ _FRAMING = ("connection", "content-length", "host", "transfer-encoding")
 
 if TYPE_CHECKING:
     Group = argparse._ArgumentGroup
+
+
+def add_messages(group: Group) -> None:
+    """Add the options that say what is told on standard error."""
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress, no summary and no warnings")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
+    group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
 
 
 def add_sources(group: Group) -> None:

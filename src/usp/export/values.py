@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type
 
-__all__ = ["values_of"]
+__all__ = ["flags_of", "repeated_text", "texts_of", "values_of"]
 
 #: A byte of bits -> its bits, the lowest first.
 _BITS = [[bool(byte >> bit & 1) for bit in range(8)] for byte in range(256)]
@@ -22,7 +23,36 @@ def values_of(kind: Type, column: Column | None, length: int) -> list[Any]:
     values = _read(kind, column)
     if column.valid is None:
         return values
-    return [value if is_valid else None for value, is_valid in zip(values, _flags(column.valid, length), strict=True)]
+    return [value if is_valid else None for value, is_valid in zip(values, flags_of(column.valid, length), strict=True)]
+
+
+def texts_of(column: Column) -> list[str]:
+    """The texts of a column; any where there is none."""
+    data = bytes(column.data or b"")
+    if data.isascii():
+        return _slices(data.decode("ascii"), column)
+    return [text.decode("utf-8") for text in _slices(data, column)]
+
+
+def repeated_text(column: Column) -> str | None:
+    """The text that is in every row of a column; None if there are others, or is none in some row."""
+    assert column.offsets is not None
+    offsets, length = column.offsets, column.length
+    if column.valid is not None or length == 0 or (size := offsets[1]) * length != offsets[length]:
+        return None
+    data = bytes((column.data or b"")[: offsets[length]])
+    text = data[:size]
+    if data != text * length or (size and bytes(offsets) != bytes(array("q", range(0, len(data) + 1, size)))):
+        return None
+    return text.decode("utf-8")
+
+
+def flags_of(bits: memoryview, length: int) -> list[bool]:
+    """As many flags, of which each is a bit."""
+    found: list[bool] = []
+    for byte in bits:
+        found += _BITS[byte]
+    return found[:length]
 
 
 def _read(kind: Type, column: Column) -> list[Any]:
@@ -43,30 +73,16 @@ def _slices(whole: Sequence[Any], column: Column) -> list[Any]:
     return [whole[start:end] for start, end in pairwise(column.offsets.tolist())]
 
 
-def _texts(column: Column) -> list[str]:
-    data = bytes(column.data or b"")
-    if data.isascii():
-        return _slices(data.decode("ascii"), column)
-    return [text.decode("utf-8") for text in _slices(data, column)]
-
-
-def _flags(bits: memoryview, length: int) -> list[bool]:
-    found: list[bool] = []
-    for byte in bits:
-        found += _BITS[byte]
-    return found[:length]
-
-
 def _numbers(column: Column) -> list[Any]:
     assert column.data is not None
     return column.data.tolist()
 
 
 _SCALARS: dict[Scalar, Callable[[Column], list[Any]]] = {
-    Scalar.TEXT: _texts,
+    Scalar.TEXT: texts_of,
     Scalar.TIME: _numbers,
     Scalar.FREQUENCY: lambda column: [None if number == 255 else _FREQUENCIES[number] for number in _numbers(column)],
     Scalar.NUMBER: _numbers,
     Scalar.WHOLE: _numbers,
-    Scalar.FLAG: lambda column: _flags(column.data or memoryview(b""), column.length),
+    Scalar.FLAG: lambda column: flags_of(column.data or memoryview(b""), column.length),
 }

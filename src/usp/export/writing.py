@@ -20,3 +20,7 @@ class Writer(Protocol):
 
     def close(self) -> None:
         """Write what comes at the end. What it was given to write into is left open."""
+
+    def drop(self) -> None:
+        """Let go of all that is held, whether it was closed or is never to be."""
+        return  # most hold nothing

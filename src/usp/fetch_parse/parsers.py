@@ -21,7 +21,7 @@ import abc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
-from usp.fetch_parse.entry_codes import with_problems
+from usp.fetch_parse.entry_codes import EntryCodes
 from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
     AtomPage,
@@ -172,9 +172,14 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
         """The URLs, as columns."""
         reader = PureColumns(wanted)
-        for page in self.pages():
+        log = EntryCodes(self.url) if "problems" in wanted else None
+        source = TextLine(self.url)
+        for place, url in self._urls(log or UNLOGGED):
+            page = page_of(url, source)
             reader.append(page, "")
-        return with_problems(self, reader, wanted)
+            if log:
+                log.end_entry(place, page)
+        return log.columns(reader) if log else reader.columns()
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Note the lines that are no URLs. Those that are count as entries."""
@@ -309,9 +314,7 @@ class XMLSitemapParser(AbstractPagesParser):
         children = []
         if self._may_hold_sitemaps(scanner.tokens.rest()):
             children, _ = self._read(self._scanner(UNLOGGED), UNLOGGED)
-        return Reading(
-            self.url, sitemap_class, Pages(self.pages, self.columns), children, problems=self.problems, parser=self
-        )
+        return Reading(self.url, sitemap_class, pages, children, problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
         """The pages of the entries."""
@@ -324,17 +327,22 @@ class XMLSitemapParser(AbstractPagesParser):
         self._read(self._scanner(log), log, inspector)
 
     def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
-        """The pages as columns."""
-        scanner = self._scanner(UNLOGGED)
+        """The pages as columns. Where problems are wanted, the reader takes only entries that have none."""
+        log = EntryCodes(self.url) if "problems" in wanted else None
+        scanner = self._scanner(log or UNLOGGED)
         scanner.find_root()
         if scanner.root is None:
             return PureColumns().columns()
-        parser = self._parser(scanner, UNLOGGED)
+        parser = self._parser(scanner, log or UNLOGGED)
         reader = self.readers.columns(parser.resolve, parser.convert, wanted)
         for _, entries in scanner.batches(reader):
-            for page in parser.pages(entries):
-                reader.append(page, page._source.last_modified_text())
-        return with_problems(self, reader, wanted)
+            for entry in entries:
+                page = parser.page(entry) if entry.name != "sitemap" else None
+                if page is not None:
+                    reader.append(page, page._source.last_modified_text())
+                if log:
+                    log.end_entry(entry.at, page)
+        return log.columns(reader) if log else reader.columns()
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:

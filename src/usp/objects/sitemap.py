@@ -28,12 +28,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
 from usp.objects.problem import Problem, Problems
 from usp.objects.transport import Transport
+
+if TYPE_CHECKING:
+    import os
+
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow
+
+    from usp.export.frames import TableOptions
 
 __all__ = [
     "AbstractIndexSitemap",
@@ -147,6 +157,49 @@ class AbstractSitemap:
         if self.sub_sitemaps:
             as_dict["sub_sitemaps"] = [sitemap.to_dict(with_pages=with_pages) for sitemap in self.sub_sitemaps]
         return as_dict
+
+    def to_arrow(self, table: str = "pages", **options: Unpack[TableOptions]) -> pyarrow.Table:
+        """The pages of this sitemap and of all below it as a table, with no object for each. Needs the extra `arrow`.
+
+        :param table: "pages", or "sitemaps" for what is known of those.
+        :param columns: the columns, in this order, like "url,news.title"; all if None.
+        :param where: which rows: a condition as in SQL, like "last_modified >= '2025-01-01'".
+        :param since: only pages that were modified since: "2025-01-01", "7d", or a date.
+        :param dedupe: whether to leave out pages that another sitemap has listed before.
+        :raises MissingExtraError: if a package is not installed; it says how to install it.
+        """
+        from usp.export.frames import to_arrow
+
+        return to_arrow(self, table, **options)
+
+    def to_pandas(self, table: str = "pages", **options: Unpack[TableOptions]) -> pandas.DataFrame:
+        """The same as a data frame of pandas. Needs the extra `pandas`."""
+        from usp.export.frames import to_pandas
+
+        return to_pandas(self, table, **options)
+
+    def to_polars(self, table: str = "pages", **options: Unpack[TableOptions]) -> polars.DataFrame:
+        """The same as a data frame of polars. Needs the extra `polars`."""
+        from usp.export.frames import to_polars
+
+        return to_polars(self, table, **options)
+
+    def to_duckdb(self, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
+        """A connection to a database that has both tables, with times in UTC. Needs the extra `sql`."""
+        from usp.export.frames import to_duckdb
+
+        return to_duckdb(self, database)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The pages, for any library that takes Arrow: read from the documents while they are taken."""
+        from usp.export.frames import TreeTable
+
+        return TreeTable(self).__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        from usp.export.frames import TreeTable
+
+        return TreeTable(self).__arrow_c_schema__()
 
     def _summary(self) -> str:
         """What `repr()` shows beside the URL: a count, never a million pages."""

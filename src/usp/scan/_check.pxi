@@ -84,14 +84,15 @@ cdef class PlainCheck(Reader):
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
         """Where those entries end that are in order; the rest as for `PlainPages`."""
+        cdef Py_ssize_t size = self.prepare(grammar, buffer, position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Stop stop
         cdef uint32_t passed
         self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
-        stop = self.scan(grammar, buffer, &position, self.most)
-        self.reserve()
         self.asks = False
-        with nogil:
+        with nogil:  # once: each time the GIL may have to be waited for
+            stop = take_entries(&self.context.tabled.tables, data, size, &position, self.batch, self.most)
+            self.reserve()
             self.stage(data)
             passed = self.pass_over(data, 0)
         if self.asks:
@@ -108,7 +109,7 @@ cdef class PlainCheck(Reader):
             return [], self.batch.entries[passed].start, False, False
         return [], position, stop == MORE, stop == FULL
 
-    cdef int reserve(self) except -1:
+    cdef int reserve(self) except -1 nogil:
         """Make room for the URLs of the batch."""
         cdef uint32_t i
         cdef size_t room = 0
@@ -228,7 +229,8 @@ cdef class PlainCheck(Reader):
                 not flags & HIGH or self.is_printable(text, record.size)
             )
         if tag == TITLE and noticed.group == NEWS_TAG and flags & AMPERSAND:
-            return False  # below its escaping there may be nothing but spaces
+            if text_into(self.changed, text, record.size, flags) < 0:
+                return False  # below its escaping there may be nothing but spaces
         if noticed.publications == 1 and noticed.stories == 1:
             if tag == NAME:
                 noticed.name = record
@@ -244,21 +246,16 @@ cdef class PlainCheck(Reader):
     cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil:
         """Whether nothing is to be noted of a text, whatever field it stands in."""
         cdef Py_ssize_t n
-        if flags & CONTROL:
+        if not is_text(text, size, flags):
             return False
         if flags & AMPERSAND and not flags & CDATA:
             n = unescape_into(self.changed, text, size)
-            if n < 0 or has_ampersand_reference(self.changed, n):
-                return False
-        return not flags & HIGH or self.is_printable(text, size)
+            return n >= 0 and not has_ampersand_reference(self.changed, n)
+        return True
 
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil:
         """Whether a text that is not ASCII is UTF-8, and all of it can be seen."""
-        if not self.holds:
-            self.asks = True
-            return False
-        with gil:
-            return high_text(text, size) is not None
+        return is_printable_utf8(text, size)
 
     cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, Noticed *noticed) except -1 nogil:
         cdef Link link

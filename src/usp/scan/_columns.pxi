@@ -1,8 +1,329 @@
-# Columns, compiled: to come.
+# Columns, compiled: the same as `usp.scan.columns.PureColumns`, and plain entries straight from the buffer.
+#
+# A column starts with the first row that has a value there; rows without one are filled in when another has, and at the
+# end. So what a document does not have costs nothing. An entry whose values are for Python to find out is taken back.
 
-cdef int enlarge(void **data, size_t size) except -1:
-    cdef void *larger = realloc(data[0], size)
-    if larger == NULL:
-        raise MemoryError
-    data[0] = larger
-    return 0
+cdef enum:  # the columns that may be wanted, beside NEWS, IMAGES, VIDEOS and LINKS
+    DATES = 16
+    DATE_TEXTS = 32
+    CHANGES = 64
+    PRIORITIES = 128
+    PROBLEMS = 256
+
+cdef dict WANTED = {
+    "news": NEWS, "images": IMAGES, "videos": VIDEOS, "alternates": LINKS, "last_modified": DATES,
+    "last_modified_text": DATE_TEXTS, "change_frequency": CHANGES, "priority": PRIORITIES, "problems": PROBLEMS,
+}
+
+cdef int64_t EARLIEST = microseconds(datetime_module.datetime.min)
+cdef int64_t LATEST = microseconds(datetime_module.datetime.max)
+cdef uint8_t UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
+cdef double STATED_NOWHERE = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
+
+@cython.final
+cdef class PlainColumns(PlainCheck):
+    """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
+
+    cdef Seen seen  # the URLs
+    cdef uint32_t wants
+    cdef Series dates
+    cdef Texts date_texts
+    cdef Series changes
+    cdef Series priorities
+    cdef Stories stories
+    cdef Items images
+    cdef Items linked
+    cdef dict videos  # row -> videos
+
+    def __cinit__(self, *args):
+        self.seen = Seen()
+        self.videos = {}
+
+    def __init__(self, resolve, convert, wanted=PAGE_TYPES):
+        self.context.resolve = resolve
+        self.context.convert = convert
+        for name, bit in WANTED.items():
+            if name in wanted:
+                self.wants |= <uint32_t>bit
+
+    def __dealloc__(self):
+        free_series(&self.dates)
+        free_texts(&self.date_texts)
+        free_series(&self.changes)
+        free_series(&self.priorities)
+        free_stories(&self.stories)
+        free_items(&self.images)
+        free_items(&self.linked)
+
+    cdef void cut(self) noexcept nogil:
+        """Take back what is there of a row that does not count."""
+        cdef size_t rows = self.seen.count
+        cut_series(&self.dates, rows)
+        cut_series(&self.date_texts.ends, rows)
+        cut_series(&self.changes, rows)
+        cut_series(&self.priorities, rows)
+        cut_stories(&self.stories, rows)
+        cut_items(&self.images, rows)
+        cut_items(&self.linked, rows)
+
+    cdef void expect(self, Staged *staged) noexcept nogil:
+        staged.hashed = self.seen.expect(staged.url, <size_t>staged.size)
+
+    cdef int find_out(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    ) except -1:
+        """As usual; the period of a date is 0 if it has a zone."""
+        PlainCheck.find_out(self, question, text, size, flags, answer)
+        if question == WHICH_DATE and answer.is_so:
+            answer.period = parse_date(ascii_text(text, size)).tzinfo is None
+        return 0
+
+    # Plain entries
+
+    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
+        cdef Noticed noticed
+        if self.wants & PROBLEMS and not self.is_clean(data, entry, staged, &noticed):
+            return False
+        if self.add_plainly(data, entry, staged):
+            return True
+        self.cut()
+        if not self.holds:
+            self.asks = True
+            return False
+        with gil:
+            self.add_by_python(data, entry, staged)
+        return True
+
+    cdef bint add_plainly(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
+        """The row of an entry, unless its URL is there already; false if that is for Python."""
+        if staged.size < 0 or entry.extras & self.wants & VIDEOS:
+            return False
+        if staged.flags & HIGH and not is_printable_utf8(staged.url, staged.size):
+            return False
+        if not self.add_fields(data, entry, self.seen.count):
+            return False
+        if not self.seen.add(staged.url, <size_t>staged.size, staged.hashed):
+            self.cut()
+        return True
+
+    cdef bint add_fields(self, const uint8_t *data, PlainEntry *entry, size_t row) except -1 nogil:
+        cdef Record *own[PRIORITY + 1]
+        cdef Record *cells[VIDEO_TAG + 1]  # of the group that is open
+        cdef Record *record
+        cdef int depth = 0, group = 0, stories = 0, publications = 0, tag
+        cdef uint32_t i
+        memset(own, 0, sizeof(own))
+        for i in range(entry.first, entry.first + entry.count):
+            record = &self.batch.records[i]
+            tag = self.context.tabled.tags[record.name]
+            if record.kind == TEXT:
+                if depth == 0:
+                    if tag <= PRIORITY and record.size:
+                        own[tag] = record
+                elif record.size and cells[tag] == NULL and (depth == 1 or publications == 1):
+                    cells[tag] = record
+            elif record.kind == ATTRIBUTES:
+                if tag == LINK and depth == 0 and self.wants & LINKS and not self.add_link(data, record):
+                    return False
+            elif record.kind == OPEN:
+                if depth == 0:
+                    memset(cells, 0, sizeof(cells))
+                    group, publications = tag, 0
+                    stories += tag == NEWS_TAG
+                publications += tag == PUBLICATION
+                depth += 1
+            else:
+                depth -= 1
+                if depth == 0 and group == IMAGE_TAG and self.wants & IMAGES and not self.add_image(data, cells):
+                    return False
+                if depth == 0 and group == NEWS_TAG and self.wants & NEWS and stories == 1:
+                    if not self.add_story(data, cells, row):
+                        return False
+        if entry.extras:
+            end_items(&self.images, row)
+            end_items(&self.linked, row)
+        return self.add_own_fields(data, own, row)
+
+    cdef bint add_own_fields(self, const uint8_t *data, Record **own, size_t row) except -1 nogil:
+        cdef int found
+        cdef int64_t date
+        cdef bint has_zone
+        cdef double priority = STATED_NOWHERE
+        if own[LASTMOD] != NULL and self.wants & (DATES | DATE_TEXTS):
+            found = self.read_date(data, own[LASTMOD], &date, &has_zone)
+            if found < 0:
+                return False
+            if found and self.wants & DATES:
+                pad(&self.dates, row, WORDS)
+                put_word(&self.dates, &date, True)
+            if found and not has_zone and self.wants & DATE_TEXTS:
+                pad(&self.date_texts.ends, row, ENDS)
+                put_bytes(&self.date_texts, data + own[LASTMOD].start, own[LASTMOD].size)
+        if own[CHANGEFREQ] != NULL and self.wants & CHANGES:
+            found = frequency_of(data + own[CHANGEFREQ].start, own[CHANGEFREQ].size)
+            if found < 0 and record_flags(data, own[CHANGEFREQ]) & ~CDATA:
+                return False
+            pad(&self.changes, row, SMALL)
+            put_byte(&self.changes, <uint8_t>found if found >= 0 else UNKNOWN_FREQUENCY, True)
+        if self.wants & PRIORITIES:
+            if own[PRIORITY] != NULL and not self.read_priority(data, own[PRIORITY], &priority):
+                return False
+            put_word(&self.priorities, &priority, True)
+        return True
+
+    cdef int read_date(self, const uint8_t *data, Record *record, int64_t *date, bint *has_zone) except -2 nogil:
+        """Whether a text is a date, and which; -1 if that is for Python to say."""
+        cdef const uint8_t *text = data + record.start
+        cdef Moment moment
+        cdef Answer answer
+        if parse_moment(text, record.size, &moment):
+            date[0], has_zone[0] = microseconds_of(&moment), moment.has_zone
+            date[0] = EARLIEST if date[0] < EARLIEST else LATEST if date[0] > LATEST else date[0]
+            return 1
+        if record_flags(data, record) or not self.ask(WHICH_DATE, text, record.size, 0, &answer):
+            return -1
+        date[0], has_zone[0] = answer.date, not answer.period
+        return answer.is_so
+
+    cdef bint read_priority(self, const uint8_t *data, Record *record, double *priority) except -1 nogil:
+        """The priority, unless it is for Python to find out, or none."""
+        cdef const uint8_t *text = data + record.start
+        cdef double found = priority_of(text, record.size)
+        cdef Answer answer
+        if found >= 0:
+            priority[0] = found
+            return True
+        if record_flags(data, record) or not self.ask(WHICH_PRIORITY, text, record.size, 0, &answer):
+            return False
+        if answer.is_so:
+            priority[0] = answer.priority
+        return True
+
+    cdef bint add_story(self, const uint8_t *data, Record **cells, size_t row) except -1 nogil:
+        """The news story, if it has a title and a date; false if that is for Python to say."""
+        cdef int64_t date
+        cdef bint has_zone
+        cdef int found, i
+        if cells[TITLE] == NULL or cells[PUBLICATION_DATE] == NULL:
+            return True
+        found = self.read_date(data, cells[PUBLICATION_DATE], &date, &has_zone)
+        if found <= 0:
+            return found == 0
+        pad_stories(&self.stories, row)
+        put_word(&self.stories.dates, &date, True)
+        for i in range(STORY_TEXTS):
+            if not put_text(&self.stories.texts[i], data, cells[STORY_TAGS[i]]):
+                return False
+        for i in range(STORY_LISTS):
+            if not put_parts(&self.stories.lists[i], data, cells[STORY_LIST_TAGS[i]], self.changed):
+                return False
+        return True
+
+    cdef bint add_image(self, const uint8_t *data, Record **cells) except -1 nogil:
+        cdef int i
+        if cells[LOC] == NULL:
+            return False
+        if not put_url(&self.images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC])):
+            return False
+        for i in range(1, IMAGE_TEXTS):
+            if not put_text(&self.images.texts[i], data, cells[IMAGE_TAGS[i]]):
+                return False
+        return True
+
+    cdef bint add_link(self, const uint8_t *data, Record *record) except -1 nogil:
+        """A page in another language, if a link is one; false if that is for Python to say."""
+        cdef Link link
+        if not parse_link(data + record.start, record.size, &link):
+            return False
+        if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
+            return True
+        if flags_of(link.hreflang, <size_t>link.hreflang_size):
+            return False
+        put_bytes(&self.linked.texts[0], link.hreflang, link.hreflang_size)
+        return put_url(&self.linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size))
+
+    # Pages
+
+    cdef int add_by_python(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1:
+        """The row of an entry, unless its URL is there already."""
+        cdef Record *loc = &self.batch.records[entry.loc]
+        cdef object url = None
+        if staged.size >= 0:
+            url = (high_text if staged.flags & HIGH else ascii_text)(staged.url, staged.size)
+        if url is None:
+            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
+        if url is not None and self.seen.is_new(url):
+            page = page_of(self, data, entry, url)
+            self.add_values(page, (<Entry>page._source).last_modified_text())
+        return 0
+
+    def append(self, page not None, str last_modified_text not None):
+        """One page, unless its URL is there already."""
+        if self.seen.is_new(page.url):
+            self.add_values(page, last_modified_text)
+
+    def row_of(self, str url not None):
+        """The row of a page; -1 if there is none."""
+        return self.seen.number_of(url)
+
+    cdef int add_values(self, page, str last_modified_text) except -1:
+        """The last URL's values."""
+        cdef size_t row = self.seen.count - 1
+        cdef double priority
+        if self.wants & (DATES | DATE_TEXTS):
+            date = page.last_modified
+            if date is not None and self.wants & DATES:
+                pad(&self.dates, row, WORDS)
+                put_date(&self.dates, date)
+            if date is not None and date.tzinfo is None and self.wants & DATE_TEXTS:
+                pad(&self.date_texts.ends, row, ENDS)
+                put_str(&self.date_texts, last_modified_text)
+        if self.wants & CHANGES and page.change_frequency is not None:
+            pad(&self.changes, row, SMALL)
+            put_byte(&self.changes, <uint8_t>CHANGE_FREQUENCIES.index(page.change_frequency), True)
+        if self.wants & PRIORITIES:
+            priority = page.priority
+            put_word(&self.priorities, &priority, True)
+        if self.wants & NEWS and page.news_story is not None:
+            add_story_values(&self.stories, page.news_story, row)
+        if self.wants & IMAGES and page.images:
+            for image in page.images:
+                texts = image.loc, image.caption, image.geo_location, image.title, image.license
+                add_item(&self.images, texts)
+            end_items(&self.images, row)
+        if self.wants & LINKS and page.alternates:
+            for alternate in page.alternates:
+                add_item(&self.linked, alternate)
+            end_items(&self.linked, row)
+        if self.wants & VIDEOS and page.videos is not None:
+            self.videos[row] = page.videos
+        return 0
+
+    # What was collected
+
+    def columns(self):
+        """All that was collected. To be called once, at the end."""
+        cdef size_t n = self.seen.count
+        cdef dict made = {}
+        if n:
+            size = self.seen.ends[n]
+            data, ends = view(<void **>&self.seen.data, size, "B"), view(<void **>&self.seen.ends, (n + 1) * 8, "q")
+            made["url"] = Column(n, data, ends)
+            self.seen = Seen()
+        if has_values(&self.dates):
+            made["last_modified"] = fixed_column(&self.dates, n, WORDS, "q")
+        if has_values(&self.date_texts.ends):
+            made["last_modified_text"] = text_column(&self.date_texts, n)
+        if has_values(&self.changes):
+            made["change_frequency"] = fixed_column(&self.changes, n, SMALL, "B")
+        if has_values(&self.priorities):
+            made["priority"] = fixed_column(&self.priorities, n, WORDS, "d")
+        if has_values(&self.stories.texts[0].ends):
+            made["news"] = stories_column(&self.stories, n)
+        if has_values(&self.images.ends):
+            made["images"] = items_column(&self.images, IMAGE_TEXTS, n)
+        if self.videos:
+            made["videos"] = sparse_column(PAGE_TYPES["videos"], n, self.videos)
+        if has_values(&self.linked.ends):
+            made["alternates"] = items_column(&self.linked, 2, n)
+        return Columns(n, made)

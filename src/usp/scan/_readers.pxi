@@ -16,22 +16,27 @@ cdef class Reader:
     def __dealloc__(self):
         free(self.batch)
 
-    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at, uint32_t most=MAX_ENTRIES) except *:
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at) except *:
         """Fill the batch. Afterwards `at` is behind its last entry."""
-        cdef const uint8_t *data = <const uint8_t *>buffer
-        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Stop stop
+        cdef Py_ssize_t size = self.prepare(grammar, buffer, at[0])
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        with nogil:
+            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, MAX_ENTRIES)
+        return stop
+
+    cdef Py_ssize_t prepare(self, grammar, bytes buffer, Py_ssize_t position) except -1:
+        """Have the tables of a grammar ready; gives the size of what is scanned of the buffer."""
+        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Context context
-        if not 0 <= at[0] <= size:
+        if not 0 <= position <= size:
             raise ValueError("the position is not in the buffer")
         if self.context.tabled is None or self.context.tabled.grammar is not grammar:
             context = Context.__new__(Context)  # entries that were made keep the one they were made with
             context.tabled = tabled(grammar)
             context.resolve, context.convert = self.context.resolve, self.context.convert
             self.context = context
-        with nogil:
-            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, most)
-        return stop
+        return size
 
 
 cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept nogil:
@@ -111,7 +116,6 @@ cdef class PlainPages(Reader):
     cdef object page(self, const uint8_t *data, PlainEntry *entry, Staged *staged):
         """The page of an entry; None if it is none, or was there already."""
         cdef Record *loc = &self.batch.records[entry.loc]
-        cdef Entry source
         cdef object url = None
         if staged.size >= 0 and staged.flags & HIGH:
             url = high_text(staged.url, staged.size)
@@ -124,21 +128,26 @@ cdef class PlainPages(Reader):
             url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
             if url is None or not self.seen.is_new(url):
                 return None
-        source = Entry.__new__(Entry)
-        source.context = self.context
-        source.fill(data, &self.batch.records[entry.first], entry.count, entry.loc - entry.first)
-        page = PyType_GenericAlloc(PAGE, 0)
-        set_slot(page, URL_SLOT, url)
-        set_slot(page, SOURCE_SLOT, source)
-        if not entry.extras & NEWS:
-            set_slot(page, NEWS_SLOT, None)
-        if not entry.extras & IMAGES:
-            set_slot(page, IMAGES_SLOT, None)
-        if not entry.extras & LINKS:
-            set_slot(page, ALTERNATES_SLOT, None)
-        if not entry.extras & VIDEOS:
-            set_slot(page, VIDEOS_SLOT, None)
-        return page
+        return page_of(self, data, entry, url)
+
+
+cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
+    """The page of an entry that has this URL."""
+    cdef Entry source = Entry.__new__(Entry)
+    source.context = reader.context
+    source.fill(data, &reader.batch.records[entry.first], entry.count, entry.loc - entry.first)
+    page = PyType_GenericAlloc(PAGE, 0)
+    set_slot(page, URL_SLOT, url)
+    set_slot(page, SOURCE_SLOT, source)
+    if not entry.extras & NEWS:
+        set_slot(page, NEWS_SLOT, None)
+    if not entry.extras & IMAGES:
+        set_slot(page, IMAGES_SLOT, None)
+    if not entry.extras & LINKS:
+        set_slot(page, ALTERNATES_SLOT, None)
+    if not entry.extras & VIDEOS:
+        set_slot(page, VIDEOS_SLOT, None)
+    return page
 
 
 def may_hold_sitemaps(bytes text not None):

@@ -158,3 +158,16 @@ cdef class Seen:
         cdef bytes encoded = text.encode("utf-8", "replace")
         cdef const uint8_t *data = <const uint8_t *>encoded
         return self.add(data, <size_t>len(encoded), self.expect(data, <size_t>len(encoded)))
+
+    def number_of(self, str text) -> int:
+        """The number of a text, from 0 on; -1 if it is not here."""
+        cdef bytes encoded = text.encode("utf-8", "replace")
+        cdef const uint8_t *data = <const uint8_t *>encoded
+        cdef size_t slot = <size_t>self.expect(data, <size_t>len(encoded)) & (self.slot_count - 1), i
+        while self.slots[slot]:
+            i = self.slots[slot] - 1
+            if self.ends[i + 1] - self.ends[i] == len(encoded):
+                if memcmp(self.data + self.ends[i], data, <size_t>len(encoded)) == 0:
+                    return i
+            slot = (slot + 1) & (self.slot_count - 1)
+        return -1

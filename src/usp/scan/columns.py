@@ -199,7 +199,7 @@ def column_of(kind: Type, values: Sequence[Any]) -> Column:
 
 def sparse_column(kind: Type, length: int, values: Mapping[int, Any]) -> Column:
     """The column that has values in few rows."""
-    return column_of(kind, [values.get(row) for row in range(length)])
+    return column_of(kind, list(map(values.get, range(length))))
 
 
 def _offsets(values: Iterable[Sequence[Any] | None]) -> memoryview:
@@ -228,9 +228,8 @@ def _alternates(page: SitemapPage) -> list[_Alternate] | None:
     return [_Alternate(*pair) for pair in page.alternates] if page.alternates else None
 
 
-#: What a page has in a column; `last_modified_text` and `problems` are said by others.
+#: What a page has in a column; the URL, `last_modified_text` and `problems` are said by others.
 _OF_PAGE: dict[str, Callable[[SitemapPage], Any]] = {
-    "url": lambda page: page.url,
     "last_modified": lambda page: page.last_modified,
     "change_frequency": lambda page: page.change_frequency,
     "priority": lambda page: page.priority,
@@ -244,26 +243,24 @@ _OF_PAGE: dict[str, Callable[[SitemapPage], Any]] = {
 class PureColumns:
     """Collects the columns that are wanted, page by page. The URL is always wanted."""
 
-    #: Whether there may be problems with any of the entries.
-    is_doubtful = True
-
     def __init__(self, wanted: Collection[str] = PAGE_TYPES) -> None:
         self._rows: dict[str, int] = {}  # the URLs, in their order
-        self._of_page = {name: _OF_PAGE[name] for name in PAGE_TYPES if name in wanted and name in _OF_PAGE}
-        self._of_page.pop("url", None)
-        self._values: dict[str, list[Any]] = {name: [] for name in self._of_page}
-        self._texts: list[str | None] | None = [] if "last_modified_text" in wanted else None
+        self._values: dict[str, dict[int, Any]] = {name: {} for name in PAGE_TYPES if name in wanted}
 
     def append(self, page: SitemapPage, last_modified_text: str) -> None:
         """One page, unless its URL is there already."""
         if page.url in self._rows:
             return
-        self._rows[page.url] = len(self._rows)
+        row = self._rows[page.url] = len(self._rows)
         for name, values in self._values.items():
-            values.append(self._of_page[name](page))
-        if self._texts is not None:
-            date = page.last_modified
-            self._texts.append(last_modified_text if date is not None and date.tzinfo is None else None)
+            if name in _OF_PAGE and (value := _OF_PAGE[name](page)) is not None:
+                values[row] = value
+        self._add_text(row, page.last_modified, last_modified_text)
+
+    def _add_text(self, row: int, date: datetime | None, text: str) -> None:
+        """The text of a date, where it has no zone."""
+        if date is not None and date.tzinfo is None and "last_modified_text" in self._values:
+            self._values["last_modified_text"][row] = text
 
     def row_of(self, url: str) -> int:
         """The row of a page; -1 if there is none."""
@@ -271,12 +268,9 @@ class PureColumns:
 
     def columns(self) -> Columns:
         """All that was collected."""
-        values: dict[str, Sequence[Any]] = {"url": list(self._rows), **self._values}
-        if self._texts is not None:
-            values["last_modified_text"] = self._texts
-        found = {
-            name: column_of(kind, values[name])
-            for name, kind in PAGE_TYPES.items()
-            if name in values and any(value is not None for value in values[name])
-        }
-        return Columns(len(self._rows), found)
+        length = len(self._rows)
+        found = {"url": column_of(PAGE_TYPES["url"], list(self._rows))} if length else {}
+        for name, values in self._values.items():
+            if values:
+                found[name] = sparse_column(PAGE_TYPES[name], length, values)
+        return Columns(length, found)

@@ -17,6 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from usp.compiled import IS_COMPILED
@@ -46,9 +49,11 @@ _START_OF_ENTRY = re.compile(
     rb"\s*+(?:<url>\s*+(?:<(loc|lastmod|changefreq|priority)>[^<]*+</\1>\s*+)*+"
     rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
 )
+_W3C_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MAX_TAG_BYTES = 16
 _MAX_PAGES = 512
 _NO_ELEMENT = Element("url", Kind(), 0, {})
+_short_text = lru_cache(maxsize=1_024)(text_of)  # of fields that have few distinct values
 
 
 class Reader(Protocol):
@@ -74,18 +79,26 @@ class _Entry:
     def value(self, name: str, /) -> Any:
         """The page's field of this name, converted."""
         if name == "last_modified":
-            return parse_date(unescape(self.last_modified_text()))
+            return _date_of(unescape(self.last_modified_text()))
         if name == "priority":
-            priority = parse_priority(text_of(self._priority or b""))
+            priority = parse_priority(_short_text(self._priority or b""))
             return SITEMAP_PAGE_DEFAULT_PRIORITY if priority is None else priority
         if name == "change_frequency":
-            text = text_of(self._change_frequency or b"")
+            text = _short_text(self._change_frequency or b"")
             return (parse_change_frequency(text) or SitemapPageChangeFrequency.ALWAYS) if text else None
         return self._convert(_NO_ELEMENT, name) if name == "sitemap_url" else None
 
     def last_modified_text(self) -> str:
         """The text of the last modification, as it was written."""
         return text_of(self._last_modified or b"")
+
+
+def _date_of(text: str) -> datetime | None:
+    """The same as `parse_date`, which takes longer for what is as it should be."""
+    if _W3C_DATE.fullmatch(text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
+    return parse_date(text)
 
 
 def next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes] | None:
@@ -157,16 +170,19 @@ def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority
     """Whether each text is a value that its field may have, and none has anything to put right."""
     if b"&amp;amp;" in loc:
         return False  # escaped twice
-    plain = [plain_text_of(raw) for raw in (loc.replace(b"&amp;", b"+"), last_modified, change_frequency, priority)]
-    if None in plain:
+    url = plain_text_of(loc.replace(b"&amp;", b"+"))
+    if url is None or not is_plain_http_url(url) or not _are_clean(change_frequency, priority):
         return False
-    url, date, frequency, number = (text or "" for text in plain)
-    return (
-        is_plain_http_url(url)
-        and (not date or parse_date(date) is not None)
-        and (not frequency or parse_change_frequency(frequency) is not None)
-        and parse_priority(number) is not None
-    )
+    date = plain_text_of(last_modified)
+    return date is not None and (not date or _date_of(date) is not None)
+
+
+@lru_cache(maxsize=1_024)  # there are few distinct ones
+def _are_clean(change_frequency: bytes, priority: bytes) -> bool:
+    frequency, number = plain_text_of(change_frequency), plain_text_of(priority)
+    if frequency is None or number is None or parse_priority(number) is None:
+        return False
+    return not frequency or parse_change_frequency(frequency) is not None
 
 
 def may_hold_sitemaps(text: bytes) -> bool:
@@ -176,18 +192,35 @@ def may_hold_sitemaps(text: bytes) -> bool:
 
 
 class PurePlainColumns(PureColumns):
-    """Collects columns: of plain entries, and page by page."""
+    """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
 
     def __init__(self, resolve: Resolve, convert: Convert, wanted: Collection[str] = PAGE_TYPES) -> None:
         super().__init__(wanted)
-        self._pages = PurePages(resolve, convert)
+        self._resolve = resolve
+        self._convert = convert
+        self._leaves_unclean = "problems" in wanted
+        self._stated = [name for name in ("last_modified", "change_frequency", "priority") if name in wanted]
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Take plain entries; gives no pages."""
-        pages, position, more, full = self._pages.take(grammar, buffer, position)
-        for page in pages:
-            self.append(page, page._source.last_modified_text())
-        return [], position, more, full
+        while match := next_entry(grammar, buffer, position):
+            texts = match.groups(b"")
+            if self._leaves_unclean and not is_clean(*texts):
+                return [], position, False, False
+            position = match.end()
+            text = text_of(texts[0])
+            url = text if is_plain_http_url(text) else self._resolve(text)
+            if url is not None and url not in self._rows:
+                row = self._rows[url] = len(self._rows)
+                self._add(row, _Entry(self._convert, *texts[1:]))
+        return [], position, may_go_on(buffer, position), False
+
+    def _add(self, row: int, entry: _Entry) -> None:
+        for name in self._stated:
+            if (value := entry.value(name)) is not None:
+                self._values[name][row] = value
+        if "last_modified_text" in self._values:
+            self._add_text(row, entry.value("last_modified"), entry.last_modified_text())
 
 
 class Readers(NamedTuple):
@@ -206,4 +239,4 @@ if TYPE_CHECKING or not IS_COMPILED:
 else:
     from usp.scan import _plain
 
-    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, PurePlainColumns, _plain.may_hold_sitemaps)
+    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, _plain.PlainColumns, _plain.may_hold_sitemaps)

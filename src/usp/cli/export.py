@@ -1,0 +1,178 @@
+"""`usp export`: write a site's pages, or its sitemaps, to a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from usp.cli import INTERRUPTED
+from usp.cli.live import Meter, live_line
+from usp.cli.ls_options import (
+    add_fetching,
+    add_limits,
+    add_messages,
+    add_sources,
+    refusal,
+    site_url,
+    tree_options,
+    warn,
+)
+from usp.cli.output import Counts, say, size
+from usp.cli.site import log_of, report, site_client
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.export.formats import FORMATS, STANDARD_OUTPUT
+from usp.export.schema import PAGES, SITEMAPS, TABLES
+from usp.objects.problem import printable
+
+if TYPE_CHECKING:
+    from usp.cli.ls import Subparsers
+    from usp.export.exporting import Exported, Order
+
+__all__ = ["register"]
+
+_EPILOG = f"""\
+columns of pages:
+  {", ".join(list(PAGES)[:5])},
+  {", ".join(list(PAGES)[5:])};
+  of news also news.title, news.publish_date, ...
+columns of sitemaps:
+  {", ".join(list(SITEMAPS)[:6])},
+  {", ".join(list(SITEMAPS)[6:])}
+
+Rows leave as the sitemaps come in, in the order of the tree. A file appears
+under its name when it is whole; until then, and if anything goes wrong, one that
+was there before is left as it is.
+
+examples:
+  usp export https://www.example.org/ -o pages.parquet
+  usp export https://www.example.org/ -o pages.csv.gz --columns url,last_modified
+  usp export https://www.example.org/ -o new.jsonl --since 7d --dedupe
+  usp export https://www.example.org/ -o site.db
+  usp export https://www.example.org/ -o - -f jsonl | jq .url
+  usp export https://www.example.org/ -o news.csv \\
+      --where "news.title like '%election%' and priority >= 0.5"
+"""
+
+
+def register(commands: Subparsers) -> None:
+    """Add the command."""
+    export = commands.add_parser(
+        "export",
+        usage="usp export [OPTION ...] URL -o FILE",
+        help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
+        description="Write the pages of a site, or its sitemaps, to a file as a table.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    export.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
+    output = export.add_argument_group("output")
+    endings = ", ".join(one.suffixes[0] for one in FORMATS.values())
+    output.add_argument(
+        "-o",
+        "--output",
+        required=True,
+        metavar="FILE",
+        help=f"write to this file: {endings};\n.csv and .jsonl also with .gz; - for standard output",
+    )
+    formats = "\n".join(f"  {name}: {one.what}" for name, one in FORMATS.items())
+    output.add_argument(
+        "-f",
+        "--format",
+        choices=FORMATS,
+        metavar="FORMAT",
+        help=f"set output format (default: what FILE ends with)\n{formats}",
+    )
+    output.add_argument(
+        "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
+    )
+    add_messages(output)
+    rows = export.add_argument_group("which rows and columns")
+    rows.add_argument(
+        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; an SQLite file has both"
+    )
+    rows.add_argument("--columns", metavar="NAMES", help="only these, in this order: url,last_modified")
+    rows.add_argument(
+        "--where",
+        metavar="CONDITION",
+        help="only rows for which this holds, as in SQL:\n\"last_modified >= '2025-01-01'\"",
+    )
+    rows.add_argument(
+        "--since", metavar="DATE", help="only pages modified since: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
+    )
+    rows.add_argument("--dedupe", action="store_true", help="only the first of each URL, across all sitemaps")
+    add_sources(export.add_argument_group("what is fetched"))
+    add_fetching(export.add_argument_group("how it is fetched"))
+    add_limits(export.add_argument_group("limits"))
+    export.set_defaults(command=run, refuse=export.error)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fetch a site, and write its pages meanwhile."""
+    if (why := refusal(arguments)) is not None:
+        arguments.refuse(why)
+    order = _order(arguments)
+    log = log_of(arguments)
+    if not arguments.quiet:
+        warn(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
+    meter = Meter()
+    try:
+        with nullcontext() if arguments.quiet else live_line(meter, log):
+            exported = _exported(arguments, order, meter)
+    except TreeInterrupted:
+        say(f"usp: interrupted{'' if arguments.output == STANDARD_OUTPUT else f'; {_name(arguments)} was not written'}")
+        return INTERRUPTED
+    return _report(arguments, exported, meter)
+
+
+def _order(arguments: argparse.Namespace) -> Order:
+    """What is to be written. What cannot be written is refused before anything is fetched."""
+    from usp.export.exporting import order_of
+
+    try:
+        order = order_of(
+            arguments.output,
+            format=arguments.format,
+            table=arguments.table,
+            columns=arguments.columns,
+            where=arguments.where,
+            since=arguments.since,
+            dedupe=arguments.dedupe,
+            raw_csv=arguments.raw_csv,
+        )
+    except InvalidArgumentError as error:
+        arguments.refuse(str(error))
+        raise
+    if arguments.output == STANDARD_OUTPUT and not order.target.format.is_text and sys.stdout and sys.stdout.isatty():
+        arguments.refuse("this format is not for a terminal; name a file with -o FILE, or redirect the output")
+    order.target.check()
+    return order
+
+
+def _exported(arguments: argparse.Namespace, order: Order, meter: Meter) -> Exported:
+    from usp.export.exporting import carry_out
+
+    progress = None if arguments.quiet else meter  # counting pages for it takes a little time
+    with site_client(arguments) as client:
+        return carry_out(order, arguments.url, client, progress=progress, **tree_options(arguments))
+
+
+def _report(arguments: argparse.Namespace, exported: Exported, meter: Meter) -> int:
+    """Say what was fetched, and what was written; gives the exit code."""
+    cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
+    code = report(exported.tree, Counts(exported.tree, exported.pages), cost=cost)
+    if arguments.output == STANDARD_OUTPUT:
+        return code
+    if not exported.is_written:
+        say(f"usp: {_name(arguments)} was not written")
+    elif not arguments.quiet:
+        rows = f"{exported.rows:,} {'row' if exported.rows == 1 else 'rows'}"
+        written = f", {size(os.path.getsize(arguments.output))}" if os.path.isfile(arguments.output) else ""
+        say(f"usp: {rows} in {_name(arguments)}{written}")
+    return code
+
+
+def _name(arguments: argparse.Namespace) -> str:
+    return printable(arguments.output)

@@ -1,0 +1,145 @@
+r"""CSV as RFC 4180 has it, in UTF-8, with a header; lines end with a line feed, which all readers and line tools take.
+
+The header is the paths of the columns, like news.title. Times are ISO 8601 in UTC, 2024-05-08T10:00:00Z, with
+microseconds where there are any; flags are true and false; lists are JSON. What has no value is an empty cell, an empty
+text is `""`; in a table of one column both are `""`, for readers pass over empty lines.
+
+It reads back equal, once two things are undone in the cells of texts, where there are any:
+
+- A cell that a spreadsheet would run as a formula has an apostrophe in front: one that begins with any of `=`, `+`,
+  `-`, `@`, their full-width forms, a tab or a line break, also behind spaces and quotation marks. An apostrophe in
+  front of such a cell is always ours. Numbers are never changed. A raw file has none.
+- Control characters, U+2028 and U+2029 are written `\x00` or `\u2028`. A backslash is written `\x5c` where it would be
+  taken for the start of one. Tabs and line feeds stay as they are: they are text, and in quotation marks every reader
+  takes them. Who needs a row in each line has JSON lines.
+
+Cells are quoted here and not by the module `csv`: it makes no difference between no value and an empty text before
+Python 3.12, and it looks at every character of columns that are known to need no quoting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import BinaryIO
+
+from usp.export.batches import Batch
+from usp.export.rows import PIECE_ROWS, pieces
+from usp.export.schema import flattened
+from usp.export.texts import (
+    CONTROLS,
+    ODD_CHARACTERS,
+    Parts,
+    has_bytes,
+    json_parts,
+    row_texts,
+    scalar_parts,
+    whole_text,
+)
+from usp.export.values import flags_of, repeated_text, texts_of
+from usp.export.writing import Writer
+from usp.scan.columns import Column, Columns, Scalar, Type
+
+__all__ = ["csv_writer", "defused", "escaped"]
+
+# What may stand before a character that starts a formula. With the apostrophe among it, what was defused and what
+# looks so already cannot be taken for each other.
+_LEADING = r"\s'\"\ufeff\u200b"
+_STARTING = r"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n"
+_FORMULA = re.compile(f"[{_LEADING}]*[{_STARTING}]")
+_ESCAPED = re.compile(rf"[\x00-\x08\x0b-\x1f{ODD_CHARACTERS}]|\\(?=x[0-9a-f]{{2}}|u[0-9a-f]{{4}})")
+#: Beside what must be quoted, what some readers would take for a comment, for space to be trimmed, or for quotes.
+_QUOTED = re.compile(r"""[",\n\r]|^[\s'#\ufeff]|^$""")
+_UNPLAIN = CONTROLS + b'",\\'
+_UNPLAIN_START = re.compile(f"[{_LEADING}{_STARTING}#]|$")
+_UNPLAIN_CELL = re.compile(rf"""[\x00-\x1f{ODD_CHARACTERS}",\\]|^(?:{_UNPLAIN_START.pattern})""")
+
+
+def defused(text: str) -> str:
+    """A text that no spreadsheet runs as a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def escaped(text: str) -> str:
+    """A text without control characters, but for tabs and line feeds."""
+    return _ESCAPED.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def csv_writer(stream: BinaryIO, types: Mapping[str, Type], chosen: Mapping[str, Type], is_raw: bool = False) -> Writer:
+    """What writes a table as CSV; raw, with formulas as they are."""
+    return _CSVWriter(stream, types, flattened(chosen), is_raw)
+
+
+class _CSVWriter(Writer):
+    def __init__(self, stream: BinaryIO, types: Mapping[str, Type], chosen: Mapping[str, Type], is_raw: bool) -> None:
+        self._stream = stream
+        self._types = types
+        self._chosen = chosen
+        self._is_raw = is_raw
+        self._header = ",".join(chosen).encode() + b"\n"
+
+    def encode(self, batch: Batch, /) -> Iterable[bytes]:
+        lines = (self._lines(piece).encode() for piece in pieces(batch, self._types, self._chosen))
+        return list(lines) if batch.columns.length <= 4 * PIECE_ROWS else lines
+
+    def write(self, encoded: Iterable[bytes], /) -> None:
+        self._write_header()
+        self._stream.writelines(encoded)
+
+    def close(self) -> None:
+        self._write_header()
+
+    def _write_header(self) -> None:
+        self._stream.write(self._header)
+        self._header = b""
+
+    def _lines(self, rows: Columns) -> str:
+        nothing = '""' if len(self._chosen) == 1 else ""
+        parts: Parts = []
+        for path, kind in self._chosen.items():
+            cells = self._cells(kind, rows.columns.get(path), rows.length, nothing)
+            parts += ["," if parts else "", *cells]
+        return whole_text(rows.length, [*parts, "\n"])
+
+    def _cells(self, kind: Type, column: Column | None, length: int, nothing: str) -> Parts:
+        if column is None:
+            return [nothing]
+        if kind is Scalar.TEXT:
+            parts = _text_parts(column, self._is_raw)
+        elif isinstance(kind, Scalar):
+            parts = scalar_parts(kind, column, quote="", nothing=nothing)
+        else:
+            # JSON has no line feed of its own, so that all cells are quoted at once.
+            texts = row_texts(length, json_parts(kind, column, length))
+            parts = ['"', "\n".join(texts).replace('"', '""').split("\n"), '"']
+        if column.valid is None:
+            return parts
+        flags = flags_of(column.valid, length)
+        texts = row_texts(length, parts)
+        return [[text if is_valid else nothing for text, is_valid in zip(texts, flags, strict=True)]]
+
+
+def _text_parts(column: Column, is_raw: bool) -> Parts:
+    repeated = repeated_text(column)
+    if repeated is not None:
+        return [_cell(repeated, is_raw)]
+    texts = texts_of(column)
+    if not has_bytes(column, _UNPLAIN) and not any(map(_UNPLAIN_START.match, {text[:1] for text in texts})):
+        return [texts]
+    is_unplain = _UNPLAIN_CELL.search
+    return [[_cell(text, is_raw) if is_unplain(text) else text for text in texts]]
+
+
+def _cell(text: str, is_raw: bool) -> str:
+    text = escaped(text)
+    if not is_raw:
+        text = defused(text)
+    if not _QUOTED.search(text):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'

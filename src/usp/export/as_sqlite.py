@@ -1,0 +1,156 @@
+"""A table of a SQLite file.
+
+Columns are TEXT, INTEGER or REAL. Times are ISO 8601 in UTC, which the date functions of SQLite read; flags are 0 and
+1; lists are JSON, for json_each; the fields of a struct are columns, news_title. A small table `usp` says which version
+of the schema each table has.
+
+There is no index: it would take half as long as all the writing, and half as much space again. Those who look up single
+pages make one: create index pages_url on pages (url).
+
+The file is under a temporary name until it is whole, so that nothing of it needs to be safe before: there is no
+journal, and SQLite does not wait for the disk. Tables of one file are written one after another.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import repeat
+from typing import Any
+
+from usp.export.batches import Batch
+from usp.export.rows import PIECE_ROWS, pieces
+from usp.export.schema import VERSION, flattened
+from usp.export.texts import json_parts, row_texts, time_texts
+from usp.export.values import flags_of, repeated_text, texts_of, values_of
+from usp.export.writing import Writer
+from usp.scan.columns import Column, Columns, Scalar, Type
+
+__all__ = ["sqlite_writer"]
+
+_AFFINITIES: dict[Scalar, str] = {
+    Scalar.NUMBER: "REAL",
+    Scalar.WHOLE: "INTEGER",
+    Scalar.FLAG: "INTEGER",
+}
+_ERRNOS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+    sqlite3.SQLITE_READONLY: errno.EROFS,
+}
+
+#: The names of columns, and the values of each.
+Encoded = tuple[list[str], list[Iterable[Any]]]
+
+
+def sqlite_writer(path: str, name: str, types: Mapping[str, Type], chosen: Mapping[str, Type]) -> Writer:
+    """What writes a table of this name to a file, which may have other tables."""
+    return _SQLiteWriter(path, name, types, flattened(chosen))
+
+
+class _SQLiteWriter(Writer):
+    def __init__(self, path: str, name: str, types: Mapping[str, Type], chosen: Mapping[str, Type]) -> None:
+        self._path = path
+        self._name = name
+        self._types = types
+        self._chosen = chosen
+        self._connection: sqlite3.Connection | None = None
+
+    def encode(self, batch: Batch, /) -> Iterable[Encoded]:
+        found = (_encoded(piece, self._chosen) for piece in pieces(batch, self._types, self._chosen))
+        return list(found) if batch.columns.length <= 4 * PIECE_ROWS else found
+
+    def write(self, encoded: Iterable[Encoded], /) -> None:
+        with self._errors():
+            connection = self._opened()
+            for names, columns in encoded:
+                marks = ",".join("?" * len(names))
+                statement = f"insert into {_quoted(self._name)} ({','.join(names)}) values ({marks})"  # noqa: S608 -- ours
+                connection.executemany(statement, zip(*columns, strict=True))
+
+    def close(self) -> None:
+        with self._errors():
+            self._opened().execute("commit")
+            self.drop()
+
+    def drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        """The file, with the table begun."""
+        if self._connection is None:
+            # What writes may be another thread than what closes, but never at the same time.
+            connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            try:
+                _begin(connection, self._name, self._chosen)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            message = str(error)
+            raise OSError(_ERRNOS.get(code, errno.EIO), message[:1].upper() + message[1:], self._path) from error
+
+
+def _begin(connection: sqlite3.Connection, name: str, chosen: Mapping[str, Type]) -> None:
+    columns = ", ".join(f"{_column_name(path)} {_affinity(kind)}" for path, kind in chosen.items())
+    for statement in (
+        "pragma journal_mode = off",
+        "pragma synchronous = off",
+        f"pragma user_version = {VERSION}",
+        "begin exclusive",
+        "create table if not exists usp (name text primary key, version integer)",
+        f"create table {_quoted(name)} ({columns})",
+    ):
+        connection.execute(statement)
+    connection.execute("insert into usp values (?, ?)", (name, VERSION))
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _column_name(path: str) -> str:
+    return _quoted(path.replace(".", "_"))
+
+
+def _affinity(kind: Type) -> str:
+    return _AFFINITIES.get(kind, "TEXT") if isinstance(kind, Scalar) else "TEXT"
+
+
+def _encoded(rows: Columns, chosen: Mapping[str, Type]) -> Encoded:
+    """The columns that have any value: SQLite takes a row the faster, the fewer it has."""
+    there = {path: rows.columns[path] for path in chosen if path in rows.columns}
+    if not there:
+        return [_column_name(next(iter(chosen)))], [repeat(None, rows.length)]
+    values = [_values(chosen[path], column, rows.length) for path, column in there.items()]
+    return [_column_name(path) for path in there], values
+
+
+def _values(kind: Type, column: Column, length: int) -> Iterable[Any]:
+    if kind is Scalar.TEXT:
+        repeated = repeated_text(column)
+        if repeated is not None:
+            return repeat(repeated, length)
+        values = texts_of(column)
+    elif kind is Scalar.TIME:
+        assert column.data is not None
+        values = time_texts(column.data.tolist())
+    elif isinstance(kind, Scalar):
+        return values_of(kind, column, length)
+    else:
+        values = row_texts(length, json_parts(kind, column, length))
+    if column.valid is None:
+        return values
+    return [value if is_valid else None for value, is_valid in zip(values, flags_of(column.valid, length), strict=True)]

@@ -1,0 +1,189 @@
+"""Tables of a tree for other libraries: pyarrow, pandas, polars, DuckDB, and any that takes Arrow.
+
+Sitemaps are read several at once while their rows are taken; no object is made for a page. Each library is imported
+when it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
+
+from usp.exceptions import InvalidArgumentError
+from usp.export.arrow import UTC, Gathering, arrow_schema, record_batch
+from usp.export.batches import Batch, OrderedPool, listing_of, page_columns
+from usp.export.dedupe import FirstOfEach
+from usp.export.extras import extra
+from usp.export.schema import TABLES, VERSION
+from usp.export.selection import select
+from usp.export.sitemaps_table import PageCounts, sitemaps_columns
+from usp.objects.sitemap import AbstractSitemap
+from usp.scan.columns import Columns
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow as pa
+
+__all__ = ["TableOptions", "TreeTable", "to_arrow", "to_duckdb", "to_pandas", "to_polars"]
+
+#: Sitemaps that have fewer pages are put together.
+_FEW_ROWS = 16_384
+
+
+class TableOptions(TypedDict, total=False):
+    """What is selected of a table; see `usp.export.exporting.write` for what each means."""
+
+    columns: Sequence[str] | str | None
+    where: str | None
+    since: str | date | None
+    dedupe: bool
+
+
+class _Read(NamedTuple):
+    """The pages of a sitemap."""
+
+    url: str
+    length: int
+    rows: Any  # a batch, or a batch of Arrow
+
+
+class TreeTable:
+    """A table of a tree: pages or sitemaps, or what is selected of them.
+
+    Any library that takes Arrow takes it, as often as it likes: each time it is read from the documents of the tree
+    anew, a few sitemaps at a time, so that it never is in memory as a whole. What is dropped half-read stops.
+
+    With no `zone`, times are in UTC all the same, but do not say so. `counts` are those of pages that were read before;
+    a table of pages collects them.
+    """
+
+    def __init__(
+        self,
+        tree: AbstractSitemap,
+        name: str = "pages",
+        *,
+        zone: str | None = UTC,
+        counts: PageCounts | None = None,
+        **options: Unpack[TableOptions],
+    ) -> None:
+        if name not in TABLES:
+            raise InvalidArgumentError(f"There is no table {name!r}; there are {' and '.join(TABLES)}")
+        since, self._dedupe = options.get("since"), options.get("dedupe", False)
+        if name == "sitemaps" and (self._dedupe or since is not None):
+            raise InvalidArgumentError("`dedupe` and `since` are about pages, not about sitemaps")
+        self.name = name
+        self.selection = select(TABLES[name], options.get("columns"), options.get("where"), since)
+        self.schema = arrow_schema(self.selection.chosen, name, zone)
+        self.counts: dict[str, int | None] = {}
+        self._tree = tree
+        self._given_counts = counts
+        self._sitemaps: Columns | None = None  # they are few, and to count their pages takes time
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Reads the table from its start."""
+        batches = self._pages() if self.name == "pages" else self._sitemap_rows()
+        return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._gathered(batches))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return cast(object, self.reader().__arrow_c_stream__(requested_schema))
+
+    def __arrow_c_schema__(self) -> object:
+        return cast(object, self.schema.__arrow_c_schema__())
+
+    def _pages(self) -> Iterator[pa.RecordBatch]:
+        with ExitStack() as stack:
+            firsts = stack.enter_context(closing(FirstOfEach())) if self._dedupe else None
+            pool = stack.enter_context(OrderedPool(self._read))
+            for read in pool.over(_with_all_below(self._tree)):
+                # Where two sitemaps of one URL differ, it says nothing of either.
+                is_same = self.counts.setdefault(read.url, read.length) == read.length
+                self.counts[read.url] = read.length if is_same else None
+                yield read.rows if firsts is None else self._encoded(firsts.batch(read.rows))
+
+    def _read(self, sitemap: AbstractSitemap) -> _Read:
+        """In any thread."""
+        listing = listing_of(sitemap)
+        columns = page_columns(listing, self.selection.needed)
+        batch = self.selection.batch(columns)
+        return _Read(listing.url, columns.length, batch if self._dedupe else self._encoded(batch))
+
+    def _encoded(self, batch: Batch) -> pa.RecordBatch:
+        return record_batch(batch, self.selection.types, self.selection.chosen, self.schema)
+
+    def _sitemap_rows(self) -> Iterator[pa.RecordBatch]:
+        if self._sitemaps is None:
+            self._sitemaps = sitemaps_columns(self._tree, self._given_counts, self.selection.needed)
+        yield self._encoded(self.selection.batch(self._sitemaps))
+
+    def _gathered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches that are not small; large ones are not copied."""
+        gathering = Gathering(self.schema, _FEW_ROWS)
+        for batch in batches:
+            if batch.num_rows < _FEW_ROWS:
+                yield from _combined(gathering.put(batch))
+            else:
+                yield from _combined(gathering.rest())
+                yield batch
+        yield from _combined(gathering.rest())
+
+
+def _combined(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+    for table in tables:
+        yield from table.combine_chunks().to_batches()
+
+
+def _with_all_below(tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
+    yield tree
+    yield from tree.all_sitemaps()
+
+
+def to_arrow(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pa.Table:
+    """A table of Arrow."""
+    return TreeTable(tree, table, **options).reader().read_all()
+
+
+def to_pandas(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pandas.DataFrame:
+    """A data frame. Whole numbers stay whole where some are missing; times are to the microsecond."""
+    pandas_, pa_ = extra("pandas", "pandas"), extra("pyarrow", "pandas")
+    wholes = {pa_.int64(): pandas_.Int64Dtype()}
+    return to_arrow(tree, table, **options).to_pandas(types_mapper=wholes.get)
+
+
+def to_polars(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> polars.DataFrame:
+    """A data frame."""
+    polars_, _ = extra("polars", "polars"), extra("pyarrow", "polars")
+    found: polars.DataFrame = polars_.from_arrow(to_arrow(tree, table, **options))
+    return found
+
+
+def to_duckdb(tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
+    """A connection to a database with both tables, which replace those of their names, both or none.
+
+    Times are `TIMESTAMP`s in UTC. With a zone, DuckDB would show and compare them in that of the session, and could
+    not give them to Python without another package.
+    """
+    duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
+    connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))
+    try:
+        pages = TreeTable(tree, "pages", zone=None)
+        _fill(connection, pages, TreeTable(tree, "sitemaps", zone=None, counts=pages.counts))
+    except BaseException:
+        connection.close()  # which undoes what was begun
+        raise
+    return connection
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, *tables: TreeTable) -> None:
+    connection.begin()
+    for table in tables:
+        source = f"usp_read_{table.name}"
+        connection.register(source, table)
+        connection.execute(f"create or replace table {table.name} as select * from {source}")  # noqa: S608 -- our names
+        connection.execute(f"comment on table {table.name} is 'usp.schema {table.name}/{VERSION}'")
+        connection.unregister(source)
+    connection.commit()

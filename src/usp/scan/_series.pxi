@@ -1,0 +1,226 @@
+# The buffers of columns, which grow row by row and are handed out as Arrow has them.
+
+from usp.scan.columns import PAGE_TYPES, Column, Columns, sparse_column
+
+cdef enum:  # what a row is: eight bytes, where its texts or items end (and the first begins, before all), or one byte
+    WORDS, ENDS, SMALL
+
+ctypedef struct Series:
+    uint8_t *data
+    uint8_t *valid  # a bit for each row
+    size_t rows
+    size_t room
+
+ctypedef struct Texts:
+    Series ends
+    uint8_t *data
+    size_t room
+
+
+@cython.final
+cdef class Block:
+    """Memory that is handed out as a buffer, and freed with this object."""
+
+    cdef void *data
+    cdef Py_ssize_t size
+
+    def __dealloc__(self):
+        free(self.data)
+
+    def __getbuffer__(self, Py_buffer *buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
+
+
+cdef object view(void **data, size_t size, str format):
+    """A memoryview of memory, which it takes over."""
+    cdef Block block
+    if size == 0:
+        return memoryview(b"").cast(format)
+    block = Block.__new__(Block)
+    block.data, block.size = realloc(data[0], size), <Py_ssize_t>size
+    if block.data == NULL:  # what is there is larger, and good as well
+        block.data = data[0]
+    data[0] = NULL
+    return memoryview(block).cast(format)
+
+
+cdef int enlarge(void **data, size_t size) except -1 nogil:
+    cdef void *larger = realloc(data[0], size)
+    if larger == NULL:
+        with gil:
+            raise MemoryError
+    data[0] = larger
+    return 0
+
+
+cdef void free_series(Series *series) noexcept:
+    free(series.data)
+    free(series.valid)
+
+
+cdef void free_texts(Texts *text) noexcept:
+    free_series(&text.ends)
+    free(text.data)
+
+
+cdef int make_room(Series *series, int kind) except -1 nogil:
+    cdef size_t room = series.room * 2 + 256
+    enlarge(<void **>&series.data, (room + 1) * (1 if kind == SMALL else 8))
+    enlarge(<void **>&series.valid, (room >> 3) + 1)
+    if kind == ENDS and series.room == 0:
+        (<int64_t *>series.data)[0] = 0
+    series.room = room
+    return 0
+
+
+cdef inline void add_row(Series *series, bint is_valid) noexcept nogil:
+    cdef uint8_t *byte = &series.valid[series.rows >> 3]
+    cdef int bit = series.rows & 7
+    byte[0] = <uint8_t>((byte[0] & ~(1 << bit)) | is_valid << bit)
+    series.rows += 1
+
+
+cdef inline int put_word(Series *series, const void *word, bint is_valid) except -1 nogil:
+    if series.rows == series.room:
+        make_room(series, WORDS)
+    memcpy(series.data + 8 * series.rows, word, 8)
+    add_row(series, is_valid)
+    return 0
+
+
+cdef inline int put_end(Series *series, int64_t end, bint is_valid) except -1 nogil:
+    if series.rows == series.room:
+        make_room(series, ENDS)
+    (<int64_t *>series.data)[series.rows + 1] = end
+    add_row(series, is_valid)
+    return 0
+
+
+cdef inline int put_byte(Series *series, uint8_t byte, bint is_valid) except -1 nogil:
+    if series.rows == series.room:
+        make_room(series, SMALL)
+    series.data[series.rows] = byte
+    add_row(series, is_valid)
+    return 0
+
+
+cdef inline int64_t last_end(Series *ends) noexcept nogil:
+    return (<int64_t *>ends.data)[ends.rows] if ends.room else 0
+
+
+cdef inline void cut_series(Series *series, size_t rows) noexcept nogil:
+    if series.rows > rows:
+        series.rows = rows
+
+
+cdef int pad(Series *series, size_t rows, int kind) except -1 nogil:
+    """Rows without a value, up to so many rows."""
+    cdef int64_t zero = 0
+    while series.rows < rows:
+        if kind == ENDS:
+            put_end(series, last_end(series), False)
+        elif kind == WORDS:
+            put_word(series, &zero, False)
+        else:
+            put_byte(series, 255, False)
+    return 0
+
+
+cdef uint8_t *space_in(Texts *text, size_t size) except NULL nogil:
+    """Room for so many more bytes."""
+    cdef size_t end = <size_t>last_end(&text.ends)
+    if end + size >= text.room:
+        enlarge(<void **>&text.data, 2 * (end + size) + 256)
+        text.room = 2 * (end + size) + 256
+    return text.data + end
+
+
+cdef int put_bytes(Texts *text, const uint8_t *data, Py_ssize_t size) except -1 nogil:
+    memcpy(space_in(text, <size_t>size), data, <size_t>size)
+    return put_end(&text.ends, last_end(&text.ends) + size, True)
+
+
+cdef bint put_text(Texts *text, const uint8_t *data, Record *record) except -1 nogil:
+    """The text of a record, which may be none; false if it is for Python to say."""
+    cdef Py_ssize_t size = 0
+    if record != NULL:
+        size = text_into(
+            space_in(text, record.size), data + record.start, record.size, record_flags(data, record)
+        )
+        if size < 0:
+            return False
+    put_end(&text.ends, last_end(&text.ends) + size, size > 0)
+    return True
+
+
+cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags) except -1 nogil:
+    """The URL that a text means; false if that is for Python to say."""
+    cdef uint8_t *out = space_in(text, <size_t>size)
+    cdef Py_ssize_t found = url_into(out, url, size, flags)
+    if found < 0 or (flags & HIGH and not is_printable_utf8(out, found)):
+        return False
+    put_end(&text.ends, last_end(&text.ends) + found, True)
+    return True
+
+
+cdef int put_str(Texts *text, value) except -1:
+    cdef bytes data
+    if value is None:
+        return put_end(&text.ends, last_end(&text.ends), False)
+    data = (<str?>value).encode("utf-8", "replace")
+    return put_bytes(text, <const uint8_t *>data, len(data))
+
+
+cdef int put_date(Series *dates, date) except -1:
+    cdef int64_t found = microseconds(date) if date is not None else 0
+    return put_word(dates, &found, date is not None)
+
+
+# Columns
+
+cdef bint has_values(Series *series) noexcept:
+    cdef size_t i
+    for i in range(series.rows):
+        if series.valid[i >> 3] >> (i & 7) & 1:
+            return True
+    return False
+
+
+cdef object valid_view(Series *series):
+    """The bits of a series, None if all are set."""
+    cdef size_t whole = series.rows >> 3, i
+    cdef int rest = series.rows & 7
+    cdef uint8_t all_bits = 255
+    if series.rows == 0:
+        return None
+    for i in range(whole):
+        all_bits &= series.valid[i]
+    if rest:
+        series.valid[whole] &= (1 << rest) - 1
+        all_bits &= series.valid[whole] | <uint8_t>(255 << rest)
+    return None if all_bits == 255 else view(<void **>&series.valid, (series.rows + 7) >> 3, "B")
+
+
+cdef object fixed_column(Series *series, size_t rows, int kind, str format):
+    pad(series, rows, kind)
+    valid = valid_view(series)
+    return Column(rows, view(<void **>&series.data, rows * (1 if kind == SMALL else 8), format), None, valid)
+
+
+cdef object ends_view(Series *ends, size_t rows):
+    pad(ends, rows, ENDS)
+    if ends.room == 0:
+        make_room(ends, ENDS)
+    return view(<void **>&ends.data, 8 * (rows + 1), "q")
+
+
+cdef object text_column(Texts *text, size_t rows):
+    pad(&text.ends, rows, ENDS)
+    data, valid = view(<void **>&text.data, <size_t>last_end(&text.ends), "B"), valid_view(&text.ends)
+    return Column(rows, data, ends_view(&text.ends, rows), valid)
+
+
+cdef object list_column(Series *ends, size_t rows, items):
+    pad(ends, rows, ENDS)
+    valid = valid_view(ends)
+    return Column(rows, None, ends_view(ends, rows), valid, (items,))

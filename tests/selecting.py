@@ -1,0 +1,60 @@
+"""Rows to select from: a table that has a column of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from usp.export.batches import Batch
+from usp.export.selection import select
+from usp.objects.page import SitemapPageChangeFrequency as Frequency
+from usp.scan.columns import Columns, List, Scalar, Struct, Type, column_of
+
+TYPES: MappingProxyType[str, Type] = MappingProxyType(
+    {
+        "url": Scalar.TEXT,
+        "last_modified": Scalar.TIME,
+        "change_frequency": Scalar.FREQUENCY,
+        "priority": Scalar.NUMBER,
+        "position": Scalar.WHOLE,
+        "live": Scalar.FLAG,
+        "news": Struct({"title": Scalar.TEXT, "publish_date": Scalar.TIME}),
+        "images": List(Scalar.TEXT),
+    }
+)
+
+
+@dataclass(frozen=True)
+class News:
+    title: str | None = None
+    publish_date: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    url: str | None = None
+    last_modified: datetime | None = None
+    change_frequency: Frequency | None = None
+    priority: float | None = None
+    position: int | None = None
+    live: bool | None = None
+    news: News | None = None
+    images: list[str] | None = None
+
+
+def columns_of(rows: list[Row], types: Any = TYPES) -> Columns:
+    return Columns(
+        len(rows), {name: column_of(kind, [getattr(row, name) for row in rows]) for name, kind in types.items()}
+    )
+
+
+def kept_rows(batch: Batch) -> list[int]:
+    """The numbers of the rows that are kept."""
+    kept = [True] * batch.columns.length if batch.kept is None else batch.kept
+    return [number for number, is_kept in enumerate(kept) if is_kept]
+
+
+def selected(where: str, *rows: Row) -> list[int]:
+    return kept_rows(select(TYPES, where=where).batch(columns_of(list(rows))))

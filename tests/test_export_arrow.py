@@ -1,0 +1,317 @@
+"""Tables of Arrow and their files: other readers find in them what the pages have."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import io
+import os
+import sys
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import duckdb
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tables import TREES, demo_tree, odd_tree, page_rows, without_texts
+from test_corpus import CORPUS, files, read
+from usp.exceptions import MissingExtraError
+from usp.export.arrow import Gathering, arrow_schema, arrow_type, arrow_writer, parquet_writer, record_batch
+from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.schema import PAGES, SITEMAPS, path_types
+from usp.export.sitemaps_table import sitemaps_columns
+from usp.export.writing import Writer
+from usp.objects.page import SitemapPageChangeFrequency
+from usp.objects.sitemap import AbstractSitemap
+from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct, column_of
+
+MakeTree = Callable[[], AbstractSitemap]
+MakeWriter = Callable[[BinaryIO, str, Any, Any], Writer]
+Rows = list[dict[str, Any]]
+URL = {"url": PAGES["url"]}
+SCHEMA = arrow_schema(URL, "pages")
+
+
+def urls(*texts: str) -> Batch:
+    return Batch(Columns(len(texts), {"url": column_of(Scalar.TEXT, texts)}))
+
+
+def in_arrow(batch: Batch, *paths: str) -> pa.RecordBatch:
+    chosen = path_types(PAGES, paths or None)
+    found = record_batch(batch, PAGES, chosen, arrow_schema(chosen, "pages"))
+    found.validate(full=True)
+    return found
+
+
+def written(make_writer: MakeWriter, stream: BinaryIO, batches: Sequence[Batch], chosen: Any = PAGES) -> None:
+    writer = make_writer(stream, "pages", PAGES, chosen)
+    for batch in batches:
+        writer.write(writer.encode(batch))
+    writer.close()
+
+
+def batches_of(tree: AbstractSitemap) -> list[Batch]:
+    return [Batch(page_columns(listing_of(sitemap), PAGES)) for sitemap in (tree, *tree.all_sitemaps())]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Scalar.TEXT, pa.large_string()),
+        (Scalar.TIME, pa.timestamp("us", "UTC")),
+        (Scalar.FREQUENCY, pa.large_string()),
+        (Scalar.NUMBER, pa.float64()),
+        (Scalar.WHOLE, pa.int64()),
+        (Scalar.FLAG, pa.bool_()),
+        (List(Scalar.FLAG), pa.large_list(pa.bool_())),
+        (Struct({"a": List(Scalar.TEXT)}), pa.struct([("a", pa.large_list(pa.large_string()))])),
+    ],
+)
+def test_types(kind: Any, expected: pa.DataType) -> None:
+    """Every type of a column has one of Arrow."""
+    assert expected == arrow_type(kind)
+
+
+def test_times_without_a_zone() -> None:
+    """Times can be had without their zone, in structs too."""
+    assert pa.struct([("a", pa.timestamp("us"))]) == arrow_type(Struct({"a": Scalar.TIME}), None)
+
+
+def test_schemas_state_their_version() -> None:
+    """The metadata of a schema say which table it is of, and which version."""
+    assert arrow_schema(SITEMAPS, "sitemaps").metadata == {b"usp.schema": b"sitemaps/1"}
+
+
+def test_buffers_are_not_copied() -> None:
+    """An array of Arrow uses the memory of its column."""
+    numbers = array("q", range(1000))
+    batch = in_arrow(Batch(Columns(1000, {"position": Column(1000, memoryview(numbers))})), "position")
+    assert numbers.buffer_info()[0] == batch.column(0).buffers()[1].address
+
+
+def test_a_column_that_is_missing() -> None:
+    """A column without any value is all nulls, of its own type, and so is a part of it."""
+    batch = in_arrow(urls("a", "b"), "url", "videos", "news.title", "news")
+    nothing = {"videos": None, "news.title": None, "news": None}
+    assert [{"url": url, **nothing} for url in ("a", "b")] == batch.to_pylist()
+    assert arrow_type(PAGES["videos"]) == batch.column(1).type
+
+
+def test_frequencies() -> None:
+    """Change frequencies become their texts."""
+    values = [None, *SitemapPageChangeFrequency, None]
+    batch = in_arrow(Batch(Columns(9, {"change_frequency": column_of(Scalar.FREQUENCY, values)})), "change_frequency")
+    assert [value and value.value for value in values] == batch.column(0).to_pylist()
+
+
+@pytest.mark.parametrize("kept", [[True, False, True], [False] * 3, [True] * 3, (False, False, True)])
+def test_only_rows_that_are_kept(kept: Sequence[bool]) -> None:
+    """Rows that are not kept are left out."""
+    batch = Batch(urls("a", "b", "c").columns, kept)
+    expected = [{"url": url} for url, is_kept in zip("abc", kept, strict=True) if is_kept]
+    assert expected == in_arrow(batch, "url").to_pylist()
+
+
+@pytest.mark.parametrize("path", ["news.title", "news.publish_date", "news.keywords"])
+def test_parts_of_a_struct(path: str) -> None:
+    """A path gives a part of a struct, null where there is no struct."""
+    expected = [row["news"] and row["news"][path.partition(".")[2]] for row in page_rows(odd_tree())]
+    found = [row[path] for batch in batches_of(odd_tree()) for row in without_texts(in_arrow(batch, path).to_pylist())]
+    assert expected == found
+    assert any(expected)
+
+
+def by_pyarrow(path: str) -> Rows:
+    return pq.ParquetFile(path).read().to_pylist()  # type: ignore[no-any-return]  # it has no types
+
+
+def by_duckdb(path: str) -> Rows:
+    with closing(duckdb.connect()) as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        return connection.read_parquet(path).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
+
+
+def arrow_file_by_pyarrow(path: str) -> Rows:
+    with pa.memory_map(path) as file:
+        return pa.ipc.open_file(file).read_all().to_pylist()  # type: ignore[no-any-return]
+
+
+READERS: dict[str, tuple[MakeWriter, Callable[[str], Rows]]] = {
+    "Parquet, pyarrow": (parquet_writer, by_pyarrow),
+    "Parquet, pandas": (parquet_writer, lambda path: pandas.read_parquet(path).to_dict("records")),
+    "Parquet, polars": (parquet_writer, lambda path: polars.read_parquet(path).to_dicts()),
+    "Parquet, DuckDB": (parquet_writer, by_duckdb),
+    "Arrow, pyarrow": (arrow_writer, arrow_file_by_pyarrow),
+    "Arrow, pandas": (arrow_writer, lambda path: pandas.read_feather(path).to_dict("records")),
+    "Arrow, polars": (arrow_writer, lambda path: polars.read_ipc(path).to_dicts()),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("make_tree", TREES)
+def test_files(make_tree: MakeTree, reader: str, tmp_path: Path) -> None:
+    """What was written, others read as the tree has it."""
+    make_writer, by_reader = READERS[reader]
+    path = tmp_path / "pages"
+    with path.open("wb") as file:
+        written(make_writer, file, batches_of(make_tree()))
+        assert not file.closed
+    assert page_rows(make_tree()) == without_texts(by_reader(str(path)))
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@pytest.mark.parametrize("reader", ["Parquet, DuckDB", "Parquet, polars"])
+def test_real_files(reader: str, tmp_path: Path) -> None:
+    """Real sitemaps, in one file, are read by others as the trees have them."""
+    make_writer, by_reader = READERS[reader]
+    trees = [read(kind, data) for _, kind, data in files("urlset", "rss", "atom") if len(data) < 50_000]
+    path = tmp_path / "pages.parquet"
+    with path.open("wb") as file:
+        written(make_writer, file, [batch for tree in trees for batch in batches_of(tree)])
+    expected = [row for tree in trees for row in page_rows(tree)]
+    assert expected == without_texts(by_reader(str(path)))
+    assert len(expected) > 5_000
+
+
+@pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
+def test_sitemaps(make_writer: MakeWriter) -> None:
+    """The table of sitemaps is written the same way."""
+    stream = io.BytesIO()
+    writer = make_writer(stream, "sitemaps", SITEMAPS, SITEMAPS)
+    writer.write(writer.encode(Batch(sitemaps_columns(demo_tree()))))
+    writer.close()
+    stream.seek(0)
+    found = pq.read_table(stream) if make_writer is parquet_writer else pa.ipc.open_file(stream).read_all()
+    assert demo_tree().to_arrow("sitemaps").equals(found, check_metadata=True)
+
+
+class Pipe(io.RawIOBase):
+    """A stream that can only be written to."""
+
+    def __init__(self, error: OSError | None = None, room: int = 0) -> None:
+        self.data = bytearray()
+        self.error, self.room = error, room
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        if self.error is not None and len(self.data) + len(data) > self.room:
+            raise self.error
+        self.data += data
+        return len(data)
+
+
+def test_into_a_pipe() -> None:
+    """Where a stream cannot seek, Arrow is written in its streaming format, and Parquet as ever."""
+    pipe = Pipe()
+    written(arrow_writer, pipe, batches_of(odd_tree()))  # type: ignore[arg-type]  # all that is needed of one
+    assert page_rows(odd_tree()) == without_texts(pa.ipc.open_stream(bytes(pipe.data)).read_all().to_pylist())
+    pipe = Pipe()
+    written(parquet_writer, pipe, batches_of(odd_tree()))  # type: ignore[arg-type]
+    assert page_rows(odd_tree()) == without_texts(pq.read_table(io.BytesIO(pipe.data)).to_pylist())
+
+
+@pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
+@pytest.mark.parametrize("room", [0, 100])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
+def test_errors_of_a_stream(make_writer: MakeWriter, room: int, number: int) -> None:
+    """An error of the stream comes out as it is, at once or at the end, and nothing is written after it."""
+    pipe = Pipe(OSError(number, os.strerror(number)), room)
+    with pytest.raises(OSError, match=os.strerror(number)) as caught:
+        written(make_writer, pipe, [urls("a" * 1000)], URL)  # type: ignore[arg-type]
+    assert number == caught.value.errno
+    size, pipe.error = len(pipe.data), None
+    del caught
+    gc.collect()
+    assert size == len(pipe.data)
+
+
+@pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
+def test_what_is_dropped_does_not_look_whole(make_writer: MakeWriter) -> None:
+    """A writer that is dropped before it is closed writes no end; after that, it changes nothing."""
+    stream = io.BytesIO()
+    writer = make_writer(stream, "pages", PAGES, URL)
+    writer.write(writer.encode(urls("a")))
+    start = stream.getvalue()
+    writer.drop()
+    gc.collect()
+    assert start == stream.getvalue()
+    writer = make_writer(stream, "pages", PAGES, URL)
+    writer.close()
+    whole = stream.getvalue()
+    writer.drop()
+    assert whole == stream.getvalue()
+
+
+def test_row_groups_are_bounded() -> None:
+    """Small batches are put together, and large ones cut; the order stays."""
+    stream = io.BytesIO()
+    texts = [f"http://h.example/{i}" for i in range(130_000)]
+    small = [urls(*texts[i : i + 7]) for i in range(0, 7_000, 7)]
+    written(parquet_writer, stream, [*small, urls(*texts[7_000:]), urls("x" * 40_000_000, "y")], URL)
+    file = pq.ParquetFile(stream)
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    assert [group.num_rows for group in groups] == [65_000, 65_000, 1, 1]
+    assert [*texts, "x" * 40_000_000, "y"] == file.read().column(0).to_pylist()
+
+
+def test_gathering_keeps_few_batches() -> None:
+    """However many batches are put in, few are held, in their order."""
+    gathering = Gathering(SCHEMA)
+    for i in range(5_000):
+        assert list(gathering.put(record_batch(urls(f"/{i}"), PAGES, URL, SCHEMA))) == []
+    (table,) = gathering.rest()
+    assert table.column(0).num_chunks < 100
+    assert [f"/{i}" for i in range(5_000)] == table.column(0).to_pylist()
+    assert list(gathering.rest()) == []
+
+
+def test_columns_of_parquet() -> None:
+    """Columns have statistics, and a dictionary where values repeat; URLs have none."""
+    stream = io.BytesIO()
+    written(parquet_writer, stream, batches_of(odd_tree()))
+    group = pq.ParquetFile(stream).metadata.row_group(0)
+    columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+    assert {"ZSTD"} == {column.compression for column in columns.values()}
+    assert all(columns[name].statistics.has_min_max for name in ("url", "last_modified", "news.title"))
+    with_dictionary = {name for name, column in columns.items() if "RLE_DICTIONARY" in column.encodings}
+    assert with_dictionary >= {"sitemap_url", "alternates.list.element.hreflang", "news.keywords.list.element"}
+    assert not with_dictionary & {"url", "last_modified", "images.list.element.loc", "news.title"}
+
+
+def test_writers_encode_in_any_thread() -> None:
+    """Batches can be encoded by several threads at once."""
+    stream = io.BytesIO()
+    writer = parquet_writer(stream, "pages", PAGES, URL)
+    encoded: dict[int, Any] = {}
+
+    def encode(number: int) -> None:
+        encoded[number] = writer.encode(urls(*(f"/{number}/{i}" for i in range(1000))))
+
+    threads = [threading.Thread(target=encode, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(8):
+        writer.write(encoded[number])
+    writer.close()
+    assert [f"/{number}/{i}" for number in range(8) for i in range(1000)] == pq.read_table(stream)[0].to_pylist()
+
+
+@pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
+def test_missing_package(make_writer: MakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pyarrow, the error names the extra that installs it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'usp\[arrow\]'"):
+        make_writer(io.BytesIO(), "pages", PAGES, PAGE_TYPES)

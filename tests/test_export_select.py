@@ -1,0 +1,202 @@
+"""Which rows and columns are selected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from selecting import TYPES, News, Row, columns_of, kept_rows
+from usp.exceptions import InvalidArgumentError
+from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.schema import PAGES, SITEMAPS
+from usp.export.selection import Selection, select
+from usp.scan.columns import Column, Columns, Scalar, column_of
+from usp.tree import sitemap_from_bytes
+
+
+def test_a_null_under_a_null_is_none() -> None:
+    """A field of a struct that is null is null, whatever its own buffers say, as it is where they say so."""
+    titles = columns_of([Row(news=News("a")), Row(news=News("a")), Row(news=News())]).columns["news"].children
+    valid = columns_of([Row(), Row(news=News()), Row(news=News())]).columns["news"].valid
+    columns = Columns(3, {"news": Column(3, valid=valid, children=titles)})
+    assert kept_rows(select(TYPES, where="news.title = 'a'").batch(columns)) == [1]
+    assert kept_rows(select(TYPES, where="news.title is null").batch(columns)) == [0, 2]
+    assert kept_rows(select(TYPES, where="news is null").batch(columns)) == [0]
+
+
+def test_a_column_that_is_missing_is_null() -> None:
+    """What no row of a batch has compares with nothing, and is null."""
+    columns = Columns(2, {"url": column_of(Scalar.TEXT, ["a", "b"])})
+    assert select(TYPES, where="news.title <> 'a' or not priority = 1").batch(columns) == Batch(Columns(0, {}))
+    assert select(TYPES, where="news.title is null and images is null").batch(columns) == Batch(columns)
+
+
+def test_kept_says_no_more_than_it_must() -> None:
+    """Where all rows are wanted there is no `kept`, and where none is there are no rows."""
+    columns = columns_of([Row(url="a"), Row(url="b")])
+    assert select(TYPES).batch(columns) == Batch(columns)
+    assert select(TYPES, where="url < 'c'").batch(columns) == Batch(columns)
+    assert select(TYPES, where="url > 'c'").batch(columns) == Batch(Columns(0, {}))
+    assert select(TYPES, where="url > 'a'").batch(columns) == Batch(columns, [False, True])
+    assert select(TYPES, where="url > 'a'").batch(Columns(0, {})).columns.length == 0
+
+
+class Noted(dict[str, Any]):
+    """Columns that note which were read."""
+
+    def __init__(self, columns: Any) -> None:
+        super().__init__(columns)
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize(
+    ("where", "read"),
+    [
+        ("position > 5 and url like 'a%'", {"position"}),
+        ("position < 5 or url like 'a%'", {"position"}),
+        ("position < 5 and url like 'a%'", {"position", "url"}),
+        ("live = true and url like 'a%'", {"live"}),
+    ],
+)
+def test_what_is_decided_is_not_asked_on(where: str, read: set[str]) -> None:
+    """Once it is certain for all rows, no other column is read."""
+    columns = Noted(columns_of([Row(url="a", position=1), Row(url="b", position=2)]).columns)
+    select(TYPES, where=where).batch(Columns(2, columns))
+    assert columns.read == read
+
+
+def test_times_are_compared_in_their_buffer() -> None:
+    """A time is compared for no more than it takes to make a list of datetimes."""
+    rows = [Row(last_modified=datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=number)) for number in range(20_000)]
+    columns = columns_of(rows)
+    selection = select(TYPES, where="last_modified >= '2025-01-01T01:00:00'")
+
+    def least(work: Callable[[], object]) -> float:
+        spent = []
+        for _ in range(5):
+            started = time.process_time()
+            work()
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    assert len(kept_rows(selection.batch(columns))) == 16_400
+    values = columns.columns["last_modified"].data or memoryview(b"")
+    start = datetime(1970, 1, 1, tzinfo=UTC)
+    by_objects = least(lambda: [start + timedelta(microseconds=value) for value in values])
+    assert least(lambda: selection.batch(columns)) < by_objects
+
+
+ENTRIES = """
+<url><loc>https://www.example.org/1</loc><lastmod>2025-01-01</lastmod><changefreq>daily</changefreq></url>
+<url><loc>https://www.example.org/2</loc><lastmod>2025-01-02T10:00:00+02:00</lastmod><priority>0.9</priority></url>
+<url><loc>https://www.example.org/3</loc>
+<news:news><news:publication_date>2025-01-03</news:publication_date><news:title>T</news:title></news:news></url>
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "positions"),
+    [
+        ("last_modified > '2025-01-01' and last_modified <= '2025-01-02T08:00'", [2]),
+        ("last_modified is null", [3]),
+        ("change_frequency <> 'weekly'", [1]),
+        ("change_frequency is null", [2, 3]),
+        ("priority = 0.5", [1, 3]),
+        ("news.title = 'T'", [3]),
+        ("news is null and images is null", [1, 2]),
+        ("sitemap_type = 'urlset' and sitemap_url like '%/sitemap.xml' and position in (1, 3)", [1, 3]),
+    ],
+)
+def test_pages_of_a_sitemap_are_selected(where: str, positions: list[int]) -> None:
+    """What is read of a sitemap for a selection is all that it needs."""
+    news = "http://www.google.com/schemas/sitemap-news/0.9"
+    text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="{news}">{ENTRIES}</urlset>'
+    listing = listing_of(sitemap_from_bytes(text.encode(), "https://www.example.org/sitemap.xml"))
+    selection = select(PAGES, "url", where)
+    batch = selection.batch(page_columns(listing, selection.needed))
+    assert [row + 1 for row in kept_rows(batch)] == positions
+
+
+# Columns, and since when.
+
+
+def test_columns_are_chosen_in_their_order() -> None:
+    """A text with commas and a sequence choose the same; what `where` needs is read and not written."""
+    expected = {"priority": Scalar.NUMBER, "news.title": Scalar.TEXT}
+    for columns in ("priority, news.title", ["priority", "news.title"]):
+        selection = select(PAGES, columns, where="position < 5 and sitemap_url like '%a%'")
+        assert selection.chosen == expected
+        assert list(selection.chosen) == list(expected)
+        assert selection.needed == {"url", "priority", "news", "position", "sitemap_url"}
+    assert select(PAGES, "priority", since="2025-01-01").needed == {"url", "priority", "last_modified"}
+    assert select(SITEMAPS).chosen == SITEMAPS
+    assert select(SITEMAPS).needed == set(SITEMAPS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("", "columns names no column; there are url, last_modified"),
+        ([], "columns names no column; there are url"),
+        ("url,,priority", "no column ''; there are url"),
+        ("url,priority,url", "columns names url twice; there are"),
+        (["url", "titel"], "no column 'titel'; "),
+        ("new.title", "did you mean news.title?"),
+        ("images.loc", "images is a list"),
+    ],
+)
+def test_columns_that_there_are_not(columns: Any, message: str) -> None:
+    """What is unknown or named twice is refused, with what there is."""
+    with pytest.raises(InvalidArgumentError) as caught:
+        select(PAGES, columns)
+    assert message in str(caught.value)
+
+
+NOW = datetime(2025, 1, 8, 12, tzinfo=UTC)
+
+
+def since_of(selection: Selection, times: list[datetime]) -> list[int]:
+    return kept_rows(selection.batch(columns_of([Row(last_modified=time) for time in times])))
+
+
+@pytest.mark.parametrize(
+    ("since", "first"),
+    [
+        ("2025-01-01", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("2025-01-01T10:00:00+02:00", datetime(2025, 1, 1, 8, tzinfo=UTC)),
+        (date(2025, 1, 1), datetime(2025, 1, 1, tzinfo=UTC)),
+        (datetime(2025, 1, 1, 5), datetime(2025, 1, 1, 5, tzinfo=UTC)),
+        (datetime(2025, 1, 1, 5, tzinfo=timezone(timedelta(hours=2))), datetime(2025, 1, 1, 3, tzinfo=UTC)),
+        ("7d", datetime(2025, 1, 1, 12, tzinfo=UTC)),
+        ("24h", datetime(2025, 1, 7, 12, tzinfo=UTC)),
+        (" 1w ", datetime(2025, 1, 1, 12, tzinfo=UTC)),
+    ],
+)
+def test_since(since: Any, first: datetime) -> None:
+    """What was modified then or later is kept, in UTC where there is no zone; `where` must hold too."""
+    times = [first - timedelta(microseconds=1), first, first + timedelta(days=1)]
+    assert since_of(select(TYPES, since=since, now=NOW), times) == [1, 2]
+    later = select(TYPES, where=f"last_modified <> '{first.isoformat()}' or live", since=since, now=NOW)
+    assert since_of(later, times) == [2]
+
+
+@pytest.mark.parametrize("since", ["", "yesterday", "7", "7m", "2025", "-7d", "2025-13-01", 7, "7d7d"])
+def test_since_when_is_not_understood(since: Any) -> None:
+    """What is no time is refused, with what can be written."""
+    with pytest.raises(InvalidArgumentError, match=r"since must be like 2025-01-01, .* 7d"):
+        select(TYPES, since=since)
+
+
+def test_since_needs_times() -> None:
+    """A table that does not say when its rows were modified cannot be asked."""
+    with pytest.raises(InvalidArgumentError, match="since needs a column last_modified"):
+        select({"url": Scalar.TEXT}, since="7d")
+    assert select(TYPES, since="999999999w").batch(columns_of([Row(last_modified=NOW)])).kept is None
