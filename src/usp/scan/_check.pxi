@@ -84,14 +84,15 @@ cdef class PlainCheck(Reader):
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
         """Where those entries end that are in order; the rest as for `PlainPages`."""
+        cdef Py_ssize_t size = self.prepare(grammar, buffer, position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Stop stop
         cdef uint32_t passed
         self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
-        stop = self.scan(grammar, buffer, &position, self.most)
-        self.reserve()
         self.asks = False
-        with nogil:
+        with nogil:  # once: each time the GIL may have to be waited for
+            stop = take_entries(&self.context.tabled.tables, data, size, &position, self.batch, self.most)
+            self.reserve()
             self.stage(data)
             passed = self.pass_over(data, 0)
         if self.asks:
@@ -108,7 +109,7 @@ cdef class PlainCheck(Reader):
             return [], self.batch.entries[passed].start, False, False
         return [], position, stop == MORE, stop == FULL
 
-    cdef int reserve(self) except -1:
+    cdef int reserve(self) except -1 nogil:
         """Make room for the URLs of the batch."""
         cdef uint32_t i
         cdef size_t room = 0

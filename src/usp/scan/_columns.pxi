@@ -205,9 +205,10 @@ cdef class PlainColumns(PlainPages):
         return made
 
 
-cdef int enlarge(void **data, size_t size) except -1:
+cdef int enlarge(void **data, size_t size) except -1 nogil:
     cdef void *larger = realloc(data[0], size)
     if larger == NULL:
-        raise MemoryError
+        with gil:
+            raise MemoryError
     data[0] = larger
     return 0

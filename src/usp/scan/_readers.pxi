@@ -16,22 +16,27 @@ cdef class Reader:
     def __dealloc__(self):
         free(self.batch)
 
-    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at, uint32_t most=MAX_ENTRIES) except *:
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at) except *:
         """Fill the batch. Afterwards `at` is behind its last entry."""
-        cdef const uint8_t *data = <const uint8_t *>buffer
-        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Stop stop
+        cdef Py_ssize_t size = self.prepare(grammar, buffer, at[0])
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        with nogil:
+            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, MAX_ENTRIES)
+        return stop
+
+    cdef Py_ssize_t prepare(self, grammar, bytes buffer, Py_ssize_t position) except -1:
+        """Have the tables of a grammar ready; gives the size of what is scanned of the buffer."""
+        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Context context
-        if not 0 <= at[0] <= size:
+        if not 0 <= position <= size:
             raise ValueError("the position is not in the buffer")
         if self.context.tabled is None or self.context.tabled.grammar is not grammar:
             context = Context.__new__(Context)  # entries that were made keep the one they were made with
             context.tabled = tabled(grammar)
             context.resolve, context.convert = self.context.resolve, self.context.convert
             self.context = context
-        with nogil:
-            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, most)
-        return stop
+        return size
 
 
 cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept nogil:
@@ -141,11 +146,17 @@ cdef class PlainPages(Reader):
         return page
 
 
+cdef enum:
+    WORTH_IT = 1 << 14  # bytes: to read fewer is over before the GIL is had back
+
+
 def may_hold_sitemaps(bytes text not None):
     """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
     cdef const uint8_t *data = <const uint8_t *>text
     cdef Py_ssize_t size = len(text)
     cdef bint found
+    if size < WORTH_IT:
+        return has_sitemap_tag(data, data + size)
     with nogil:
         found = has_sitemap_tag(data, data + size)
     return found
