@@ -122,6 +122,23 @@ def test_private_addresses_are_not_asked(host: str) -> None:
     assert [url for url in client.asked if not url.startswith(HOME)] == []
 
 
+def test_cancelled() -> None:
+    """Where the tree comes to an early end, the request that is being made ends, and no other is begun."""
+    is_cancelled: list[bool] = []
+
+    def robots(url: str) -> str:
+        submissions.cancel()
+        is_cancelled.append(terms_for(url).is_cancelled)
+        return f"Sitemap: {HOME}a.xml"
+
+    client = FakeClient(robots)
+    submissions = Submissions(client, HOME, Options())
+    submissions.is_named(f"{SHOP}/1", (f"{HOME}a.xml",))
+    assert is_cancelled == [True]
+    assert not submissions.is_named("https://other.example.com/1", (f"{HOME}a.xml",))
+    assert client.asked == [ROBOTS]
+
+
 def test_over_the_network() -> None:
     """The client that fetches the tree asks, under the terms of the tree; here at another port of a private host."""
     other_pages: dict[str, tuple[int, dict[str, str], bytes]] = {}

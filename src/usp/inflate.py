@@ -62,7 +62,7 @@ class Unsound(Exception):
 
 
 class Engine(NamedTuple):
-    """What inflates: the maker of a `zlib.decompressobj` or its like, and what that raises."""
+    """What inflates: the maker of a `zlib.decompressobj`, or of what isal has for it; and what that raises."""
 
     decompressobj: Callable[[int], Any]
     error: type[Exception]
@@ -75,11 +75,12 @@ ZLIB = Engine(zlib.decompressobj, zlib.error)
 def engines() -> tuple[Engine, ...]:
     """The engines to be tried, one after the other; the last is zlib."""
     try:
-        from isal import isal_zlib  # imported only when something is inflated
+        from isal import igzip_lib  # imported only when something is inflated
     except ImportError:
         return (ZLIB,)
-    error: Any = isal_zlib.error
-    return Engine(isal_zlib.decompressobj, error), ZLIB
+    error: Any = igzip_lib.error
+    # Not isal_zlib: that makes each piece in several steps, from small to large, with the GIL taken for each.
+    return Engine(lambda _: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), error), ZLIB
 
 
 class Budget:
@@ -294,7 +295,8 @@ def _member(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note
     inflater = engine.decompressobj(window)
     is_zlib = engine is ZLIB
     while True:
-        piece = next(feed, b"")
+        is_hungry = is_zlib or inflater.needs_input  # isal keeps what it did not take in, zlib gives it back
+        piece = next(feed, b"") if is_hungry else b""
         before = inflater.copy() if is_zlib else None
         try:
             found = inflater.decompress(piece, PIECE_BYTES)
@@ -310,9 +312,10 @@ def _member(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note
         if inflater.eof:
             feed.push(inflater.unused_data)
             return True
-        if not piece and not found:
+        if is_hungry and not piece and not found:
             break
-        feed.push(inflater.unconsumed_tail)
+        if is_zlib:
+            feed.push(inflater.unconsumed_tail)
     if not is_zlib:
         raise Unsound
     note("T801")

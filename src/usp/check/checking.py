@@ -63,9 +63,10 @@ def check_homepage(
     is_whole = is_whole and not options.get("recurse_callback") and not options.get("recurse_list_callback")
     checked_time = _checked_time(now)
     with client_or_default(web_client) as client:
-        is_named = Submissions(client, secret_url, fetching).is_named
-        readings = Readings(Site(split_credentials(secret_url)[0], checked_time, {}, is_named=is_named))
-        tree = visited_tree(walk, fetching, secret_url, client, readings.visit)
+        submissions = Submissions(client, secret_url, fetching)
+        site = Site(split_credentials(secret_url)[0], checked_time, {}, is_named=submissions.is_named)
+        readings = Readings(site)
+        tree = visited_tree(walk, fetching, secret_url, client, readings.visit, submissions.cancel)
         return Check(tree, readings, is_robots_known=has_robots, is_whole=is_whole).report()
 
 

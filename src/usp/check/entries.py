@@ -90,6 +90,11 @@ class CheckedEntry:
         return element.place_of("loc")
 
     @cached_property
+    def elsewhere(self) -> str:
+        """The code of a URL that is not where those of its sitemap should be; empty if it is."""
+        return elsewhere_code(self.url, self.standard.yardstick)
+
+    @cached_property
     def alternates(self) -> list[Alternate]:
         """Its versions in other languages."""
         return alternates_of(self.element, self.standard.url) if self.element.children else []
@@ -142,7 +147,7 @@ def _elsewhere(code: str, where: Callable[[CheckedEntry], str]) -> Rule:
     """U506 to U509: a URL that is not where those of its sitemap should be."""
 
     def rule(entry: CheckedEntry) -> Finding | None:
-        if elsewhere_code(entry.url, entry.standard.yardstick) != code:
+        if entry.elsewhere != code:
             return None
         return Finding(entry.at, entry.text, where(entry))
 

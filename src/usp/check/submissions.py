@@ -50,6 +50,8 @@ class Submissions:
         self._end = now() + options.limits.tree_seconds
         self._seconds = 0.0  # that all requests have taken
         self._named: dict[Origin, frozenset[str]] = {}  # by the sites that were asked
+        self._asking: Terms | None = None  # those of the last request
+        self._is_cancelled = False
 
     def is_named(self, start: str, sitemap_urls: tuple[str, ...]) -> bool:
         """Whether the robots.txt of the site that a URL starts with names one of these sitemaps."""
@@ -61,14 +63,20 @@ class Submissions:
         named = self._named[site]
         return bool(named) and any(requested_url(url) in named for url in sitemap_urls)
 
+    def cancel(self) -> None:
+        """Ask no more hosts, and end the request that is being made, if any: in another thread."""
+        self._is_cancelled = True
+        if self._asking is not None:
+            self._asking.cancel()
+
     def _ask(self, url: str) -> frozenset[str]:
         """The sitemaps that a robots.txt names, as they are requested; none if it cannot be had."""
         started = self._now()
         seconds = min(MAX_SECONDS, MAX_SECONDS_IN_ALL - self._seconds, self._end - started)
         if seconds < _LEAST_SECONDS:
             return frozenset()
-        terms = self._terms(seconds)
-        if terms.refusal(url) is not None:
+        terms = self._asking = self._terms(seconds)
+        if self._is_cancelled or terms.refusal(url) is not None:
             return frozenset()
         try:
             with under(terms):

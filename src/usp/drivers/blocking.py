@@ -22,7 +22,7 @@ from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
 from usp.web_client.terms import Terms, under
 
-__all__ = ["check_client", "client_or_default", "run", "sitemap_of", "steps", "website"]
+__all__ = ["check_client", "client_or_default", "is_alone", "run", "sitemap_of", "steps", "website"]
 
 Outcome = Document | Failure | Reading
 
@@ -60,8 +60,7 @@ def steps(
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
     limit(options.limits.max_sitemap_bytes)
-    is_alone = options.concurrency == 1 or not getattr(client, "is_thread_safe", False)
-    workers: Workers[Task, Outcome] = Inline(perform, sleep) if is_alone else Threads(perform)
+    workers: Workers[Task, Outcome] = Inline(perform, sleep) if is_alone(client, options) else Threads(perform)
     try:
         while True:
             for task in schedule.tasks(now()):
@@ -83,6 +82,11 @@ def steps(
         terms.cancel()
         workers.close()
         walk.stop("it was ended early")  # where nothing is left to stop, this does nothing
+
+
+def is_alone(client: AbstractWebClient, options: Options) -> bool:
+    """Whether requests are made in the caller's thread only, one at a time."""
+    return options.concurrency == 1 or not getattr(client, "is_thread_safe", False)
 
 
 def _suited(options: Options, client: AbstractWebClient) -> Options:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread, current_thread
 from typing import Generic, TypeVar
@@ -38,18 +40,22 @@ class Inline(Generic[T, R]):
             self._sleep(seconds)
         return None
 
+    def finish(self) -> None:
+        """All tasks are done already."""
+
     def close(self) -> None:
         """Nothing is going on."""
 
 
 class Threads(Generic[T, R]):
-    """Does tasks in threads, which are started as they are needed.
+    """Does tasks in threads, which are started as they are needed, `most` at most; in one, tasks keep their order.
 
     They are daemons: what cannot be interrupted, such as looking up a host, does not keep a program from ending.
     """
 
-    def __init__(self, perform: Callable[[T], R]) -> None:
+    def __init__(self, perform: Callable[[T], R], most: float = math.inf) -> None:
         self._perform = perform
+        self._most = most
         self._tasks: SimpleQueue[T | None] = SimpleQueue()
         self._done: SimpleQueue[tuple[T, R | None, BaseException | None]] = SimpleQueue()
         self._threads: list[Thread] = []
@@ -59,7 +65,7 @@ class Threads(Generic[T, R]):
     def start(self, task: T) -> None:
         """Hand a task to a thread."""
         self._going_on += 1
-        if self._going_on > len(self._threads):
+        if len(self._threads) < min(self._going_on, self._most):
             thread = Thread(target=self._work, name=f"usp-{len(self._threads)}", daemon=True)
             self._threads.append(thread)  # before it is started: an interrupt may come in between
             try:
@@ -83,8 +89,16 @@ class Threads(Generic[T, R]):
             raise error
         return task, result  # type: ignore[return-value]  # there is a result where there is no error
 
+    def finish(self) -> None:
+        """Wait until all tasks are done, whatever they give. Raises what a task raised."""
+        while self._going_on:
+            self.wait(_SECONDS_TO_END)
+
     def close(self) -> None:
-        """Let the threads end, and wait a little for those that are at work."""
+        """Let the threads end, with no new task, and wait a little for those that are at work."""
+        with suppress(Empty):
+            while True:
+                self._tasks.get_nowait()
         self._tasks.put(None)
         ends_at = time.monotonic() + _SECONDS_TO_END
         for thread in self._threads:

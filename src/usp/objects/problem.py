@@ -28,6 +28,8 @@ def shortened(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text with everything escaped that is not a visible character or a plain space."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

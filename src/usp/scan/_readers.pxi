@@ -150,11 +150,17 @@ cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
     return page
 
 
+cdef enum:
+    WORTH_IT = 1 << 14  # bytes: to read fewer is over before the GIL is had back
+
+
 def may_hold_sitemaps(bytes text not None):
     """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
     cdef const uint8_t *data = <const uint8_t *>text
     cdef Py_ssize_t size = len(text)
     cdef bint found
+    if size < WORTH_IT:
+        return has_sitemap_tag(data, data + size)
     with nogil:
         found = has_sitemap_tag(data, data + size)
     return found

@@ -20,6 +20,7 @@ cdef extern from *:
     #else
     #define usp_prefetch(address) ((void)(address))
     #endif
+    #define usp_touch(address) ((void)*(const volatile uint64_t *)(address))  /* a read that is not left out */
     /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. What is read
        last may overlap what was read before, as the size is a part of the hash. */
     static inline uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) {
@@ -58,6 +59,7 @@ cdef extern from *:
     """
     uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) noexcept nogil
     void usp_prefetch(const void *address) noexcept nogil
+    void usp_touch(const uint64_t *address) noexcept nogil
 
 cdef uint64_t secret[4]
 cdef bytes random_bytes = urandom(32)

@@ -185,8 +185,11 @@ cdef class PlainSurvey(PlainCheck):
         staged.hashed = self.hash_of(staged.url, staged.size, staged.origin)
         if staged.flags & AMPERSAND:  # references stand for what may be special
             staged.flags |= url_flags_of(staged.url, <size_t>staged.size) & SPECIAL
+
+    cdef void stage(self, const uint8_t *data) noexcept nogil:
+        PlainCheck.stage(self, data)
         if self.page_table != NULL:
-            expect_in(self.page_table, staged.hashed)
+            expect_in(self.page_table, self.staged, self.batch.entry_count)
 
     cdef inline uint64_t hash_of(self, const uint8_t *url, Py_ssize_t size, Py_ssize_t origin) noexcept nogil:
         """The hash of a URL, whose scheme and host end there: that of `usp.scan.survey.same_url_key`."""

@@ -51,15 +51,24 @@ cdef extern from *:
     #define USP_FOUR(byte) (byte), (byte), (byte), (byte)
     #define USP_ALL(byte) ((usp_block){USP_FOUR(byte), USP_FOUR(byte), USP_FOUR(byte), USP_FOUR(byte)})
     #define USP_IF(condition, flag) ((usp_block)(condition) & USP_ALL(flag))
+    static inline uint8_t usp_any(usp_block flags) { /* those that any byte has; a loop over bytes takes longer */
+        uint64_t words[2];
+        memcpy(words, &flags, 16);
+        words[0] |= words[1];
+        words[0] |= words[0] >> 32;
+        words[0] |= words[0] >> 16;
+        return (uint8_t)(words[0] | words[0] >> 8);
+    }
     #else
     typedef uint8_t usp_block; /* one byte, then */
     #define USP_ALL(byte) ((uint8_t)(byte))
     #define USP_IF(condition, flag) ((usp_block)((condition) ? (flag) : 0))
+    #define usp_any(flags) (flags)
     #endif
     /* The flags of a text, of which `flags` gives those of a block. */
     static inline uint8_t usp_gather(const uint8_t *text, size_t size, usp_block (*flags)(usp_block)) {
         usp_block block, found = USP_ALL(0);
-        uint8_t padded[sizeof(usp_block)], all = 0;
+        uint8_t padded[sizeof(usp_block)];
         size_t i = 0, step = sizeof(usp_block);
         if (size == 0) return 0;
         if (size < step) {
@@ -74,9 +83,7 @@ cdef extern from *:
             if (i + step == size) break;
             i = i + 2 * step <= size ? i + step : size - step; /* the last block may overlap the one before */
         }
-        memcpy(padded, &found, step);
-        for (i = 0; i < step; i++) all |= padded[i];
-        return all;
+        return usp_any(found);
     }
     static inline usp_block usp_text_flags(usp_block c) {
         return USP_IF(c == USP_ALL('&'), 1) | USP_IF(c > USP_ALL(127), 2)
