@@ -80,6 +80,32 @@ def test_transport_problems() -> None:
     assert read(Document(URL, b"text", transport_problems=("T804",))) == (b"text", ["T804"])
 
 
+@pytest.mark.parametrize(
+    ("data", "encoding", "is_ahead"),
+    [
+        (gzip.compress(b"<urlset/>" * 9_999), None, True),
+        (b"text", None, False),
+        (gzip.compress(b"text"), "gzip", False),
+        (gzip.compress(gzip.compress(b"text")), None, False),
+        (gzip.compress(b"one ") + gzip.compress(b"two"), None, False),
+        (gzip.compress(b"text")[:-1], None, False),
+        (gzip.compress(noise(5_000))[:-700] + noise(700), None, False),
+        (gzip.compress(b"text") + b"rest", None, False),
+        (gzip.compress(bytes(17 << 20)), None, False),
+    ],
+    ids=["sound", "plain", "encoded", "twice", "members", "cut", "damaged", "more", "large"],
+)
+def test_reading_ahead(data: bytes, encoding: str | None, is_ahead: bool) -> None:
+    """What was inflated ahead is given once, and is the same as ever; what is not simple is not inflated ahead."""
+    document = Document(URL, data, content_encoding=encoding)
+    expected = read(document)
+    document.read_ahead()
+    assert (document._ahead is not None) == (is_ahead and len(engines()) > 1)
+    assert read(document) == expected
+    assert document._ahead is None
+    assert read(document) == expected
+
+
 def test_the_budget_of_a_document() -> None:
     """A document of the largest size is whole, one byte more is cut off and noted, compressed or not."""
     text = bytes(MAX_DOCUMENT_BYTES)

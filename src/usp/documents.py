@@ -25,6 +25,7 @@ from usp.inflate import (
     PIECE_BYTES,
     Budget,
     Engine,
+    gunzipped_at_once,
     inflated,
     may_be_packed,
     split,
@@ -59,6 +60,7 @@ class Document:
     """
 
     __slots__ = (
+        "_ahead",
         "_body",
         "_engine",
         "_limit",
@@ -97,6 +99,7 @@ class Document:
         self._body: Body = InMemory(data) if store is None else store.keep(data)
         self._engine: Engine | None = None  # that was seen to inflate it to the end
         self._trial: tuple[int, Engine] | None = None  # one that has yet to show it, and the thread that tries
+        self._ahead: bytes | None = None  # what whoever reads it next is given
 
     @property
     def may_be_packed(self) -> bool:
@@ -116,6 +119,10 @@ class Document:
         """
         for code in self.transport_problems:
             note(code)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            yield from split(ahead, _WHOLE_BYTES)
+            return
         if not self._may_be_packed:
             yield from Budget(self._limit, note).limited(self._body.pieces())
             return
@@ -127,6 +134,11 @@ class Document:
             # What is cut at a limit is cut short as well, which needs no saying.
             if code not in self.transport_problems and not (code == "T801" and "T804" in self.transport_problems):
                 note(code)
+
+    def read_ahead(self) -> None:
+        """Inflate it now for whoever reads it next, once, where that can be done in one step, and it is not large."""
+        if self._may_be_packed and not self.content_encoding:
+            self._ahead = gunzipped_at_once(b"".join(self._body.pieces()), min(self._limit, _WHOLE_BYTES))
 
     def settled(self, read: Callable[[], Result]) -> Result:
         """What `read` makes of the document, which it reads while it is inflated for the first time.

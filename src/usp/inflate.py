@@ -162,6 +162,20 @@ def split(data: bytes, size: int = PIECE_BYTES) -> Iterator[bytes]:
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
+def gunzipped_at_once(data: bytes, most: int) -> bytes | None:
+    """The data, one sound member of gzip, inflated in one step by isal; None if it is more than that, or too large."""
+    engine = engines()[0]
+    if engine is ZLIB or not data.startswith(GZIP_MAGIC):
+        return None
+    inflater = engine.decompressobj(_GZIP)
+    try:
+        text: bytes = inflater.decompress(data, most)
+    except engine.error:
+        return None
+    is_all = bool(inflater.eof) and not inflater.unused_data and not text.startswith(GZIP_MAGIC)
+    return text if is_all else None
+
+
 def may_be_packed(data: bytes, encoding: str | None) -> bool:
     """Whether `inflated` may find something to take off."""
     return data.startswith(GZIP_MAGIC) or "deflate" in (encoding or "").lower()

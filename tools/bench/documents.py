@@ -40,6 +40,7 @@ _FREQUENCIES = ("daily", "weekly", "monthly", "yearly", "hourly")
 _ZONE = timezone(timedelta(hours=2))
 _FIRST = datetime(2018, 1, 1, tzinfo=_ZONE)
 _SPAN_SECONDS = 6 * 365 * 86_400
+_HOMEPAGE = "https://www.example.org/"
 #: Twelve bytes, which each sitemap of a site replaces by its own, so that no page is in two.
 _SITEMAP_MARK = b"part-0000000"
 
@@ -60,7 +61,7 @@ def _words(bits: int) -> tuple[str, str, str]:
 def _location(i: int, bits: int) -> str:
     query = f"?page={bits % 9}&amp;sort=date" if i % 5 == 0 else ""
     section = _SECTIONS[(bits >> 20) % len(_SECTIONS)]
-    return f"https://www.example.org/{section}/part-0000000/{'-'.join(_words(bits))}-{i:06d}{query}"
+    return f"{_HOMEPAGE}{section}/part-0000000/{'-'.join(_words(bits))}-{i:06d}{query}"
 
 
 def _moment(bits: int) -> str:
@@ -118,10 +119,10 @@ def compressed(data: bytes) -> bytes:
     return gzip.compress(data, 6, mtime=0)
 
 
-def write_site(folder: Path, sitemaps: int, pages: int) -> None:
-    """Write the gzipped sitemaps of a site, all different, as `0.xml.gz` and so on."""
+def write_site(folder: Path, sitemaps: int, pages: int, homepage: str = _HOMEPAGE) -> None:
+    """Write the gzipped sitemaps of a site, all different, as `0.xml.gz` and so on, with pages below the homepage."""
     folder.mkdir()
-    data = urlset(pages)
+    data = urlset(pages).replace(_HOMEPAGE.encode(), homepage.encode())
     for number in range(sitemaps):
         (folder / f"{number}.xml.gz").write_bytes(
             compressed(data.replace(_SITEMAP_MARK, f"part-{number:07d}".encode()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -103,6 +104,7 @@ class Workshop:
     _stack: ExitStack = field(default_factory=ExitStack)
     _workers: dict[str, Worker] = field(default_factory=dict)
     _servers: dict[tuple[str, ...], list[str]] = field(default_factory=dict)  # their homepages
+    _ports: dict[Path, int] = field(default_factory=dict)
     _logs: int = 0
 
     def __enter__(self) -> Workshop:
@@ -144,6 +146,15 @@ class Workshop:
             self._served("delayed.py", str(delay), str(folder)) if delay else self._served("server.py", str(folder))
         )
         return served[0]
+
+    def proper_site(self, sitemaps: int, pages: int) -> str:
+        """The same, where the pages are the site's own: such as have nothing wrong with them."""
+        folder = self.folder / f"proper-{sitemaps}-{pages}"
+        if folder not in self._ports:
+            with socket.create_server(("127.0.0.1", 0)) as free:
+                self._ports[folder] = free.getsockname()[1]
+            documents.write_site(folder, sitemaps, pages, f"http://127.0.0.1:{self._ports[folder]}/")
+        return self._served("server.py", str(folder), str(self._ports[folder]))[0]
 
     def sites(self, count: int, delay: float) -> list[str]:
         """The homepages of sites of one page, all served by one process."""

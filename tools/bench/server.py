@@ -1,6 +1,7 @@
-"""Serves a site of gzipped sitemaps on loopback, from a process of its own: `server.py FOLDER` prints its homepage.
+"""Serves a site of gzipped sitemaps on loopback, from a process of its own.
 
-It ends when its standard input does, so that it never outlives whoever started it.
+`server.py FOLDER [PORT]` prints its homepage. It ends when its standard input does, so that it never outlives whoever
+started it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def handler(folder: Path) -> type[BaseHTTPRequestHandler]:
 
 def main() -> None:
     """Serve until standard input ends."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler(Path(sys.argv[1]))) as server:
+    port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    with ThreadingHTTPServer(("127.0.0.1", port), handler(Path(sys.argv[1]))) as server:
         server.daemon_threads = True
         Thread(target=server.serve_forever, daemon=True).start()
         print(f"http://127.0.0.1:{server.server_port}/", flush=True)

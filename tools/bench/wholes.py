@@ -63,7 +63,7 @@ def _memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
 
 def _check(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
     sitemaps, pages = MEMORY_SITE
-    homepage, small = workshop.site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
+    homepage, small = workshop.proper_site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
     ours, trees, whole = [], [], []
     for number in workshop.rounds_in_time():
         progress(f"check: round {number + 1} of {workshop.rounds}")
@@ -83,7 +83,7 @@ def _check(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
 
 def _check_memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
     sitemaps, pages = MEMORY_SITE
-    homepage, small = workshop.site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
+    homepage, small = workshop.proper_site(sitemaps, pages), workshop.site(min(SITES), SITE_PAGES)
     progress("check-memory")
     answer = ask_fresh(workshop, sitemaps * pages, "check", url=homepage, warm_up=small, is_check=True)
     peak = answer["memory"] / MB

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from threading import Event, Semaphore
+from typing import cast
 
 from usp.drivers.blocking import is_alone, steps
 from usp.drivers.options import Options
-from usp.drivers.workers import Inline, Threads, Workers
+from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
+from usp.fetch_parse.parsers import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node
@@ -20,6 +23,7 @@ __all__ = ["visited_tree"]
 
 #: How many bytes of documents stay in memory: less than of other trees, for there are tables of all URLs beside them.
 MEMORY_BYTES = 16 * 1024 * 1024
+_AHEAD = 2  # sitemaps that are inflated: the one that is visited, and the next
 
 
 def visited_tree(
@@ -37,14 +41,13 @@ def visited_tree(
     """
     front = Front(walk)
     options = replace(options, memory_bytes=MEMORY_BYTES)
-    visits: Workers[Node, None] = Inline(visit) if is_alone(client, options) else Threads(visit, 1)
+    visits = _Inline(visit) if is_alone(client, options) else _Beside(visit)
     try:
         with closing(steps(walk, client, options, homepage_url)) as pauses:
             for _ in pauses:
                 for node in front.advance():
                     visits.start(node)
-                while visits.wait(0) is not None:
-                    pass
+                visits.look()
         visits.finish()
     except BaseException as error:
         cancel()
@@ -54,3 +57,68 @@ def visited_tree(
     finally:
         visits.close()
     return walk.website()
+
+
+class _Inline:
+    """Visits in the caller's thread."""
+
+    def __init__(self, visit: Callable[[Node], None]) -> None:
+        self.start = visit
+
+    def look(self) -> None:
+        """Nothing can have happened."""
+
+    finish = close = look
+
+
+class _Beside:
+    """Visits in a thread beside the caller's; another one inflates what is visited next."""
+
+    def __init__(self, visit: Callable[[Node], None]) -> None:
+        self._visit = visit
+        self._room = Semaphore(_AHEAD)
+        self._is_closed = False
+        self._ahead: Threads[tuple[Node, Event], None] = Threads(self._read_ahead, 1)
+        self._visits: Threads[tuple[Node, Event], None] = Threads(self._visit_when_ready, 1)
+
+    def start(self, node: Node) -> None:
+        """A node is to be visited, after those before it."""
+        task = node, Event()
+        self._ahead.start(task)
+        self._visits.start(task)
+
+    def look(self) -> None:
+        """Raise what a visit raised."""
+        while self._visits.wait(0) is not None:
+            pass
+
+    def finish(self) -> None:
+        """Wait for all visits."""
+        self._visits.finish()
+
+    def close(self) -> None:
+        """Let both threads end."""
+        self._is_closed = True
+        self._room.release()  # for one that waits for it
+        self._visits.close()
+        self._ahead.close()
+
+    def _read_ahead(self, task: tuple[Node, Event]) -> None:
+        node, is_ready = task
+        if not self._is_closed:
+            self._room.acquire()
+        try:
+            reading = node.reading
+            parser = cast("AbstractSitemapParser | None", reading and reading.parser)
+            if parser is not None and parser.read_ahead is not None:
+                parser.read_ahead()
+        finally:
+            is_ready.set()
+
+    def _visit_when_ready(self, task: tuple[Node, Event]) -> None:
+        node, is_ready = task
+        is_ready.wait()
+        try:
+            self._visit(node)
+        finally:
+            self._room.release()

@@ -51,8 +51,10 @@ def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitema
     if is_robots_url and is_robots_txt(start):
         return IndexRobotsTxtSitemapParser(document.url, lambda log: _whole(document, log))
     is_xml = start.startswith(b"<", len(_preamble(start)))
-    parser = XMLSitemapParser if is_xml else PlainTextSitemapParser
-    return parser(document.url, lambda log: _without_preamble(document, log))
+    parser_class = XMLSitemapParser if is_xml else PlainTextSitemapParser
+    parser = parser_class(document.url, lambda log: _without_preamble(document, log))
+    parser.read_ahead = document.read_ahead
+    return parser
 
 
 def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[bytes]]:

@@ -70,7 +70,6 @@ __all__ = [
 
 
 _MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
-
 _LINE = Kind(frozenset({"loc"}))  # what a line of a text is read as
 
 #: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
@@ -83,6 +82,7 @@ class AbstractSitemapParser(abc.ABC):
     def __init__(self, url: str, open_text: Open) -> None:
         self.url = url
         self.open = open_text
+        self.read_ahead: Callable[[], None] | None = None  # makes the next opening faster; for any thread
 
     @abc.abstractmethod
     def reading(self) -> Reading:

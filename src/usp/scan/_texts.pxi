@@ -85,7 +85,7 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
     """Where the scheme and host end of an absolute http or https URL with a host of plain letters; 0 if it is none."""
     cdef Py_ssize_t i = 4
     cdef uint8_t seen = 0
-    cdef int digits = 0
+    cdef int digits = 0, port = 0
     if size < 8 or (url[0] | 32) != c'h' or (url[1] | 32) != c't' or (url[2] | 32) != c't' or (url[3] | 32) != c'p':
         return 0
     if (url[4] | 32) == c's':
@@ -100,10 +100,11 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
         return 0
     if i < size and url[i] == c':':
         i += 1
-        while i < size and c'0' <= url[i] <= c'9':
+        while i < size and digits < 6 and c'0' <= url[i] <= c'9':
+            port = port * 10 + (url[i] - c'0')
             i += 1
             digits += 1
-        if not 1 <= digits <= 4:
+        if not 1 <= digits <= 5 or port > 65535:
             return 0
     return i if i == size or url[i] == c'/' or url[i] == c'?' or url[i] == c'#' else 0
 

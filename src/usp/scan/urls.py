@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::\d{1,4})?(?:[/?#]|$)", re.IGNORECASE)
+_PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE)
 _HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 #: Marks that stand around URLs that were pasted, and are not white space to Python.
