@@ -53,6 +53,10 @@ def rows_of(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def unzipped(name: str) -> io.StringIO:
+    return io.StringIO(gzip.decompress(Path(name).read_bytes()).decode())
+
+
 def urls(server: Server, *names: str) -> list[str]:
     return [f"{server.url}/{name}" for name in names]
 
@@ -69,9 +73,9 @@ def test_formats(server: Server, name: str) -> None:
         ".parquet": lambda: list(pandas.read_parquet(name)["url"]),
         ".arrow": lambda: list(pandas.read_feather(name)["url"]),
         ".csv": lambda: [row["url"] for row in csv.DictReader(io.StringIO(Path(name).read_text("utf-8")))],
-        ".csv.gz": lambda: [row["url"] for row in csv.DictReader(gzip.open(name, "rt", encoding="utf-8"))],
+        ".csv.gz": lambda: [row["url"] for row in csv.DictReader(unzipped(name))],
         ".jsonl": lambda: [row["url"] for row in rows_of(Path(name).read_text("utf-8"))],
-        ".jsonl.gz": lambda: [row["url"] for row in rows_of(gzip.decompress(Path(name).read_bytes()).decode())],
+        ".jsonl.gz": lambda: [row["url"] for row in rows_of(unzipped(name).read())],
         ".db": lambda: [row[0] for row in sqlite3.connect(name).execute("select url from pages")],
     }
     assert readers[name.removeprefix("p")]() == urls(server, "1", "2", "2", "3")

@@ -1,18 +1,12 @@
-"""The rows of tables, a sitemap at a time, as columns.
-
-A sitemap is read in any thread, several at once; its rows come out in the order of the tree.
-"""
+"""The rows of tables, a sitemap at a time, as columns."""
 
 from __future__ import annotations
 
-import os
 from array import array
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from functools import lru_cache, partial
+from typing import cast
 
 from usp.export.schema import type_name
 from usp.objects.page import SitemapPage
@@ -20,12 +14,9 @@ from usp.objects.pages import Pages
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, PureColumns
 
-__all__ = ["Batch", "Listing", "OrderedPool", "listing_of", "page_columns"]
+__all__ = ["Batch", "Listing", "listing_of", "page_columns"]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-_MAX_WORKERS = 4
+_MOST_AT_ONCE = 1 << 16  # rows; few sitemaps have more
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +34,11 @@ class Batch:
 
     columns: Columns
     kept: Sequence[bool] | None = None
+
+    @property
+    def kept_count(self) -> int:
+        """How many rows are wanted."""
+        return self.columns.length if self.kept is None else sum(self.kept)
 
 
 def listing_of(sitemap: AbstractSitemap) -> Listing:
@@ -68,7 +64,7 @@ def page_columns(listing: Listing, wanted: Iterable[str]) -> Columns:
     listed: dict[str, Callable[[int], Column]] = {
         "sitemap_url": partial(_repeated, listing.url),
         "sitemap_type": partial(_repeated, listing.type),
-        "position": lambda count: Column(count, memoryview(array("q", range(1, count + 1)))),
+        "position": lambda count: Column(count, _multiples(1, count + 1)[1:]),
     }
     return Columns(length, {**read.columns, **{name: make(length) for name, make in listed.items() if name in wanted}})
 
@@ -82,47 +78,18 @@ def _last_modified_text(page: SitemapPage) -> str:
 
 def _repeated(text: str, length: int) -> Column:
     data = text.encode("utf-8", "replace")
-    offsets = array("q", range(0, len(data) * length + 1, len(data))) if data else array("q", bytes(8 * (length + 1)))
-    return Column(length, memoryview(data * length), memoryview(offsets))
+    return Column(length, memoryview(data * length), _multiples(len(data), length + 1))
 
 
-class OrderedPool(Generic[Item, Result]):
-    """Works on items in several threads, and gives the results in the order in which the items were put.
+def _multiples(step: int, count: int) -> memoryview:
+    """So many multiples of a number, from 0 on."""
+    return _first_multiples(step)[:count] if count <= _MOST_AT_ONCE else memoryview(array("q", _numbers(step, count)))
 
-    No more than a few items are ahead of the first whose result was not taken: whoever takes them slowly holds back
-    whoever puts them.
-    """
 
-    def __init__(self, work: Callable[[Item], Result], workers: int | None = None) -> None:
-        self._work = work
-        workers = workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-        self._ahead = 2 * workers
-        self._executor = ThreadPoolExecutor(workers, thread_name_prefix="usp-export")
-        self._pending: deque[Future[Result]] = deque()
+@lru_cache(16)
+def _first_multiples(step: int) -> memoryview:
+    return memoryview(array("q", _numbers(step, _MOST_AT_ONCE)))
 
-    def put(self, item: Item) -> Iterator[Result]:
-        """Take an item in; gives the results that are there, and waits for those that are too far behind."""
-        self._pending.append(self._executor.submit(self._work, item))
-        return self.ready()
 
-    def ready(self) -> Iterator[Result]:
-        """The results that are there."""
-        while self._pending and (self._pending[0].done() or len(self._pending) > self._ahead):
-            yield self._pending.popleft().result()
-
-    def rest(self) -> Iterator[Result]:
-        """All results that are still to come."""
-        while self._pending:
-            yield self._pending.popleft().result()
-
-    def over(self, items: Iterable[Item]) -> Iterator[Result]:
-        """The results of all these items."""
-        for item in items:
-            yield from self.put(item)
-        yield from self.rest()
-
-    def __enter__(self) -> OrderedPool[Item, Result]:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._executor.shutdown(wait=True, cancel_futures=True)
+def _numbers(step: int, count: int) -> Iterable[int]:
+    return range(0, step * count, step) if step else bytes(count)

@@ -17,12 +17,12 @@ from usp.drivers.blocking import client_or_default, steps
 from usp.drivers.homepage import HomepageOptions, homepage_walk
 from usp.drivers.options import Options
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
-from usp.export.batches import Batch, Listing, OrderedPool, listing_of, page_columns
-from usp.export.dedupe import FirstOfEach
+from usp.export.batches import Listing, listing_of
 from usp.export.formats import Target, target_of
+from usp.export.reading import PageReader, PageRows
 from usp.export.schema import TABLES, type_name
 from usp.export.selection import Selection, select
-from usp.export.sitemaps_table import sitemaps_columns
+from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.export.writing import Writer
 from usp.objects.sitemap import AbstractSitemap
 from usp.walk import HomepageWalk
@@ -122,7 +122,7 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
             pages.put(listing_of(sitemap))
         pages.finish()
         rows = _write_sitemaps(tree, order, file, pages.counts)
-    return Exported(tree, pages.rows if sitemaps else rows, pages.pages)
+    return Exported(tree, pages.rows if sitemaps else rows, pages.read)
 
 
 def export_homepage(
@@ -167,7 +167,7 @@ def carry_out(
         raise TreeInterrupted(walk.website()) from None
     except _NotReached:
         return Exported(walk.website(), 0, is_written=False)
-    return Exported(tree, pages.rows if "pages" in order.selections else rows, pages.pages)
+    return Exported(tree, pages.rows if "pages" in order.selections else rows, pages.read)
 
 
 class _NotReached(Exception):
@@ -203,32 +203,19 @@ def _listing_of_node(node: Node) -> Listing:
     return Listing(reading.url, type_name(reading.sitemap_class), reading.pages)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The pages of a sitemap, on their way to the writer."""
-
-    url: str
-    count: int
-    rows: Any  # a batch, or a batch encoded
-    kept: int
-
-
 class _Pages:
     """Carries the pages of sitemaps to a writer, if they are wanted at all."""
 
     def __init__(self, order: Order, file: Any) -> None:
-        self.rows = self.pages = 0
-        self.counts: dict[str, int] = {}  # the URLs of sitemaps -> how many pages each has
-        self._selection = order.selections.get("pages")
+        self.rows = 0
         self._file = file
         self._is_watched = order.target.is_watched
         self._stack = ExitStack()
-        self._firsts = self._stack.enter_context(closing(FirstOfEach())) if order.dedupe else None
-        self._writer: Writer | None = None
-        if self._selection is not None:
-            self._writer = _writer("pages", self._selection, order, file)
+        self._reader: PageReader[Any] | None = None
+        if (selection := order.selections.get("pages")) is not None:
+            self._writer = _writer("pages", selection, order, file)
             self._stack.callback(self._writer.drop)
-            self._pool: OrderedPool[Listing, _Read] = self._stack.enter_context(OrderedPool(self._read))
+            self._reader = self._stack.enter_context(PageReader(selection, self._writer.encode, dedupe=order.dedupe))
 
     def __enter__(self) -> _Pages:
         return self
@@ -236,57 +223,46 @@ class _Pages:
     def __exit__(self, *exception: Any) -> None:
         self._stack.close()
 
+    @property
+    def read(self) -> int:
+        """How many pages were read."""
+        return 0 if self._reader is None else self._reader.pages
+
+    @property
+    def counts(self) -> PageCounts:
+        """How many pages each sitemap has."""
+        return {} if self._reader is None else self._reader.counts
+
     def put(self, listing: Listing | None) -> None:
         """Take a sitemap in; without one, write what is ready to be written, or all, where somebody waits for it."""
+        if self._reader is None:
+            return
         if listing is not None:
-            self._write(self._pool.put(listing))
+            self._write(self._reader.put(listing))
         elif self._is_watched:
-            self._write(self._pool.rest())
+            self._write(self._reader.rest())
             self._file.flush()
         else:
-            self._write(self._pool.ready())
+            self._write(self._reader.ready())
 
     def finish(self) -> None:
         """Write all that is left."""
-        if self._writer is not None:
-            self._write(self._pool.rest())
+        if self._reader is not None:
+            self._write(self._reader.rest())
             self._writer.close()
 
-    def _read(self, listing: Listing) -> _Read:
-        """In any thread."""
-        assert self._selection is not None
-        columns = page_columns(listing, self._selection.needed)
-        batch = self._selection.batch(columns)
-        rows: Any = batch if self._firsts is not None else self._encoded(batch)
-        return _Read(listing.url, columns.length, rows, _kept(batch))
-
-    def _encoded(self, batch: Batch) -> Any:
-        assert self._writer is not None
-        return self._writer.encode(batch) if _kept(batch) else None
-
-    def _write(self, found: Iterable[_Read]) -> None:
-        for read in found:
-            self.counts[read.url] = read.count
-            self.pages += read.count
-            rows, kept = read.rows, read.kept
-            if self._firsts is not None:
-                batch = self._firsts.batch(rows)
-                rows, kept = self._encoded(batch), _kept(batch)
-            if kept:
-                assert self._writer is not None
-                self._writer.write(rows)
-                self.rows += kept
-
-
-def _kept(batch: Batch) -> int:
-    return batch.columns.length if batch.kept is None else sum(batch.kept)
+    def _write(self, found: Iterable[PageRows[Any]]) -> None:
+        for rows in found:
+            if rows.kept:
+                self._writer.write(rows.encoded)
+                self.rows += rows.kept
 
 
 def _writer(table: str, selection: Selection, order: Order, file: Any) -> Writer:
     return order.target.format.writer(file, table, selection.types, selection.chosen, order.is_raw)
 
 
-def _write_sitemaps(tree: AbstractSitemap, order: Order, file: Any, counts: dict[str, int]) -> int:
+def _write_sitemaps(tree: AbstractSitemap, order: Order, file: Any, counts: PageCounts) -> int:
     """Write the table of sitemaps, if it is wanted; gives how many rows it has."""
     selection = order.selections.get("sitemaps")
     if selection is None:
@@ -294,9 +270,8 @@ def _write_sitemaps(tree: AbstractSitemap, order: Order, file: Any, counts: dict
     writer = _writer("sitemaps", selection, order, file)
     batch = selection.batch(sitemaps_columns(tree, counts, selection.needed))
     try:
-        if _kept(batch):
-            writer.write(writer.encode(batch))
+        writer.write(writer.encode(batch))
         writer.close()
     finally:
         writer.drop()
-    return _kept(batch)
+    return batch.kept_count

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import UTC, Gathering, arrow_schema, record_batch
-from usp.export.batches import Batch, OrderedPool, listing_of, page_columns
-from usp.export.dedupe import FirstOfEach
+from usp.export.batches import Batch, listing_of
 from usp.export.extras import extra
+from usp.export.reading import PageReader
 from usp.export.schema import TABLES, VERSION
 from usp.export.selection import select
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
@@ -42,14 +41,6 @@ class TableOptions(TypedDict, total=False):
     where: str | None
     since: str | date | None
     dedupe: bool
-
-
-class _Read(NamedTuple):
-    """The pages of a sitemap."""
-
-    url: str
-    length: int
-    rows: Any  # a batch, or a batch of Arrow
 
 
 class TreeTable:
@@ -96,21 +87,10 @@ class TreeTable:
         return cast(object, self.schema.__arrow_c_schema__())
 
     def _pages(self) -> Iterator[pa.RecordBatch]:
-        with ExitStack() as stack:
-            firsts = stack.enter_context(closing(FirstOfEach())) if self._dedupe else None
-            pool = stack.enter_context(OrderedPool(self._read))
-            for read in pool.over(_with_all_below(self._tree)):
-                # Where two sitemaps of one URL differ, it says nothing of either.
-                is_same = self.counts.setdefault(read.url, read.length) == read.length
-                self.counts[read.url] = read.length if is_same else None
-                yield read.rows if firsts is None else self._encoded(firsts.batch(read.rows))
-
-    def _read(self, sitemap: AbstractSitemap) -> _Read:
-        """In any thread."""
-        listing = listing_of(sitemap)
-        columns = page_columns(listing, self.selection.needed)
-        batch = self.selection.batch(columns)
-        return _Read(listing.url, columns.length, batch if self._dedupe else self._encoded(batch))
+        with PageReader(self.selection, self._encoded, dedupe=self._dedupe) as reader:
+            for rows in reader.over(map(listing_of, _with_all_below(self._tree))):
+                yield rows.encoded
+            self.counts.update(reader.counts)
 
     def _encoded(self, batch: Batch) -> pa.RecordBatch:
         return record_batch(batch, self.selection.types, self.selection.chosen, self.schema)

@@ -78,8 +78,9 @@ class Query:
 
     def answer(self, tree: AbstractSitemap) -> Any:
         """The answer, as a `pyarrow.RecordBatchReader`, before the query is closed; None if there is none."""
-        for name in TABLES:
-            self._connection.register(name, TreeTable(tree, name))
+        pages = TreeTable(tree, "pages")
+        self._connection.register("pages", pages)
+        self._connection.register("sitemaps", TreeTable(tree, "sitemaps", counts=pages.counts))
         try:
             relation = self._connection.sql(self._text)
             if relation is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing
 from typing import Any, NamedTuple
 
-from usp.export.batches import OrderedPool, listing_of, page_columns
+from usp.export.batches import listing_of, page_columns
+from usp.export.reading import OrderedPool
 from usp.export.schema import SITEMAPS, type_name
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
@@ -75,7 +77,7 @@ def _places(tree: AbstractSitemap) -> Iterator[_Place]:
 def _page_counts(sitemaps: list[AbstractSitemap], counts: PageCounts) -> list[int]:
     known = [counts.get(sitemap.url) for sitemap in sitemaps]
     uncounted = [sitemap for sitemap, count in zip(sitemaps, known, strict=True) if count is None]
-    with OrderedPool(_count) as pool:
+    with closing(OrderedPool(_count)) as pool:
         counted = pool.over(uncounted)
         return [next(counted) if count is None else count for count in known]
 
