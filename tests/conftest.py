@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+from collections.abc import Iterator
+
+import pytest
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, which programs that they start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -12,3 +16,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes that cannot be read make no name for a test: compressed ones have the time in them, and always differ."""
     return argname if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()) else None
+
+
+@pytest.fixture(autouse=True)
+def unchanged_logging() -> Iterator[None]:
+    """A command that runs in the process of the tests sends the log elsewhere; the next test finds it as it was."""
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers

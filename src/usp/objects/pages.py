@@ -41,7 +41,8 @@ class Pages(Sequence[SitemapPage]):
 
     def __len__(self) -> int:
         if self._length is None:
-            self._length = sum(1 for _ in self)
+            # Columns make no object for a page.
+            self._length = sum(1 for _ in self) if self.columns is None else self.columns(()).length
         return self._length
 
     def __bool__(self) -> bool:
