@@ -363,3 +363,16 @@ def test_the_schema_of_a_stream() -> None:
     assert schema.metadata == {b"usp.schema": b"pages/1"}
     assert list(PAGES) == schema.names
     assert pandas.ArrowDtype(pa.timestamp("us", "UTC")).pyarrow_dtype == schema.field("last_modified").type
+
+
+def test_pages_that_are_there_twice() -> None:
+    """A list of pages that somebody made has a row for each, even of one URL; a date without a zone has its text."""
+    date = datetime(2024, 5, 8, 10, 0)
+    pages = [SitemapPage("http://h/1", last_modified=date), SitemapPage("http://h/2"), SitemapPage("http://h/1")]
+    table = PagesXMLSitemap("http://h/s.xml", pages).to_arrow(columns="url,position,last_modified_text,priority")
+    assert table.to_pydict() == {
+        "url": ["http://h/1", "http://h/2", "http://h/1"],
+        "position": [1, 2, 3],
+        "last_modified_text": ["2024-05-08T10:00:00", None, None],
+        "priority": [0.5, 0.5, 0.5],
+    }

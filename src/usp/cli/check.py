@@ -15,7 +15,7 @@ from usp.cli import INTERRUPTED
 from usp.cli.check_options import add_output, add_selection, level_of
 from usp.cli.check_output import ensure_writable, print_pages, write_report
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_fetching, add_limits, add_sources, refusal, site_url, tree_options, warn
+from usp.cli.ls_options import add_site_options, refusal, site_url, tree_options, warn
 from usp.cli.output import LogLines, drop_output, log_to, say
 from usp.cli.site import NOT_REACHED, site_client
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
@@ -75,9 +75,7 @@ def register(commands: Subparsers) -> None:
     check.add_argument("--url", type=site_url, metavar="URL", help="where the file or the folder will be served")
     add_output(check.add_argument_group("output"))
     add_selection(check.add_argument_group("which problems"))
-    add_sources(check.add_argument_group("what is fetched of a site"))
-    add_fetching(check.add_argument_group("how it is fetched"))
-    add_limits(check.add_argument_group("limits"))
+    add_site_options(check, "what is fetched of a site")
     check.set_defaults(command=run, refuse=check.error)
 
 

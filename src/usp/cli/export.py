@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING
 
 from usp.cli import INTERRUPTED
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import (
-    add_fetching,
-    add_limits,
-    add_messages,
-    add_sources,
-    refusal,
-    site_url,
-    tree_options,
-    warn,
-)
+from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
 from usp.cli.output import Counts, say, size
 from usp.cli.site import log_of, report, site_client
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
@@ -103,9 +94,7 @@ def register(commands: Subparsers) -> None:
         "--since", metavar="DATE", help="only pages modified since: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
     )
     rows.add_argument("--dedupe", action="store_true", help="only the first of each URL, across all sitemaps")
-    add_sources(export.add_argument_group("what is fetched"))
-    add_fetching(export.add_argument_group("how it is fetched"))
-    add_limits(export.add_argument_group("limits"))
+    add_site_options(export)
     export.set_defaults(command=run, refuse=export.error)
 
 

@@ -13,16 +13,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import (
-    add_fetching,
-    add_limits,
-    add_messages,
-    add_sources,
-    refusal,
-    site_url,
-    tree_options,
-    warn,
-)
+from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
 from usp.cli.output import Counts, page_line, say, tabtree_lines
 from usp.cli.site import log_of, report, site_client
 from usp.exceptions import TreeInterrupted
@@ -79,9 +70,7 @@ def register(commands: Subparsers) -> None:
         "-u", "--strip-url", action="store_true", help="strip the site's URL from each page and sitemap URL"
     )
     add_messages(output)
-    add_sources(ls.add_argument_group("what is fetched"))
-    add_fetching(ls.add_argument_group("how it is fetched"))
-    add_limits(ls.add_argument_group("limits"))
+    add_site_options(ls)
     ls.set_defaults(command=run, refuse=ls.error)
 
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from usp.web_client.requests_client import RequestsWebClient
 
 __all__ = [
-    "add_fetching",
-    "add_limits",
     "add_messages",
-    "add_sources",
+    "add_site_options",
     "client_for",
     "refusal",
     "site_url",
@@ -56,7 +54,14 @@ def add_messages(group: Group) -> None:
     group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
 
 
-def add_sources(group: Group) -> None:
+def add_site_options(parser: argparse.ArgumentParser, what: str = "what is fetched") -> None:
+    """Add the options of all commands that fetch a site."""
+    _add_sources(parser.add_argument_group(what))
+    _add_fetching(parser.add_argument_group("how it is fetched"))
+    _add_limits(parser.add_argument_group("limits"))
+
+
+def _add_sources(group: Group) -> None:
     """Add the options that say what is fetched."""
     group.add_argument("-r", "--no-robots", action="store_true", help="don't discover sitemaps through robots.txt")
     group.add_argument("-k", "--no-known", action="store_true", help="don't discover sitemaps through well-known URLs")
@@ -79,7 +84,7 @@ def add_sources(group: Group) -> None:
     )
 
 
-def add_fetching(group: Group) -> None:
+def _add_fetching(group: Group) -> None:
     """Add the options that say how it is fetched."""
     group.add_argument(
         "-c",
@@ -111,7 +116,7 @@ def add_fetching(group: Group) -> None:
     group.add_argument("--insecure", action="store_true", help="don't verify TLS certificates")
 
 
-def add_limits(group: Group) -> None:
+def _add_limits(group: Group) -> None:
     """Add the options that say where to end."""
     limits = Limits()
     group.add_argument(

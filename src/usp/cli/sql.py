@@ -8,16 +8,7 @@ from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import (
-    add_fetching,
-    add_limits,
-    add_messages,
-    add_sources,
-    refusal,
-    site_url,
-    tree_options,
-    warn,
-)
+from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
 from usp.cli.output import Counts, say
 from usp.cli.site import NOT_REACHED, log_of, report, site_client
 from usp.exceptions import TreeInterrupted
@@ -77,9 +68,7 @@ def register(commands: Subparsers) -> None:
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
     )
     add_messages(output)
-    add_sources(sql.add_argument_group("what is fetched"))
-    add_fetching(sql.add_argument_group("how it is fetched"))
-    add_limits(sql.add_argument_group("limits"))
+    add_site_options(sql)
     sql.set_defaults(command=run, refuse=sql.error)
 
 

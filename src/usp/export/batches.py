@@ -12,7 +12,7 @@ from usp.export.schema import type_name
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan.columns import PAGE_TYPES, Column, Columns, PureColumns
+from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
 
 __all__ = ["Batch", "Listing", "listing_of", "page_columns"]
 
@@ -54,10 +54,7 @@ def page_columns(listing: Listing, wanted: Iterable[str]) -> Columns:
     if isinstance(pages, Pages) and pages.columns is not None:
         read: Columns = pages.columns(wanted & PAGE_TYPES.keys())
     else:
-        reader = PureColumns(wanted)
-        for page in pages:
-            reader.append(page, _last_modified_text(page))
-        read = reader.columns()
+        read = columns_of_all(pages, _last_modified_text, wanted)
     length = read.length
     if not length:
         return read

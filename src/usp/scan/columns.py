@@ -27,6 +27,7 @@ __all__ = [
     "Struct",
     "Type",
     "column_of",
+    "columns_of_all",
     "microseconds",
     "sparse_column",
 ]
@@ -274,3 +275,19 @@ class PureColumns:
             if values:
                 found[name] = sparse_column(PAGE_TYPES[name], length, values)
         return Columns(length, found)
+
+
+def columns_of_all(
+    pages: Iterable[SitemapPage], text_of: Callable[[SitemapPage], str], wanted: Collection[str] = PAGE_TYPES
+) -> Columns:
+    """The columns of pages that are there, of each one row; `text_of` gives the text of a last modification."""
+    pages = list(pages)
+    values: dict[str, list[Any]] = {name: list(map(value, pages)) for name, value in _OF_PAGE.items() if name in wanted}
+    values["url"] = [page.url for page in pages]
+    if "last_modified_text" in wanted:
+        naive = (page.last_modified is not None and page.last_modified.tzinfo is None for page in pages)
+        values["last_modified_text"] = [
+            text_of(page) if is_so else None for page, is_so in zip(pages, naive, strict=True)
+        ]
+    there = {name: of_all for name, of_all in values.items() if any(value is not None for value in of_all)}
+    return Columns(len(pages), {name: column_of(PAGE_TYPES[name], of_all) for name, of_all in there.items()})
