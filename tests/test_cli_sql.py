@@ -18,7 +18,7 @@ import pytest
 from faults import serve_faults
 from support import SITEMAP_XMLNS, Server, serve
 from test_cli_progress import environment, interrupted
-from test_cli_stream import pages, site, slow
+from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo_site import demo_site
 
@@ -160,7 +160,7 @@ def test_interrupted() -> None:
     """Ctrl-C while the site is fetched: the query is run over what was had."""
     command = [sys.executable, "-m", "usp", "sql", "-k", "-f", "json"]
     with (
-        serve_faults(site(a=pages("1", "2"), b=slow)) as server,
+        serve_faults(site(a=pages("1", "2"), b=slow, c=pages("3"))) as server,
         subprocess.Popen(
             [*command, server.url, "select count(*) as n from pages"],
             stdout=subprocess.PIPE,
@@ -169,10 +169,9 @@ def test_interrupted() -> None:
             env=environment(),
         ) as process,
     ):
-        while not server.count("/b.xml"):
-            assert process.poll() is None
+        wait_for_answers(server, process)
         printed, said = interrupted(process)
-    assert json.loads(printed) == [{"n": 2}]
+    assert json.loads(printed) == [{"n": 3}]
     assert "usp: interrupted; this is what was had until then" in said.splitlines()
 
 
