@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pandas
@@ -53,6 +54,11 @@ def rows_of(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def urls_in_database(name: str) -> list[object]:
+    with closing(sqlite3.connect(name)) as database:
+        return [url for (url,) in database.execute("select url from pages")]
+
+
 def unzipped(name: str) -> io.StringIO:
     return io.StringIO(gzip.decompress(Path(name).read_bytes()).decode())
 
@@ -76,7 +82,7 @@ def test_formats(server: Server, name: str) -> None:
         ".csv.gz": lambda: [row["url"] for row in csv.DictReader(unzipped(name))],
         ".jsonl": lambda: [row["url"] for row in rows_of(Path(name).read_text("utf-8"))],
         ".jsonl.gz": lambda: [row["url"] for row in rows_of(unzipped(name).read())],
-        ".db": lambda: [row[0] for row in sqlite3.connect(name).execute("select url from pages")],
+        ".db": lambda: urls_in_database(name),
     }
     assert readers[name.removeprefix("p")]() == urls(server, "1", "2", "2", "3")
     assert os.listdir() == [name]
@@ -85,11 +91,11 @@ def test_formats(server: Server, name: str) -> None:
 def test_a_database_has_both_tables(server: Server) -> None:
     """SQLite holds pages and sitemaps, and with --table only one."""
     assert main(["export", "-q", "-k", server.url, "-o", "site.db"]) == 0
-    with sqlite3.connect("site.db") as database:
+    with closing(sqlite3.connect("site.db")) as database:
         found = database.execute("select type, pages, status from sitemaps order by depth, url").fetchall()
     assert found == [("website", 0, None), ("robots", 0, 200), ("urlset", 2, 200), ("urlset", 2, 200)]
     assert main(["export", "-q", "-k", server.url, "-o", "site.db", "--table", "sitemaps"]) == 0
-    with sqlite3.connect("site.db") as database:
+    with closing(sqlite3.connect("site.db")) as database:
         assert ("pages",) not in database.execute("select name from sqlite_master").fetchall()
 
 

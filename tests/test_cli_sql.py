@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pandas
@@ -182,6 +183,6 @@ def test_the_same_as_an_exported_database(tmp_path: Path) -> None:
     with demo_site() as url:
         assert main(["export", "-q", url, "-o", str(path)]) == 0
         assert main(["sql", "-q", url, query, "-f", "json", "-o", str(answer)]) == 0
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         expected = database.execute(query.replace("order by all", "order by 1, 2, 3, 4")).fetchall()
     assert [tuple(row.values()) for row in json.loads(answer.read_text())] == expected
