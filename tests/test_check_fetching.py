@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import signal
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from usp.check.fetching import visited_tree
 from usp.drivers.homepage import homepage_walk
 from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
+from usp.fetch_parse.parsers import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk.nodes import Node
 
@@ -117,3 +119,18 @@ def test_one_thread_keeps_the_order() -> None:
         threading.Timer(0.05, may_go_on.set).start()
         workers.close()
     assert begun in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5])
+
+
+def test_nothing_that_was_inflated_ahead_is_kept() -> None:
+    """What was inflated for a visit that does not read it is dropped, as for one that another index lists, too."""
+    documents = []
+
+    def visit(node: Node) -> None:
+        parser = node.reading and node.reading.parser
+        if isinstance(parser, AbstractSitemapParser) and parser.document is not None:
+            documents.append(parser.document)
+
+    packed = {name: gzip.compress(urlset_of(url_of(name)).encode()) for name in ("a.xml.gz", "b.xml.gz")}
+    visited(visit, site_of(packed))
+    assert len(documents) > 1
+    assert [document._ahead for document in documents] == [None] * len(documents)

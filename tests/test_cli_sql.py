@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 
 from faults import serve_faults
 from support import SITEMAP_XMLNS, Server, serve
-from test_cli_progress import environment, interrupted
+from test_cli_progress import environment, interrupted, terminal
 from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo_site import demo_site
@@ -66,7 +67,7 @@ def test_what_is_said(server: Server) -> None:
     run = usp("-k", server.url, "select position, lastmod from pages where lastmod is not null")
     assert run.stdout == "position  last_modified\n--------  --------------------\n       1  2024-05-08T00:00:00Z\n"
     summary, rows = run.stderr.splitlines()
-    assert summary.startswith("usp: 2 sitemaps, 3 pages, ")
+    assert summary.startswith("usp: 2 sitemaps, ")
     assert rows == "usp: 1 row"
 
 
@@ -106,8 +107,82 @@ def test_nothing_acts_on_terminals_or_spreadsheets(server: Server, capsys: pytes
     """Control characters are shown escaped; formulas are made harmless, unless they are asked for raw."""
     assert answered(capsys, server, "select chr(27) || '[31m' as x") == "x\n--------\n\\x1b[31m\n"
     query = "select '=1+1' as x, -1 as y"
-    assert answered(capsys, server, query, "-f", "csv") == "x,y\n'=1+1,-1\n"
+    assert answered(capsys, server, query, "-f", "csv") == 'x,y\n"\'=1+1",-1\n'
     assert answered(capsys, server, query, "-f", "csv", "--raw-csv") == "x,y\n=1+1,-1\n"
+
+
+def test_names_that_a_site_chooses(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pivot makes names of values: they are made harmless as well."""
+    query = "pivot (select '=1' || chr(27) as k, 1 as v) on k using sum(v)"
+    assert answered(capsys, server, query, "-f", "csv") == '"\'=1\\x1b"\n1\n'
+
+
+def test_json_is_json(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whole sums are whole, what is no number is null, names are there once, and nothing acts on a terminal."""
+    query = """select sum(position) as s, 'nan'::double as n, 1.5 as d, a.url is null as x, 1 as x, chr(155) as c,
+        interval 36 hours as i from pages a group by all"""
+    text = answered(capsys, server, query, "-f", "json")
+    assert json.loads(text) == [
+        {"s": 6, "n": None, "d": 1.5, "x": False, "x_1": 1, "c": "\x9b", "i": "1 day, 12:00:00"}
+    ]
+    assert "\x9b" not in text
+
+
+def test_many_rows(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """An answer is read to its end, however many rows it has."""
+    text = answered(capsys, server, "select range as n from range(25000)", "-f", "csv")
+    assert text == "n\n" + "".join(f"{n}\n" for n in range(25_000))
+
+
+def test_empty_texts_are_told_from_nothing(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """CSV is written as `usp export` writes it."""
+    assert answered(capsys, server, "select '' as a, null as b, 'c' as c", "-f", "csv") == 'a,b,c\n"",,c\n'
+
+
+def test_files_say_their_format(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """The ending of a file is its format, as for `usp export`; one that says nothing is refused."""
+    for name, expected in {"a.csv": "n\n1\n", "a.json": '[\n{"n": 1}\n]\n', "a.txt": "n\n-\n1\n"}.items():
+        assert answered(capsys, server, "select 1 as n", "-o", name) == ""
+        assert Path(name).read_text() == expected
+    assert answered(capsys, server, "select 1 as n", "-f", "csv", "-o", "-") == "n\n1\n"
+    run = usp(server.url, "select 1", "-o", "a.xyz")
+    assert (run.returncode, "say in which format to write" in run.stderr) == (2, True)
+    assert sorted(os.listdir()) == ["a.csv", "a.json", "a.txt"]
+
+
+def test_wide_tables_fit_a_terminal(server: Server) -> None:
+    """On a terminal columns are cut to fit; in a pipe they are whole."""
+    query = "select repeat('a', 300) as a, 'b' as b"
+    with terminal() as shown:
+        command = [sys.executable, "-m", "usp", "sql", "-q", "-k", server.url, query]
+        subprocess.run(command, stdout=shown.follower, stderr=subprocess.PIPE, env=environment(), check=True)
+    assert max(len(line) for line in shown.text().splitlines()) <= 80
+    assert "a…  b" in shown.text()
+
+
+def test_interrupted_query(server: Server) -> None:
+    """Ctrl-C ends a query that runs."""
+    command = [sys.executable, "-m", "usp", "sql", "-q", "-k", server.url]
+    with subprocess.Popen(
+        [*command, "select count(*) from range(1000000000000) where random() > 2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+        while "/a.xml" not in server.paths():
+            assert process.poll() is None
+        time.sleep(1.5)
+        printed, _ = interrupted(process)
+    assert printed == ""
+
+
+@pytest.mark.parametrize("query", ["select '\udcff'", "select timestamp '20000-01-01' as t"])
+def test_no_traceback(server: Server, query: str) -> None:
+    """Whatever is asked, there is an answer, or one message."""
+    run = usp("-k", "-q", server.url, query)
+    assert run.returncode in (0, 2)
+    assert "Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -376,3 +376,26 @@ def test_pages_that_are_there_twice() -> None:
         "last_modified_text": ["2024-05-08T10:00:00", None, None],
         "priority": [0.5, 0.5, 0.5],
     }
+
+
+def test_small_tables_are_small() -> None:
+    """What is pickled, or written as Arrow, of few rows is not that of many: no column is a part of a longer one."""
+    tree = sitemap_from_bytes(urlset("http://h/1", "http://h/2").encode())
+    assert len(pickle.dumps(tree.to_arrow())) < 50_000
+
+
+def test_a_sitemap_without_a_url() -> None:
+    """Columns are as long as the table, whatever its sitemap is called."""
+    pages = [SitemapPage(f"http://h/{number}") for number in range(70_000)]
+    table = PagesXMLSitemap("", pages).to_arrow(columns="sitemap_url,position")
+    assert table["sitemap_url"].to_pylist() == [""] * 70_000
+    assert table["position"].to_pylist() == list(range(1, 70_001))
+
+
+def test_time_zones_of_duckdb() -> None:
+    """Times compare with those that have a zone as they should, wherever the machine is."""
+    page = SitemapPage("http://h/1", last_modified=datetime(2024, 5, 8, tzinfo=UTC))
+    with closing(PagesXMLSitemap("http://h/s.xml", [page]).to_duckdb()) as database:
+        assert database.sql("select current_setting('TimeZone')").fetchall() == [("UTC",)]
+        later = "select url from pages where last_modified > timestamptz '2024-05-08 01:00:00+00'"
+        assert database.sql(later).fetchall() == []

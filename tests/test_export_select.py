@@ -136,7 +136,8 @@ def test_columns_are_chosen_in_their_order() -> None:
         assert selection.chosen == expected
         assert list(selection.chosen) == list(expected)
         assert selection.needed == {"url", "priority", "news", "position", "sitemap_url"}
-    assert select(PAGES, "priority", since="2025-01-01").needed == {"url", "priority", "last_modified"}
+    assert select(PAGES, "priority", since="2025-01-01").needed == {"url", "priority", "last_modified", "news"}
+    assert list(select(PAGES, "lastmod,changefreq").chosen) == ["last_modified", "change_frequency"]
     assert select(SITEMAPS).chosen == SITEMAPS
     assert select(SITEMAPS).needed == set(SITEMAPS)
 

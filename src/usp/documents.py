@@ -140,6 +140,10 @@ class Document:
         if self._may_be_packed and not self.content_encoding:
             self._ahead = gunzipped_at_once(b"".join(self._body.pieces()), min(self._limit, _WHOLE_BYTES))
 
+    def forget_ahead(self) -> None:
+        """Drop what was inflated ahead, if nobody has read it."""
+        self._ahead = None
+
     def settled(self, read: Callable[[], Result]) -> Result:
         """What `read` makes of the document, which it reads while it is inflated for the first time.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from threading import Event, Semaphore
-from typing import cast
+from typing import TYPE_CHECKING
 
 from usp.drivers.blocking import is_alone, steps
 from usp.drivers.options import Options
@@ -18,6 +18,9 @@ from usp.walk import HomepageWalk
 from usp.walk.nodes import Node
 from usp.walk.order import Front
 from usp.web_client.abstract_client import AbstractWebClient
+
+if TYPE_CHECKING:
+    from usp.documents import Document
 
 __all__ = ["visited_tree"]
 
@@ -108,10 +111,8 @@ class _Beside:
         if not self._is_closed:
             self._room.acquire()
         try:
-            reading = node.reading
-            parser = cast("AbstractSitemapParser | None", reading and reading.parser)
-            if parser is not None and parser.read_ahead is not None:
-                parser.read_ahead()
+            if (document := _document_of(node)) is not None:
+                document.read_ahead()
         finally:
             is_ready.set()
 
@@ -121,4 +122,11 @@ class _Beside:
         try:
             self._visit(node)
         finally:
+            if (document := _document_of(node)) is not None:
+                document.forget_ahead()  # one that was visited before is not read again
             self._room.release()
+
+
+def _document_of(node: Node) -> Document | None:
+    parser = node.reading and node.reading.parser
+    return parser.document if isinstance(parser, AbstractSitemapParser) else None

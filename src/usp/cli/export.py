@@ -107,8 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         warn(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
     meter = Meter()
+    # Where rows scroll by, they show themselves how far it is.
+    is_live = not arguments.quiet and not (order.target.is_watched and sys.stdout is not None and sys.stdout.isatty())
     try:
-        with nullcontext() if arguments.quiet else live_line(meter, log):
+        with live_line(meter, log) if is_live else nullcontext():
             exported = _exported(arguments, order, meter)
     except TreeInterrupted:
         say(f"usp: interrupted{'' if arguments.output == STANDARD_OUTPUT else f'; {_name(arguments)} was not written'}")

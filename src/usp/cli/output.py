@@ -57,11 +57,12 @@ def log_to(path: str | None, verbosity: int) -> LogLines | None:
 class Counts:
     """What of a tree was printed."""
 
-    __slots__ = ("failed", "pages", "sitemaps")
+    __slots__ = ("failed", "is_paged", "pages", "sitemaps")
 
-    def __init__(self, tree: AbstractSitemap, pages: int = 0) -> None:
+    def __init__(self, tree: AbstractSitemap, pages: int | None = 0) -> None:
         self.sitemaps = self.failed = 0
-        self.pages = pages
+        self.pages = pages or 0
+        self.is_paged = pages is not None  # else nobody has counted them
         for sitemap in tree.all_sitemaps():
             self.sitemaps += 1
             self.failed += isinstance(sitemap, InvalidSitemap)

@@ -52,8 +52,9 @@ def report(
         return NOT_REACHED if any(problem.code != _CUT for problem in tree.problems) else 0
     sitemaps = _sitemaps(counts, is_whole=not any(problem.code == _CUT for problem in tree.problems))
     if cost is not None:
-        say(f"usp: {sitemaps}, {counts.pages:,} {_pages(counts.pages)}, {size(cost[0])} in {duration(cost[1])}")
-    elif not counts.pages and not is_interrupted:
+        pages = f"{counts.pages:,} {'page' if counts.pages == 1 else 'pages'}, " if counts.is_paged else ""
+        say(f"usp: {sitemaps}, {pages}{size(cost[0])} in {duration(cost[1])}")
+    elif counts.is_paged and not counts.pages and not is_interrupted:
         say(f"usp: no page found in {sitemaps}")
     return INTERRUPTED if is_interrupted else 0
 
@@ -62,7 +63,3 @@ def _sitemaps(counts: Counts, *, is_whole: bool) -> str:
     """How many sitemaps there are, and how many of them failed."""
     failed = f" ({counts.failed:,} {'failed' if is_whole else 'failed or not fetched'})" if counts.failed else ""
     return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{failed}"
-
-
-def _pages(count: int) -> str:
-    return "page" if count == 1 else "pages"

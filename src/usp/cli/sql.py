@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url
 from usp.cli.output import Counts, say
 from usp.cli.site import NOT_REACHED, log_of, report, site_client
 from usp.exceptions import TreeInterrupted
+from usp.export.formats import STANDARD_OUTPUT
+from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.tree import sitemap_tree_for_homepage
 
@@ -59,11 +62,12 @@ def register(commands: Subparsers) -> None:
         "-f",
         "--format",
         choices=FORMATS,
-        default="table",
         metavar="FORMAT",
-        help=f"set output format (default: %(default)s)\n{formats}",
+        help=f"set output format (default: what FILE ends with; table)\n{formats}",
     )
-    output.add_argument("-o", "--output", metavar="FILE", help="write to this file, when the answer is whole")
+    output.add_argument(
+        "-o", "--output", metavar="FILE", help="write to this file, when the answer is whole; - for standard\noutput"
+    )
     output.add_argument(
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
     )
@@ -80,6 +84,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     if (why := refusal(arguments)) is not None:
         arguments.refuse(why)
+    if arguments.output == STANDARD_OUTPUT:
+        arguments.output = None
+    if arguments.format is None:
+        arguments.format = _format_of(arguments.output)
+        if arguments.format not in FORMATS:
+            arguments.refuse(f"-o {arguments.output}: say in which format to write, with -f {', '.join(FORMATS)}")
     if arguments.format == "parquet" and arguments.output is None and sys.stdout is not None and sys.stdout.isatty():
         arguments.refuse("Parquet is not for a terminal; name a file with -o FILE, or redirect the output")
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
@@ -91,13 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
             warn(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
         meter = Meter()
         tree, is_interrupted = _fetched(arguments, meter, log)
-        pages = meter.latest.pages or sum(1 for sitemap in tree.all_sitemaps() if sitemap.pages)
-        counts = Counts(tree, pages)
         cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
-        code = report(tree, counts, is_interrupted=is_interrupted, cost=cost)
-        if code != NOT_REACHED:
+        code = report(tree, Counts(tree, None), is_interrupted=is_interrupted, cost=cost)
+        if is_interrupted and arguments.output is not None:
+            say(f"usp: {printable(arguments.output)} was not written")
+        elif code != NOT_REACHED:
             write_answer(query.answer(tree), arguments)
     return code
+
+
+def _format_of(path: str | None) -> str:
+    """The format that a file's name ends with; a table, for people, where there is no file."""
+    return "table" if path is None else os.path.splitext(path)[1].lower().removeprefix(".").replace("txt", "table")
 
 
 def _fetched(arguments: argparse.Namespace, meter: Meter, log: Any) -> tuple[AbstractSitemap, bool]:
@@ -107,6 +122,7 @@ def _fetched(arguments: argparse.Namespace, meter: Meter, log: Any) -> tuple[Abs
         try:
             tree = sitemap_tree_for_homepage(arguments.url, client, progress=progress, **tree_options(arguments))
         except TreeInterrupted as interrupted:
-            say("usp: interrupted; this is what was had until then")
+            if arguments.output is None:
+                say("usp: interrupted; this is what was had until then")
             return interrupted.tree, True
     return tree, False

@@ -3,46 +3,51 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import io
-import json
+import math
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, islice
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from usp.cli.output import say
-from usp.export.as_csv import defused, escaped
+from usp.export.arrow import Gate
+from usp.export.as_csv import csv_cell
 from usp.export.files import open_whole
+from usp.export.texts import json_of
 from usp.objects.problem import printable
+
+if TYPE_CHECKING:
+    from usp.export.queries import Answer
 
 __all__ = ["write_answer"]
 
 _ROWS_LOOKED_AT = 1_000  # for how wide columns are
 _GAP = "  "
 _NOTHING = "NULL"
+_LEAST_WIDTH = 8  # of a column that is cut to fit a terminal
+_CUT = "…"
 
 
-def write_answer(answer: Any, arguments: argparse.Namespace) -> None:
-    """Write an answer, a `pyarrow.RecordBatchReader`, to where it is wanted; None says that there is none."""
+def write_answer(answer: Answer | None, arguments: argparse.Namespace) -> None:
+    """Write an answer to where it is wanted; None says that there is none."""
     if answer is None:
         return
     with _output(arguments.output) as stream:
         if arguments.format == "parquet":
             _write_parquet(answer, stream)
-        else:
-            text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
-            try:
-                rows = (
-                    _write_table(answer, text) if arguments.format == "table" else _write_data(answer, text, arguments)
-                )
-            finally:
-                text.detach()
-            if not arguments.quiet:
-                say(f"usp: {rows:,} {'row' if rows == 1 else 'rows'}")
+            return
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        try:
+            rows = _WRITERS[arguments.format](answer, text, arguments)
+        finally:
+            text.detach()
+        if not arguments.quiet:
+            say(f"usp: {rows:,} {'row' if rows == 1 else 'rows'}")
 
 
 @contextmanager
@@ -56,34 +61,53 @@ def _output(path: str | None) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
 
 
-def _write_parquet(answer: Any, stream: IO[bytes]) -> None:
+def _write_parquet(answer: Answer, stream: Any) -> None:
     from pyarrow import parquet
 
-    with parquet.ParquetWriter(stream, answer.schema, compression="zstd") as writer:
-        for batch in answer:
+    gate = Gate(stream)  # so that what is not whole does not look so
+    with gate.opened():
+        writer = parquet.ParquetWriter(gate, answer.schema, compression="zstd")
+    for batch in answer.batches:
+        with gate.opened():
             writer.write_batch(batch)
+    with gate.opened():
+        writer.close()
 
 
-def _rows(answer: Any) -> Iterator[tuple[Any, ...]]:
-    for batch in answer:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+def _rows(answer: Answer) -> Iterator[tuple[Any, ...]]:
+    for batch in answer.batches:
+        yield from zip(*map(_values, batch.columns), strict=True)
 
 
-def _write_table(answer: Any, stream: IO[str]) -> int:
-    """Columns as wide as their first rows need; numbers stand on the right."""
-    from rich.cells import cell_len
+def _values(column: Any) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):  # times that Python has not
+        found = column.cast("string").to_pylist()
+    return found
+
+
+def _write_table(answer: Answer, stream: IO[str], arguments: argparse.Namespace) -> int:
+    """Columns as wide as their first rows need, or as a terminal has room for; numbers stand on the right."""
+    from rich.cells import cell_len, set_cell_size
 
     rows = _rows(answer)
     first = list(islice(rows, _ROWS_LOOKED_AT))
     names = [printable(name) for name in answer.schema.names]
     shown = [[_shown(value) for value in row] for row in first]
     widths = [max(map(cell_len, column)) for column in zip(names, *shown, strict=True)]
+    is_cut = arguments.output is None and sys.stdout is not None and sys.stdout.isatty()
+    if is_cut:
+        widths = _fitting(widths, shutil.get_terminal_size().columns)
     is_right = [any(_is_number(row[i]) for row in first) for i in range(len(names))]
 
     def line(cells: list[str]) -> str:
         padded = []
         for cell, width, right in zip(cells, widths, is_right, strict=True):
-            space = " " * (width - cell_len(cell))
+            size = cell_len(cell)
+            if is_cut and size > width:
+                cell = set_cell_size(cell, width - 1) + _CUT
+            space = " " * (width - size)
             padded.append(space + cell if right else cell + space)
         return _GAP.join(padded).rstrip() + "\n"
 
@@ -94,6 +118,15 @@ def _write_table(answer: Any, stream: IO[str]) -> int:
         stream.write(line(cells))
         count += 1
     return count
+
+
+def _fitting(widths: list[int], room: int) -> list[int]:
+    """The widths of columns, the widest made narrower until all fit, or are as narrow as may be."""
+    room -= len(_GAP) * (len(widths) - 1)
+    most = max(widths, default=0)
+    while most > _LEAST_WIDTH and sum(min(width, most) for width in widths) > room:
+        most -= 1
+    return [min(width, most) for width in widths]
 
 
 def _is_number(value: object) -> bool:
@@ -108,50 +141,82 @@ def _shown(value: object) -> str:
 
 
 def _as_text(value: object) -> str:
+    if type(value).__name__ == "MonthDayNano":  # pyarrow's; a tuple, too
+        return _duration(*value)  # type: ignore[misc]
     if isinstance(value, (list, tuple, dict)):
-        return json.dumps(value, ensure_ascii=False, default=_as_text)
+        return json_of(_as_json(value))
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, (date, time)):
         return value.isoformat()
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, bytes):
+        return value.hex()
     return str(value)
 
 
-def _write_data(answer: Any, stream: IO[str], arguments: argparse.Namespace) -> int:
-    return _write_json(answer, stream) if arguments.format == "json" else _write_csv(answer, stream, arguments.raw_csv)
+def _duration(months: int, days: int, nanoseconds: int) -> str:
+    """A length of time, as DuckDB shows it."""
+    clock = timedelta(microseconds=nanoseconds // 1000)
+    parts = {"months": months, "days": days}
+    words = [f"{count} {name if count != 1 else name[:-1]}" for name, count in parts.items() if count]
+    return " ".join([*words, str(clock)]) if clock or not words else " ".join(words)
 
 
-def _write_csv(answer: Any, stream: IO[str], is_raw: bool) -> int:
+def _write_csv(answer: Answer, stream: IO[str], arguments: argparse.Namespace) -> int:
     """As `usp export` writes it."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(answer.schema.names)
+
+    def cell(value: object) -> str:
+        if value is None:
+            return '""' if len(names) == 1 else ""
+        text = value if isinstance(value, str) else _as_text(value)
+        return text if _is_number(value) else csv_cell(text, arguments.raw_csv)
+
+    names = answer.schema.names
+    stream.write(",".join(map(cell, names)) + "\n")
     count = 0
     for row in _rows(answer):
         count += 1
-        writer.writerow([_cell(value, is_raw) for value in row])
+        stream.write(",".join(map(cell, row)) + "\n")
     return count
 
 
-def _cell(value: object, is_raw: bool) -> str:
-    if value is None:
-        return ""
-    text = escaped(value if isinstance(value, str) else _as_text(value))
-    return text if is_raw or _is_number(value) else defused(text)
-
-
-def _write_json(answer: Any, stream: IO[str]) -> int:
-    names = answer.schema.names
+def _write_json(answer: Answer, stream: IO[str], arguments: argparse.Namespace) -> int:
+    names = _unique(answer.schema.names)
     count = 0
     stream.write("[")
     for row in _rows(answer):
-        text = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=_as_json)
+        text = json_of(_as_json(dict(zip(names, row, strict=True))))
         stream.write(f"{',' if count else ''}\n{text}")
         count += 1
     stream.write("\n]\n" if count else "]\n")
     return count
 
 
-def _as_json(value: object) -> object:
-    return float(value) if isinstance(value, Decimal) else _as_text(value)
+def _unique(names: list[str]) -> list[str]:
+    """The names, with a number behind those that were there already."""
+    found: dict[str, None] = {}
+    for name in names:
+        number, unique = 0, name
+        while unique in found:
+            number += 1
+            unique = f"{name}_{number}"
+        found[unique] = None
+    return list(found)
+
+
+def _as_json(value: Any) -> Any:
+    """What JSON has for a value; for what is no number, none."""
+    if isinstance(value, dict):
+        return {str(name): _as_json(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return [_as_json(part) for part in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else _as_text(value)
+
+
+_WRITERS = {"table": _write_table, "csv": _write_csv, "json": _write_json}

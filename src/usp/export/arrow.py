@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from usp.export.batches import Batch
@@ -21,7 +21,7 @@ from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, T
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Gathering", "arrow_schema", "arrow_type", "arrow_writer", "parquet_writer", "record_batch"]
+__all__ = ["Gate", "Gathering", "arrow_schema", "arrow_type", "arrow_writer", "parquet_writer", "record_batch"]
 
 UTC = "UTC"
 _SCHEMA_KEY = "usp.schema"
@@ -29,8 +29,6 @@ _SCHEMA_KEY = "usp.schema"
 #: Row groups of Parquet and batches of Arrow files have about this many rows, or bytes if those come first.
 _GROUP_ROWS, _GROUP_BYTES = 50_000, 16 * 1024 * 1024
 _MANY_BATCHES = 32
-#: Columns of nulls that are not longer share their memory.
-_NULLS = 65_536
 
 #: The leaves, by the last of their names, whose values come again and again. Of others a dictionary is only in the way.
 _REPEATED = {
@@ -85,15 +83,10 @@ def record_batch(
     return found if batch.kept is None else found.filter(_mask(pa, batch.kept))
 
 
+@lru_cache(12)  # sitemaps of the same size are common, and most have the same columns without values
 def _nulls(length: int, of_type: pa.DataType) -> pa.Array:
-    if length > _NULLS:
-        return extra("pyarrow", "arrow").nulls(length, of_type)
-    return _shared_nulls(of_type).slice(0, length)
-
-
-@cache
-def _shared_nulls(of_type: pa.DataType) -> pa.Array:
-    return extra("pyarrow", "arrow").nulls(_NULLS, of_type)
+    """No slice of a longer one: what is written or pickled of that would be all of it."""
+    return extra("pyarrow", "arrow").nulls(length, of_type)
 
 
 def _array(pa: Any, kind: Type, column: Column, of_type: pa.DataType) -> pa.Array:
@@ -170,11 +163,12 @@ class Gathering:
                 return
             if number + 1 == len(self._levels):
                 self._levels.append([])
-            self._levels[number + 1] += self._table(level).combine_chunks().to_batches()
+            self._levels[number + 1] += self._table(level).to_batches()
             level.clear()
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
-        return extra("pyarrow", "arrow").Table.from_batches(batches, self._schema)
+        table = extra("pyarrow", "arrow").Table.from_batches(batches, self._schema)
+        return table.combine_chunks() if len(batches) > 1 else table
 
 
 def _size(rows: pa.RecordBatch | pa.Table) -> int:
@@ -186,7 +180,7 @@ def parquet_writer(stream: BinaryIO, table: str, types: Mapping[str, Type], chos
     """Writes a file of Parquet."""
     parquet = extra("pyarrow.parquet", "arrow")
     schema = arrow_schema(chosen, table)
-    gate = _Gate(stream)
+    gate = Gate(stream)
     with gate.opened():
         file = parquet.ParquetWriter(
             gate,
@@ -207,7 +201,7 @@ def arrow_writer(stream: BinaryIO, table: str, types: Mapping[str, Type], chosen
     """
     pa = extra("pyarrow", "arrow")
     schema = arrow_schema(chosen, table)
-    gate = _Gate(stream)
+    gate = Gate(stream)
     with gate.opened():
         new = pa.ipc.new_file if stream.seekable() else pa.ipc.new_stream
         file = new(gate, schema, options=pa.ipc.IpcWriteOptions(compression="lz4"))
@@ -230,7 +224,7 @@ def _last_name(path: str) -> str:
     return path.removesuffix(".list.element").rpartition(".")[2]
 
 
-class _Gate:
+class Gate:
     """A stream that takes bytes only while it is opened.
 
     pyarrow writes the end of a file even if its writer is dropped; what was not finished must not look finished.
@@ -253,6 +247,7 @@ class _Gate:
             self._is_open = False
 
     def write(self, data: Any) -> int:
+        """Take bytes in."""
         size = len(data)
         if self._is_open:
             self._stream.write(data)
@@ -260,6 +255,7 @@ class _Gate:
         return size
 
     def tell(self) -> int:
+        """How many bytes came."""
         return self._position
 
     def flush(self) -> None:
@@ -273,7 +269,7 @@ class _ArrowWriter(Writer):
     """Writes tables of about the same size by one of pyarrow's writers."""
 
     def __init__(
-        self, gate: _Gate, file: Any, schema: pa.Schema, types: Mapping[str, Type], chosen: Mapping[str, Type]
+        self, gate: Gate, file: Any, schema: pa.Schema, types: Mapping[str, Type], chosen: Mapping[str, Type]
     ) -> None:
         self._gate = gate
         self._file = file

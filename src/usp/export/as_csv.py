@@ -40,7 +40,7 @@ from usp.export.values import flags_of, repeated_text, texts_of
 from usp.export.writing import Writer
 from usp.scan.columns import Column, Columns, Scalar, Type
 
-__all__ = ["csv_writer", "defused", "escaped"]
+__all__ = ["csv_cell", "csv_writer", "defused", "escaped"]
 
 # What may stand before a character that starts a formula. With the apostrophe among it, what was defused and what
 # looks so already cannot be taken for each other.
@@ -127,15 +127,16 @@ class _CSVWriter(Writer):
 def _text_parts(column: Column, is_raw: bool) -> Parts:
     repeated = repeated_text(column)
     if repeated is not None:
-        return [_cell(repeated, is_raw)]
+        return [csv_cell(repeated, is_raw)]
     texts = texts_of(column)
     if not has_bytes(column, _UNPLAIN) and not any(map(_UNPLAIN_START.match, {text[:1] for text in texts})):
         return [texts]
     is_unplain = _UNPLAIN_CELL.search
-    return [[_cell(text, is_raw) if is_unplain(text) else text for text in texts]]
+    return [[csv_cell(text, is_raw) if is_unplain(text) else text for text in texts]]
 
 
-def _cell(text: str, is_raw: bool) -> str:
+def csv_cell(text: str, is_raw: bool) -> str:
+    """A text as it stands in a file."""
     text = escaped(text)
     if not is_raw:
         text = defused(text)

@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import repeat
 from typing import cast
 
 from usp.export.schema import type_name
@@ -89,4 +90,4 @@ def _first_multiples(step: int) -> memoryview:
 
 
 def _numbers(step: int, count: int) -> Iterable[int]:
-    return range(0, step * count, step) if step else bytes(count)
+    return range(0, step * count, step) if step else repeat(0, count)

@@ -56,7 +56,7 @@ class Exported:
 
     tree: AbstractSitemap
     rows: int
-    pages: int = 0  # that were read
+    pages: int | None = None  # that were read; None if there was no need to
     is_written: bool = True
 
 
@@ -224,9 +224,9 @@ class _Pages:
         self._stack.close()
 
     @property
-    def read(self) -> int:
-        """How many pages were read."""
-        return 0 if self._reader is None else self._reader.pages
+    def read(self) -> int | None:
+        """How many pages were read, if they were."""
+        return None if self._reader is None else self._reader.pages
 
     @property
     def counts(self) -> PageCounts:

@@ -78,6 +78,7 @@ def whole_file(path: str) -> Iterator[str]:
                 yield temporary
                 _finish(temporary, held, real_path)
         except BaseException:  # Ctrl-C, too, leaves no half of a file
+            held.close()  # Windows removes no open file
             with suppress(OSError):
                 os.remove(temporary)
             raise

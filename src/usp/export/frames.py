@@ -114,7 +114,7 @@ class TreeTable:
 
 def _combined(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
-        yield from table.combine_chunks().to_batches()
+        yield from table.to_batches()
 
 
 def _with_all_below(tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
@@ -150,6 +150,7 @@ def to_duckdb(tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory
     duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
     connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))
     try:
+        connection.execute("set TimeZone = 'UTC'")  # so that now() and times with a zone compare with ours
         pages = TreeTable(tree, "pages", zone=None)
         _fill(connection, pages, TreeTable(tree, "sitemaps", zone=None, counts=pages.counts))
     except BaseException:

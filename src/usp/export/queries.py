@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 import tempfile
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
 from usp.export.extras import extra
 from usp.export.frames import TreeTable
-from usp.export.schema import TABLES
+from usp.export.schema import NAMES_IN_SITEMAPS, TABLES
 from usp.objects.sitemap import AbstractSitemap
 
-__all__ = ["Query"]
+__all__ = ["Answer", "Query"]
 
 _ROWS_AT_ONCE = 10_000
-#: What columns are called in sitemaps, which is what people may write.
-_NAMES_IN_SITEMAPS = {"changefreq": "change_frequency", "lastmod": "last_modified"}
+
+
+class Answer(NamedTuple):
+    """The answer to a query: a schema of Arrow, and batches of rows."""
+
+    schema: Any
+    batches: Iterator[Any]
 
 
 class Query:
@@ -27,14 +36,19 @@ class Query:
 
     def __init__(self, text: str) -> None:
         self._duckdb = extra("duckdb", "sql")
-        pyarrow = extra("pyarrow", "sql")
-        self._folder = tempfile.TemporaryDirectory(prefix="usp-sql-")  # for what does not fit into memory
-        self._connection = self._duckdb.connect(config={"temp_directory": self._folder.name})
+        self._pyarrow = extra("pyarrow", "sql")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgumentError("The query cannot be run. It is not UTF-8.") from None
+        # For what does not fit into memory: DuckDB makes the folder when it needs it, and removes it in the end.
+        folder = os.path.join(tempfile.gettempdir(), f"usp-sql-{secrets.token_hex(8)}")
+        self._connection = self._duckdb.connect(config={"temp_directory": folder})
         try:
             # Else names in a query could mean variables of this program.
             self._connection.execute("set python_enable_replacements = false; set TimeZone = 'UTC'")
             for name, types in TABLES.items():
-                self._connection.register(name, pyarrow.Table.from_batches([], arrow_schema(types, name)))
+                self._connection.register(name, self._pyarrow.Table.from_batches([], arrow_schema(types, name)))
             self._text = self._looked_at(text)
         except self._duckdb.Error as error:
             self.close()
@@ -53,16 +67,12 @@ class Query:
         return text
 
     def _look_at(self, text: str) -> None:
-        """Raise what is wrong with a query. Nothing is run: of other statements than one, nothing is known."""
+        """Raise what is wrong with a query. Nothing is run: of anything but one SELECT, only the syntax is known."""
         statements = self._connection.extract_statements(text)
         if not statements:
             raise self._duckdb.Error("It is empty.")
-        if len(statements) == 1:
-            kind = statements[0].type.name
-            if kind == "SELECT":
-                self._connection.sql(text)  # is run when its rows are asked for
-            elif kind != "EXPLAIN":
-                self._connection.execute(f"explain {text}")
+        if len(statements) == 1 and statements[0].type.name == "SELECT":
+            self._connection.sql(text)  # is run when its rows are asked for
 
     def _renamed(self, text: str) -> str:
         """The query with the columns that it calls as sitemaps do."""
@@ -71,27 +81,40 @@ class Query:
         ends = [start for start, _ in tokens[1:]] + [len(data)]
         for (start, kind), end in reversed(list(zip(tokens, ends, strict=True))):
             word = data[start:end].rstrip()
-            name = _NAMES_IN_SITEMAPS.get(word.decode().lower())
+            name = NAMES_IN_SITEMAPS.get(word.decode().lower())
             if kind == "identifier" and name is not None:
                 data = data[:start] + name.encode() + data[start + len(word) :]
         return data.decode()
 
-    def answer(self, tree: AbstractSitemap) -> Any:
-        """The answer, as a `pyarrow.RecordBatchReader`, before the query is closed; None if there is none."""
+    def answer(self, tree: AbstractSitemap) -> Answer | None:
+        """The answer, to be read before the query is closed; None if there is none."""
         pages = TreeTable(tree, "pages")
         self._connection.register("pages", pages)
         self._connection.register("sitemaps", TreeTable(tree, "sitemaps", counts=pages.counts))
-        try:
-            relation = self._connection.sql(self._text)
-            if relation is None:
-                return None
-            # The name that it has since DuckDB 1.5, or that it had before.
-            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            return read(_ROWS_AT_ONCE)
-        except self._duckdb.Error as error:
-            raise InvalidArgumentError(f"The query failed. {error}") from None
+        relation = self._beside(lambda: self._connection.sql(self._text))
+        if relation is None:
+            return None
+        # The name that it has since DuckDB 1.5, or that it had before.
+        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+        reader = self._beside(lambda: read(_ROWS_AT_ONCE))
+        return Answer(reader.schema, self._batches(iter(reader)))
+
+    def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+        while (batch := self._beside(lambda: next(batches, None))) is not None:
+            yield batch
+
+    def _beside(self, ask: Callable[[], Any]) -> Any:
+        """What DuckDB is asked for, in another thread: Ctrl-C would not reach it in this one."""
+        with ThreadPoolExecutor(1, thread_name_prefix="usp-sql") as thread:
+            asked = thread.submit(ask)
+            try:
+                return asked.result()
+            except KeyboardInterrupt:
+                self._connection.interrupt()
+                raise
+            except (self._duckdb.Error, self._pyarrow.ArrowException, OSError) as error:
+                raise InvalidArgumentError(f"The query failed. {error}") from None
 
     def close(self) -> None:
         """Leave nothing behind."""
         self._connection.close()
-        self._folder.cleanup()

@@ -22,7 +22,17 @@ from usp.objects.sitemap import (
 )
 from usp.scan.columns import PAGE_TYPES, Column, Columns, Scalar, Struct, Type
 
-__all__ = ["PAGES", "SITEMAPS", "TABLES", "VERSION", "column_at", "flattened", "path_types", "type_name"]
+__all__ = [
+    "NAMES_IN_SITEMAPS",
+    "PAGES",
+    "SITEMAPS",
+    "TABLES",
+    "VERSION",
+    "column_at",
+    "flattened",
+    "path_types",
+    "type_name",
+]
 
 VERSION = 1
 
@@ -49,6 +59,9 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
     }
 )
 TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType({"pages": PAGES, "sitemaps": SITEMAPS})
+
+#: What columns are called in sitemaps, which is what people may write.
+NAMES_IN_SITEMAPS: Mapping[str, str] = MappingProxyType({"changefreq": "change_frequency", "lastmod": "last_modified"})
 
 _TYPE_NAMES: dict[type[AbstractSitemap], str] = {
     IndexWebsiteSitemap: "website",

@@ -9,8 +9,8 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
-from usp.export.conditions import At, Comparison, Condition, Constant, Rows, Several
-from usp.export.schema import path_types
+from usp.export.conditions import At, Comparison, Condition, Constant, IsNull, Rows, Several
+from usp.export.schema import NAMES_IN_SITEMAPS, path_types
 from usp.export.where import all_paths, no_column, parse_where, time_of
 from usp.scan.columns import Columns, Scalar, Type, microseconds
 
@@ -55,8 +55,8 @@ def select(
 
     :param columns: their names, in the order in which they are to be written; a text has commas between them.
     :param where: what must hold for a row, as `where` has it.
-    :param since: only what was modified then or later: a date, or a text like 2025-01-01 or 7d (24h, 4w), which counts
-        back from `now`, by default the time it is. What has no zone is in UTC.
+    :param since: only what was modified, or else published, then or later: a date, or a text like 2025-01-01 or 7d
+        (24h, 4w), which counts back from `now`, by default the time it is. What has no zone is in UTC.
     :raises InvalidArgumentError: if any of it makes no sense, with what to do.
     """
     chosen = path_types(types, _names(types, columns))
@@ -72,7 +72,8 @@ def select(
 def _names(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> tuple[str, ...] | None:
     if columns is None:
         return None
-    names = tuple(name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    written = (name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
+    names = tuple(NAMES_IN_SITEMAPS.get(name, name) for name in written)
     known = all_paths(types)
     if not any(names):
         raise InvalidArgumentError(f"columns names no column; there are {', '.join(known)}")
@@ -85,9 +86,12 @@ def _names(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> tu
 
 
 def _modified_since(types: Mapping[str, Type], moment: int) -> Condition:
+    """Of what says nothing of its modification, like entries of feeds, the publication counts."""
     if types.get(_SINCE) is not Scalar.TIME:
         raise InvalidArgumentError(f"since needs a column {_SINCE}, which this table has not")
-    return Comparison(At(_SINCE, Scalar.TIME), ">=", Constant(moment))
+    modified, published = At(_SINCE, Scalar.TIME), At("news.publish_date", Scalar.TIME)
+    is_published = Several((IsNull(modified), Comparison(published, ">=", Constant(moment))), is_all=True)
+    return Several((Comparison(modified, ">=", Constant(moment)), is_published), is_all=False)
 
 
 def _since(since: str | date | datetime, now: datetime | None) -> int:

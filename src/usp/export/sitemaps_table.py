@@ -75,7 +75,7 @@ def _places(tree: AbstractSitemap) -> Iterator[_Place]:
 
 
 def _page_counts(sitemaps: list[AbstractSitemap], counts: PageCounts) -> list[int]:
-    known = [counts.get(sitemap.url) for sitemap in sitemaps]
+    known = [0 if isinstance(sitemap, InvalidSitemap) else counts.get(sitemap.url) for sitemap in sitemaps]
     uncounted = [sitemap for sitemap, count in zip(sitemaps, known, strict=True) if count is None]
     with closing(OrderedPool(_count)) as pool:
         counted = pool.over(uncounted)

@@ -6,6 +6,7 @@ So what is the same in all rows is written once, and what stands around a value 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
@@ -22,6 +23,7 @@ __all__ = [
     "ODD_CHARACTERS",
     "Parts",
     "has_bytes",
+    "json_of",
     "json_parts",
     "json_text",
     "row_texts",
@@ -155,6 +157,11 @@ def json_parts(kind: Type, column: Column | None, length: int) -> Parts:
 def json_text(text: str) -> str:
     """A text as JSON."""
     return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", encode_basestring(text))
+
+
+def json_of(value: Any) -> str:
+    """Any value as JSON, in one line."""
+    return _ODD.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _json(kind: Type, column: Column) -> Parts:

@@ -21,6 +21,7 @@ from typing import NamedTuple, NoReturn
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.conditions import Among, At, Comparison, Condition, Constant, IsNull, Like, Operand, Several
+from usp.export.schema import NAMES_IN_SITEMAPS
 from usp.scan.columns import List, Scalar, Struct, Type
 
 __all__ = ["MAX_DEPTH", "MAX_LENGTH", "MAX_PATTERN", "all_paths", "no_column", "parse_where", "time_of"]
@@ -315,6 +316,7 @@ class _Parser:
         if '"' in name:
             name = ".".join(part[1:-1].replace('""', '"') if part[0] == '"' else part for part in _parts(name))
         path = name if name in self._paths else name.lower()
+        path = NAMES_IN_SITEMAPS.get(path, path)
         if path not in self._paths:
             hint = "texts stand in single quotes, names in double ones: " if '"' in token.text else ""
             _fail(token, hint + no_column(name, self._types))

@@ -53,7 +53,7 @@ def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitema
     is_xml = start.startswith(b"<", len(_preamble(start)))
     parser_class = XMLSitemapParser if is_xml else PlainTextSitemapParser
     parser = parser_class(document.url, lambda log: _without_preamble(document, log))
-    parser.read_ahead = document.read_ahead
+    parser.document = document
     return parser
 
 

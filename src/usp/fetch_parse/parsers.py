@@ -21,6 +21,7 @@ import abc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
+from usp.documents import Document
 from usp.fetch_parse.entry_codes import EntryCodes
 from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
@@ -68,7 +69,6 @@ __all__ = [
     "XMLSitemapParser",
 ]
 
-
 _MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
 _LINE = Kind(frozenset({"loc"}))  # what a line of a text is read as
 
@@ -82,7 +82,7 @@ class AbstractSitemapParser(abc.ABC):
     def __init__(self, url: str, open_text: Open) -> None:
         self.url = url
         self.open = open_text
-        self.read_ahead: Callable[[], None] | None = None  # makes the next opening faster; for any thread
+        self.document: Document | None = None  # if there is one, for those who read it ahead
 
     @abc.abstractmethod
     def reading(self) -> Reading:
