@@ -15,6 +15,7 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any
 
 from usp.cli.output import say
+from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import Gate
 from usp.export.as_csv import csv_cell
 from usp.export.files import open_whole
@@ -30,6 +31,7 @@ _ROWS_LOOKED_AT = 1_000  # for how wide columns are
 _GAP = "  "
 _NOTHING = "NULL"
 _LEAST_WIDTH = 8  # of a column that is cut to fit a terminal
+_MOST_WIDTH = 200  # of any: what is longer sticks out, or every row would be as long
 _CUT = "…"
 
 
@@ -55,18 +57,23 @@ def _output(path: str | None) -> Iterator[IO[bytes]]:
     if path is not None:
         with open_whole(path) as stream:
             yield stream
-    elif sys.stdout is not None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        return
+    if sys.stdout is None:
+        raise OSError("there is no standard output to write to")
+    sys.stdout.flush()
+    yield sys.stdout.buffer
+    sys.stdout.buffer.flush()
 
 
 def _write_parquet(answer: Answer, stream: Any) -> None:
-    from pyarrow import parquet
+    from pyarrow import ArrowNotImplementedError, parquet
 
     gate = Gate(stream)  # so that what is not whole does not look so
-    with gate.opened():
-        writer = parquet.ParquetWriter(gate, answer.schema, compression="zstd")
+    try:
+        with gate.opened():
+            writer = parquet.ParquetWriter(gate, answer.schema, compression="zstd")
+    except ArrowNotImplementedError as error:
+        raise InvalidArgumentError(f"Parquet cannot hold this answer: {error}") from None
     for batch in answer.batches:
         with gate.opened():
             writer.write_batch(batch)
@@ -99,6 +106,7 @@ def _write_table(answer: Answer, stream: IO[str], arguments: argparse.Namespace)
     is_cut = arguments.output is None and sys.stdout is not None and sys.stdout.isatty()
     if is_cut:
         widths = _fitting(widths, shutil.get_terminal_size().columns)
+    widths = [min(width, _MOST_WIDTH) for width in widths]
     is_right = [any(_is_number(row[i]) for row in first) for i in range(len(names))]
 
     def line(cells: list[str]) -> str:

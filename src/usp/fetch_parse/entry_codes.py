@@ -20,6 +20,11 @@ class EntryCodes(ProblemLog):
         self._codes: dict[str, tuple[str, ...]] = {}  # by the URLs of the pages
         self._noted: dict[str, At] = {}  # since the last entry: the codes, and where each was noted last
 
+    @property
+    def has_noted(self) -> bool:
+        """Whether anything was noted since the last entry."""
+        return bool(self._noted)
+
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
         """Note a problem."""
         self._noted[code] = at

@@ -171,13 +171,13 @@ class PlainTextSitemapParser(AbstractPagesParser):
 
     def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
         """The URLs, as columns."""
-        reader = PureColumns(wanted)
+        reader = READERS.columns(lambda text: None, lambda entry, name: None, wanted)  # neither is asked
         log = EntryCodes(self.url) if "problems" in wanted else None
         source = TextLine(self.url)
         for place, url in self._urls(log or UNLOGGED):
             page = page_of(url, source)
             reader.append(page, "")
-            if log:
+            if log and log.has_noted:
                 log.end_entry(place, page)
         return log.columns(reader) if log else reader.columns()
 

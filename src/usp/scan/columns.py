@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import accumulate, chain
+from math import isfinite
 from typing import Any, NamedTuple
 
 from usp.objects.page import SitemapPage, SitemapPageChangeFrequency, SitemapVideo
@@ -182,6 +183,8 @@ def bits(flags: Iterable[bool]) -> memoryview:
 
 def column_of(kind: Type, values: Sequence[Any]) -> Column:
     """The column of values, of which None is none."""
+    if kind is Scalar.NUMBER:  # what is too large for one is none
+        values = [value if value is not None and isfinite(value) else None for value in values]
     valid = bits(value is not None for value in values) if None in values else None
     if isinstance(kind, Struct):
         parts = (
