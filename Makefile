@@ -8,10 +8,11 @@ PY := $(VENV)/bin/python
 
 # Two processes: many tests wait for something, and some measure time.
 PARALLEL := -n 2 --dist loadfile
-# Tests of the network and of tools, to which it makes no difference how usp was installed: they are run once.
+# Tests to which it makes no difference how usp was installed, of the network, of tools and of files, and those that compare
+# the compiled parts with plain Python: they are run once.
 ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' --ignore-glob='tests/test_cli*' \
   $(patsubst %,--ignore=tests/test_%.py,soak deadlines requests_session terms redirects bench fuzz aio schedule limits \
-  export_files export_where export_select export_dedupe)
+  export_files export_where export_select export_dedupe export_arrow export_frames plain columns survey)
 # What shows that a wheel has all that it needs: its modules, its compiled parts, its pages. The rest was run before it was built.
 PACKED := $(patsubst %,tests/test_%.py,public_api fixtures plain survey check_pages docs tree)
 # What the compiled parts are built of.
