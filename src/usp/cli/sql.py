@@ -31,8 +31,8 @@ FORMATS = {
 }
 _EPILOG = """\
 The tables are those of `usp export`: pages and sitemaps. The language is that of
-DuckDB: https://duckdb.org/docs/stable/sql/introduction. The query is looked at before
-anything is fetched. Times are in UTC.
+DuckDB: https://duckdb.org/docs/stable/sql/introduction. A query of one SELECT is
+looked at before anything is fetched; of others, the syntax. Times are in UTC.
 
 examples:
   usp sql https://www.example.org/ "select change_frequency, count(*) from pages group by 1"

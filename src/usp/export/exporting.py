@@ -16,12 +16,12 @@ from typing import Any, TypedDict, Unpack
 from usp.drivers.blocking import client_or_default, steps
 from usp.drivers.homepage import HomepageOptions, homepage_walk
 from usp.drivers.options import Options
-from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.exceptions import TreeInterrupted
 from usp.export.batches import Listing, listing_of
 from usp.export.formats import Target, target_of
 from usp.export.reading import PageReader, PageRows
-from usp.export.schema import TABLES, type_name
-from usp.export.selection import Selection, select
+from usp.export.schema import type_name
+from usp.export.selection import Selection, select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.export.writing import Writer
 from usp.objects.sitemap import AbstractSitemap
@@ -88,15 +88,11 @@ def order_of(
     raw_csv: bool = False,
 ) -> Order:
     """What is to be written, checked before any work is done for it. See `write` for what each means."""
-    if table is not None and table not in TABLES:
-        raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
-    if table == "sitemaps" and (dedupe or since is not None):
-        raise InvalidArgumentError("`dedupe` and `since` are about pages, not about sitemaps")
     target = target_of(path, format)
-    first = table or "pages"
-    selections = {first: select(TABLES[first], columns, where, since)}
+    first = "pages" if table is None else table
+    selections = {first: select_from(first, columns, where, since, dedupe=dedupe)}
     if table is None and target.format.is_database:
-        selections["sitemaps"] = select(TABLES["sitemaps"])
+        selections["sitemaps"] = select_from("sitemaps")
     return Order(target, selections, dedupe, raw_csv)
 
 

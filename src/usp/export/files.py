@@ -100,7 +100,7 @@ def gzip_stream(stream: IO[bytes]) -> Iterator[BinaryIO]:
     except ImportError:
         packed = gzip.GzipFile("", "wb", _PLAIN_GZIP_LEVEL, stream, mtime=0)
     else:
-        packed = IGzipFile("", "wb", _GZIP_LEVEL, stream, mtime=0)  # type: ignore[no-untyped-call]
+        packed = IGzipFile("", "wb", _GZIP_LEVEL, stream, mtime=0)  # type: ignore[no-untyped-call]  # it has no types
     with closing(packed):
         yield cast(BinaryIO, packed)
 

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
-from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import UTC, Gathering, arrow_schema, record_batch
 from usp.export.batches import Batch, listing_of
 from usp.export.extras import extra
 from usp.export.reading import PageReader
-from usp.export.schema import TABLES, VERSION
-from usp.export.selection import select
+from usp.export.schema import VERSION
+from usp.export.selection import select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import Columns
@@ -62,13 +61,11 @@ class TreeTable:
         counts: PageCounts | None = None,
         **options: Unpack[TableOptions],
     ) -> None:
-        if name not in TABLES:
-            raise InvalidArgumentError(f"There is no table {name!r}; there are {' and '.join(TABLES)}")
-        since, self._dedupe = options.get("since"), options.get("dedupe", False)
-        if name == "sitemaps" and (self._dedupe or since is not None):
-            raise InvalidArgumentError("`dedupe` and `since` are about pages, not about sitemaps")
+        self._dedupe = options.get("dedupe", False)
         self.name = name
-        self.selection = select(TABLES[name], options.get("columns"), options.get("where"), since)
+        self.selection = select_from(
+            name, options.get("columns"), options.get("where"), options.get("since"), dedupe=self._dedupe
+        )
         self.schema = arrow_schema(self.selection.chosen, name, zone)
         self.counts: dict[str, int | None] = {}
         self._tree = tree

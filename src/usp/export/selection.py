@@ -10,11 +10,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
 from usp.export.conditions import At, Comparison, Condition, Constant, IsNull, Rows, Several
-from usp.export.schema import NAMES_IN_SITEMAPS, path_types
+from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, path_types
 from usp.export.where import all_paths, no_column, parse_where, time_of
 from usp.scan.columns import Columns, Scalar, Type, microseconds
 
-__all__ = ["Selection", "select"]
+__all__ = ["Selection", "select", "select_from"]
 
 _AGO = re.compile(r"(\d{1,9})([hdw])", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -42,6 +42,22 @@ class Selection:
         if mask == rows.all:
             return Batch(columns)
         return Batch(columns, rows.flags(mask)) if mask else Batch(Columns(0, {}))
+
+
+def select_from(
+    table: str,
+    columns: Sequence[str] | str | None = None,
+    where: str | None = None,
+    since: str | date | datetime | None = None,
+    *,
+    dedupe: bool = False,
+) -> Selection:
+    """What is wanted of the table of this name, as `select` has it. `dedupe` is only looked at for whether it makes sense."""
+    if table not in TABLES:
+        raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
+    if table == "sitemaps" and (dedupe or since is not None):
+        raise InvalidArgumentError("`dedupe` and `since` are about pages, not about sitemaps")
+    return select(TABLES[table], columns, where, since)
 
 
 def select(
