@@ -52,7 +52,7 @@ def select_from(
     *,
     dedupe: bool = False,
 ) -> Selection:
-    """What is wanted of the table of this name, as `select` has it. `dedupe` is only looked at for whether it makes sense."""
+    """What is wanted of the table of this name, as `select` has it; `dedupe` must make sense for that table."""
     if table not in TABLES:
         raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
     if table == "sitemaps" and (dedupe or since is not None):
