@@ -6,8 +6,8 @@ PY := $(VENV)/bin/python
 .DEFAULT_GOAL := help
 .PHONY: help demo run test lint types format docs compat bench wheel wheeltest fuzz clean
 
-# Two processes: many tests wait for something, and some measure time.
-PARALLEL := -n 2 --dist loadfile
+# Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # Tests to which it makes no difference how usp was installed, of the network, of tools and of files, and those that compare
 # the compiled parts with plain Python: they are run once.
 ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' --ignore-glob='tests/test_cli*' \

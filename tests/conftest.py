@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from commands import UNWANTED, RunHere
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, which programs that they start would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -26,3 +28,11 @@ def unchanged_logging() -> Iterator[None]:
     yield
     root.setLevel(level)
     root.handlers[:] = handlers
+
+
+@pytest.fixture
+def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunHere:
+    """Runs a command in the process of the tests."""
+    for name in UNWANTED:
+        monkeypatch.delenv(name, raising=False)
+    return RunHere(capsys)

@@ -33,6 +33,9 @@ class NoColumns(PurePlainColumns):
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         return [], position, False, False
 
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        return position, 0
+
 
 #: The general scanner alone, of which the others must not be told apart.
 GENERAL = Readers(NoPages, NoCheck, NoColumns, lambda text: True)
@@ -45,17 +48,21 @@ def as_values(page: SitemapPage) -> dict[str, Any]:
     return {**page.to_dict(), "zone": page.last_modified and page.last_modified.isoformat()}
 
 
-def as_rows(columns: Columns) -> list[dict[str, object]]:
+def as_rows(parts: Iterable[Columns]) -> list[dict[str, object]]:
     """What columns say, row by row."""
-    values = [values_of(kind, columns.columns.get(name), columns.length) for name, kind in PAGE_TYPES.items()]
-    return [dict(zip(PAGE_TYPES, row, strict=True)) for row in zip(*values, strict=True)]
+    rows: list[dict[str, object]] = []
+    for length, columns in parts:
+        values = [values_of(kind, columns.get(name), length) for name, kind in PAGE_TYPES.items()]
+        rows += [dict(zip(PAGE_TYPES, row, strict=True)) for row in zip(*values, strict=True)]
+    return rows
 
 
 def everything(parser: XMLSitemapParser, readers: Readers) -> object:
     """All that can be had of a document."""
     parser.readers = readers
     reading = parser.reading()
-    pages = [as_values(page) for page in list(reading.pages)]  # all are read before any field is
+    read = list(iter(reading.pages))  # all are read before any field is; `iter` as a list asks for the length first
+    pages = [as_values(page) for page in read]
     problems = [*map(str, reading.found_problems())]
     return reading.sitemap_class, reading.reason, reading.children, pages, problems, as_rows(parser.columns())
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any
 
+from tables import columns_with
 from usp.export.batches import Batch
 from usp.export.selection import select
 from usp.objects.page import SitemapPageChangeFrequency as Frequency
-from usp.scan.columns import Columns, List, Scalar, Struct, Type, column_of
+from usp.scan.columns import Columns, List, Scalar, Struct, Type
 
 TYPES: MappingProxyType[str, Type] = MappingProxyType(
     {
@@ -44,10 +44,8 @@ class Row:
     images: list[str] | None = None
 
 
-def columns_of(rows: list[Row], types: Any = TYPES) -> Columns:
-    return Columns(
-        len(rows), {name: column_of(kind, [getattr(row, name) for row in rows]) for name, kind in types.items()}
-    )
+def columns_of(rows: list[Row]) -> Columns:
+    return columns_with(TYPES, **{name: [getattr(row, name) for row in rows] for name in TYPES})
 
 
 def kept_rows(batch: Batch) -> list[int]:

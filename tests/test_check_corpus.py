@@ -8,13 +8,12 @@ import zlib
 from collections import Counter
 
 from checks import NOW
-from test_corpus import files, pytestmark, read
+from corpus import files, needs_corpus, read
 from usp.check import check_tree
 from usp.objects.codes import CODES
 from usp.objects.sitemap import InvalidSitemap
 
-__all__ = ["pytestmark"]
-
+pytestmark = needs_corpus
 SECONDS_PER_MEGABYTE = 20.0  # some hundred times what it takes
 FEW_SECONDS = 2.0
 

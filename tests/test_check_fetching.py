@@ -17,7 +17,7 @@ from usp.check.fetching import visited_tree
 from usp.drivers.homepage import homepage_walk
 from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
-from usp.fetch_parse.parsers import AbstractSitemapParser
+from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk.nodes import Node
 

@@ -16,6 +16,7 @@ from shutil import which
 
 import pytest
 
+from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
 from usp.cli import main
@@ -179,15 +180,15 @@ def test_wrong_use(arguments: list[str], message: str) -> None:
     assert run.stdout == ""
 
 
-def test_nothing_found(site: Server) -> None:
+def test_nothing_found(run_here: RunHere, site: Server) -> None:
     """A site without sitemaps is said to have none; one that cannot be reached is another exit code."""
     site.pages.clear()
-    run = usp("ls", site.url)
+    run = run_here("ls", site.url)
     assert (run.returncode, run.stdout) == (0, f"{site.url}/\n")
     assert run.stderr.splitlines()[-1] == f"usp: no sitemaps found at {site.url}/"
     with serve({}) as gone:
         pass
-    run = usp("ls", "-k", gone.url)
+    run = run_here("ls", "-k", gone.url)
     assert run.returncode == 3
     assert run.stderr.splitlines()[-1].startswith("usp: Unable to fetch sitemap from")
     assert "Connection refused" in run.stderr
@@ -227,11 +228,13 @@ def test_summary(site: Server) -> None:
     assert "404 Not Found" in usp("ls", "-q", "-v", site.url).stderr
 
 
-def test_headers(site: Server) -> None:
+def test_headers(run_here: RunHere, site: Server) -> None:
     """A name goes to every host; headers of the caller's go to the site's own only."""
     with serve({"/b.xml": (200, {}, urlset("http://h/b").encode())}) as other:
         site.pages["/robots.txt"] = (200, {}, f"Sitemap: {{base}}/a.xml\nSitemap: {other.url}/b.xml\n".encode())
-        run = usp("ls", "--user-agent", "me/1", "-H", "X-Key: abc", "-H", "Cookie:a=b", "-k", "-f", "pages", site.url)
+        run = run_here(
+            "ls", "--user-agent", "me/1", "-H", "X-Key: abc", "-H", "Cookie:a=b", "-k", "-f", "pages", site.url
+        )
     assert run.stdout.endswith("http://h/b\n")
     for server, key, cookie in ((site, "abc", "a=b"), (other, None, None)):
         assert server.requests
@@ -239,7 +242,7 @@ def test_headers(site: Server) -> None:
             assert (headers["User-Agent"], headers.get("X-Key"), headers.get("Cookie")) == ("me/1", key, cookie)
 
 
-def test_proxy() -> None:
+def test_proxy(run_here: RunHere) -> None:
     """Everything goes through the proxy, where one is given."""
     robots = "http://site.example/robots.txt"
     pages: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -247,7 +250,7 @@ def test_proxy() -> None:
         "http://site.example/a.xml": (200, {}, urlset("http://site.example/1").encode()),
     }
     with serve(pages) as proxy:
-        run = usp("ls", "--proxy", proxy.url, "-k", "-f", "pages", "http://site.example/")
+        run = run_here("ls", "--proxy", proxy.url, "-k", "-f", "pages", "http://site.example/")
     assert run.stdout == "http://site.example/1\n"
     assert proxy.paths() == [robots, "http://site.example/a.xml"]
 
@@ -281,7 +284,7 @@ def test_limits(site: Server) -> None:
         assert "0.2 seconds" in run.stderr
 
 
-def test_gentle_fetching() -> None:
+def test_gentle_fetching(run_here: RunHere) -> None:
     """As many requests at once as are asked for, and no faster than robots.txt asks for."""
     going_on = []
     most = []
@@ -295,15 +298,15 @@ def test_gentle_fetching() -> None:
 
     robots = "User-agent: *\nCrawl-delay: 0.3\n" + "".join(f"Sitemap: {{base}}/{n}.xml\n" for n in range(4))
     with serve_faults({"/robots.txt": ok(robots)}, default=sitemap) as server:
-        assert usp("ls", "-k", "-c", "2", server.url).returncode == 0
+        assert run_here("ls", "-k", "-c", "2", server.url).returncode == 0
         assert max(most) == 2
         del server.asked[:]
-        assert usp("ls", "-k", "--crawl-delay", server.url).returncode == 0
+        assert run_here("ls", "-k", "--crawl-delay", server.url).returncode == 0
         times = sorted(at for at, _ in server.asked)
     assert min(later - at for at, later in pairwise(times[1:])) > 0.25
 
 
-def test_insecure(tmp_path: Path) -> None:
+def test_insecure(run_here: RunHere, tmp_path: Path) -> None:
     """Certificates are verified, unless told otherwise; that is said in one line."""
     if (openssl := which("openssl")) is None:
         pytest.skip("there is no openssl to make a certificate with")
@@ -314,8 +317,8 @@ def test_insecure(tmp_path: Path) -> None:
     context.load_cert_chain(*files)
     site = {"/robots.txt": ok("Sitemap: {base}/a.xml"), "/a.xml": ok(urlset("http://h/1"))}
     with serve_faults(site, context=context) as server:
-        assert usp("ls", "-k", server.url).returncode == 3
-        run = usp("ls", "-k", "-f", "pages", "--insecure", server.url)
+        assert run_here("ls", "-k", server.url).returncode == 3
+        run = run_here("ls", "-k", "-f", "pages", "--insecure", server.url)
     assert run.stdout == "http://h/1\n"
     warning, summary = run.stderr.splitlines()
     assert warning == "usp: warning: TLS certificates are not verified (--insecure)"

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from commands import RunHere, environment
 from faults import Request, ok, serve_faults
 from support import SITEMAP_XMLNS, Server, serve
-from test_cli_progress import environment, terminal
 from test_cli_progress import site as slow_site
+from test_cli_progress import terminal
 from usp.check.formats import FORMATS
 from usp.check.formats.as_json import as_dict
 from usp.check.report import CheckedSitemap, Report
@@ -113,9 +114,9 @@ def test_where_a_file_will_be_served(file: Path, capsys: pytest.CaptureFixture[s
     assert "  U506  " in printed(capsys, "sitemap.xml", "--url", "https://other.example/sitemap.xml")
 
 
-def test_not_reached() -> None:
+def test_not_reached(run_here: RunHere) -> None:
     """A site that does not answer is no clean site: 3, and why."""
-    run = usp("--select", "X", "http://127.0.0.1:1/")
+    run = run_here("check", "--select", "X", "http://127.0.0.1:1/")
     assert run.returncode == 3
     assert run.stderr.startswith("usp: http://127.0.0.1:1/ could not be reached: ")
     assert run.stderr.count("\n") == 1
@@ -132,10 +133,10 @@ def test_not_reached() -> None:
         ("never", BAD, 0),
     ],
 )
-def test_fail_on(file: Path, level: str, document: str, code: int) -> None:
+def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code: int) -> None:
     """Problems as severe as the level, or more, make it fail."""
     file.write_text(document.format(base="https://www.example.org"))
-    assert usp("--fail-on", level, "sitemap.xml").returncode == code
+    assert run_here("check", "--fail-on", level, "sitemap.xml").returncode == code
 
 
 @pytest.mark.parametrize(
@@ -159,19 +160,19 @@ def test_fail_on(file: Path, level: str, document: str, code: int) -> None:
         (("-o", "no/such/folder/report", "-"), "No such folder"),
     ],
 )
-def test_wrong_use(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_use(run_here: RunHere, arguments: tuple[str, ...], message: str) -> None:
     """Wrong use is answered with what to do, before anything is fetched."""
-    run = usp(*arguments, stdin=subprocess.DEVNULL)
+    run = run_here("check", *arguments)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert run.stdout == ""
 
 
-def test_file_that_cannot_be_read(file: Path) -> None:
+def test_file_that_cannot_be_read(run_here: RunHere, file: Path) -> None:
     """A link to nothing is wrong use, in one line."""
     Path("link.xml").symlink_to("nothing.xml")
-    run = usp("link.xml")
+    run = run_here("check", "link.xml")
     assert run.returncode == 2
     assert run.stderr.startswith("usp: error: ")
     assert run.stderr.count("\n") == 1
@@ -195,11 +196,11 @@ def test_max(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(lines) == 4
 
 
-def test_quiet(file: Path) -> None:
+def test_quiet(run_here: RunHere, file: Path) -> None:
     """With -q there are only the problems."""
-    run = usp("-q", "sitemap.xml")
+    run = run_here("check", "-q", "sitemap.xml")
     assert (run.stdout, run.stderr) == (f"{line_for('https://www.example.org')}\n", "")
-    json_run = usp("-q", "-f", "json", "sitemap.xml")
+    json_run = run_here("check", "-q", "-f", "json", "sitemap.xml")
     assert json.loads(json_run.stdout)["summary"]["errors"] == 1
     assert json_run.stderr == ""
 
@@ -216,12 +217,12 @@ def test_formats(site: Server) -> None:
             assert "é" in json.loads(run.stdout)["problems" if name == "json" else "runs"][0].__repr__()
 
 
-def test_output_file(file: Path) -> None:
+def test_output_file(run_here: RunHere, file: Path) -> None:
     """A report is written to a file whole, with the modes of the one that was there, and nothing else is left."""
     report = Path("report.json")
     report.write_text("old")
     report.chmod(0o640)
-    run = usp("-f", "json", "-o", "report.json", "sitemap.xml")
+    run = run_here("check", "-f", "json", "-o", "report.json", "sitemap.xml")
     assert (run.returncode, run.stdout, run.stderr) == (1, "", "usp: 1 sitemap, 1 page, 1 error\n")
     assert json.loads(report.read_text("utf-8"))["summary"]["errors"] == 1
     assert stat.S_IMODE(report.stat().st_mode) == 0o640
@@ -268,10 +269,12 @@ def test_colours_on_a_terminal(file: Path) -> None:
         assert ("\x1b[" in shown) is is_coloured
 
 
-def test_explain() -> None:
+def test_explain(run_here: RunHere) -> None:
     """The page of a code is printed as it is, or of several; no target is needed."""
-    assert usp("--explain", "x102").stdout == explain("X102")
-    assert usp("--explain", "X102", "L301,P415").stdout == "\n".join(map(explain, ("X102", "L301", "P415")))
+    assert run_here("check", "--explain", "x102").stdout == explain("X102")
+    assert run_here("check", "--explain", "X102", "L301,P415").stdout == "\n".join(
+        map(explain, ("X102", "L301", "P415"))
+    )
 
 
 def test_explain_on_a_terminal() -> None:
@@ -284,31 +287,31 @@ def test_explain_on_a_terminal() -> None:
     assert re.search(r"sitemap\.xml, line \d+, column \d+:", shown)
 
 
-def test_every_code_is_explained() -> None:
+def test_every_code_is_explained(run_here: RunHere) -> None:
     """Every code has a page to print."""
-    run = usp("--explain", *CODES)
+    run = run_here("check", "--explain", *CODES)
     assert run.returncode == 0
     assert re.findall(r"^# (\w\d\d\d): ", run.stdout, re.MULTILINE) == list(CODES)
 
 
-def test_whole_site(site: Server) -> None:
+def test_whole_site(run_here: RunHere, site: Server) -> None:
     """A URL stands for the whole site; where it has a path, a line says so, without a password."""
-    run = usp(site.url.replace("//", "//user:secret@") + "/shop/")
+    run = run_here("check", site.url.replace("//", "//user:secret@") + "/shop/")
     assert run.stderr == f"usp: checking the whole site of {site.url}/, and what is at this URL\n"
     assert "secret" not in run.stdout + run.stderr
     assert run.returncode == 1
 
 
-def test_the_url_of_a_sitemap() -> None:
+def test_the_url_of_a_sitemap(run_here: RunHere) -> None:
     """A sitemap that nothing leads to is checked if its URL is given."""
     other = GOOD.replace("/one", "/two?a&b").encode()
     pages = {"/robots.txt": ROBOTS, "/sitemap.xml": (200, XML, GOOD.encode()), "/maps/b.xml": (200, XML, other)}
     with serve(pages) as server:
-        assert usp(server.url).returncode == 0
-        run = usp(f"{server.url}/maps/b.xml", "--select", "X")
+        assert run_here("check", server.url).returncode == 0
+        run = run_here("check", f"{server.url}/maps/b.xml", "--select", "X")
         assert run.returncode == 1
         assert run.stdout.startswith("maps/b.xml:3:")
-        github = usp("-f", "github", f"{server.url}/maps/b.xml", "--select", "X").stdout
+        github = run_here("check", "-f", "github", f"{server.url}/maps/b.xml", "--select", "X").stdout
         assert github.startswith(f"::error title=X102::{server.url}/maps/b.xml:3:")
 
 
@@ -337,33 +340,33 @@ def test_output_to_what_is_open_already(file: Path, tmp_path: Path) -> None:
     assert usp("-q", "-o", "/dev/stdout", str(file)).stdout.startswith("sitemap.xml:3:")
 
 
-def test_what_is_checked_is_not_overwritten(file: Path) -> None:
+def test_what_is_checked_is_not_overwritten(run_here: RunHere, file: Path) -> None:
     """The report is not written over the sitemap."""
     before = file.read_bytes()
-    run = usp("-o", "./sitemap.xml", str(file))
+    run = run_here("check", "-o", "./sitemap.xml", str(file))
     assert run.returncode == 2
     assert "the file that is checked" in run.stderr
     assert file.read_bytes() == before
 
 
-def test_a_long_name(file: Path) -> None:
+def test_a_long_name(run_here: RunHere, file: Path) -> None:
     """A name that the file system takes is taken."""
     name = "r" * 250
-    assert usp("-o", name, str(file)).returncode == 1
+    assert run_here("check", "-o", name, str(file)).returncode == 1
     assert "X102" in Path(name).read_text()
 
 
-def test_passwords_are_not_reported(site: Server) -> None:
+def test_passwords_are_not_reported(run_here: RunHere, site: Server) -> None:
     """A password in the URL of a site stands in no report."""
     for name in ("json", "sarif", "html", "github", "text"):
-        run = usp("-f", name, site.url.replace("//", "//user:secret@"))
+        run = run_here("check", "-f", name, site.url.replace("//", "//user:secret@"))
         assert run.returncode == 1
         assert "secret" not in run.stdout + run.stderr
 
 
-def test_fetching_options(site: Server) -> None:
+def test_fetching_options(run_here: RunHere, site: Server) -> None:
     """The options of `usp ls` say how a site is fetched."""
-    usp("-k", "--user-agent", "checker/1", "-H", "X-Key: 1", site.url)
+    run_here("check", "-k", "--user-agent", "checker/1", "-H", "X-Key: 1", site.url)
     assert set(site.paths()) == {"/robots.txt", "/sitemap.xml"}
     assert all((headers["User-Agent"], headers["X-Key"]) == ("checker/1", "1") for _, headers in site.requests)
 
@@ -377,10 +380,10 @@ def test_log(site: Server, tmp_path: Path) -> None:
     assert "404 Not Found" in (tmp_path / "usp.log").read_text()
 
 
-def test_no_sitemaps(site: Server) -> None:
+def test_no_sitemaps(run_here: RunHere, site: Server) -> None:
     """A site that answers but has no sitemap is said to have none."""
     site.pages.clear()
-    run = usp(site.url)
+    run = run_here("check", site.url)
     assert run.returncode == 1
     assert "error    R711  no sitemap was found" in run.stdout
     assert run.stdout.endswith("0 sitemaps, 0 pages, 1 error\n")
@@ -420,11 +423,11 @@ def test_live_line() -> None:
     assert summary.startswith("usp: 13 sitemaps, 22,000 pages, ")
 
 
-def test_guide_shows_what_is_printed(file: Path) -> None:
+def test_guide_shows_what_is_printed(run_here: RunHere, file: Path) -> None:
     """The worked example of the guide is what the command really prints."""
     document, console = re.findall(r"```(?:xml|console)\n(.*?)```", GUIDE, re.DOTALL)[:2]
     file.write_text(document)
-    run = usp("sitemap.xml")
+    run = run_here("check", "sitemap.xml")
     assert console == f"$ usp check sitemap.xml\n{run.stdout}$ echo $?\n{run.returncode}\n"
 
 

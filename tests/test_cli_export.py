@@ -19,9 +19,10 @@ from pathlib import Path
 import pandas
 import pytest
 
+from commands import RunHere, environment
 from faults import serve_faults
 from support import SITEMAP_XMLNS, Server, serve
-from test_cli_progress import environment, interrupted, terminal
+from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow
 from usp.cli import main
 from usp.cli.demo_site import demo_site
@@ -152,9 +153,9 @@ def test_the_table_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str
         ((), "-o/--output"),
     ],
 )
-def test_wrong_use(server: Server, options: tuple[str, ...], said: str) -> None:
+def test_wrong_use(run_here: RunHere, server: Server, options: tuple[str, ...], said: str) -> None:
     """What makes no sense is refused before anything is fetched."""
-    run = usp(server.url, *options)
+    run = run_here("export", server.url, *options)
     assert run.returncode == 2
     assert said in run.stderr.splitlines()[-1]
     assert server.paths() == []
@@ -163,10 +164,10 @@ def test_wrong_use(server: Server, options: tuple[str, ...], said: str) -> None:
 @pytest.mark.parametrize(
     ("path", "said"), [("none/p.csv", "No such folder"), (".", "Is a folder"), ("p.csv/x.csv", "No such folder")]
 )
-def test_files_that_cannot_be_written(server: Server, path: str, said: str) -> None:
+def test_files_that_cannot_be_written(run_here: RunHere, server: Server, path: str, said: str) -> None:
     """A file that cannot be written is one clear line, before anything is fetched."""
     Path("p.csv").touch()
-    run = usp(server.url, "-o", path, "-f", "csv")
+    run = run_here("export", server.url, "-o", path, "-f", "csv")
     assert (run.returncode, run.stdout) == (2, "")
     (line,) = run.stderr.splitlines()
     assert line.startswith("usp: error: ")
@@ -202,10 +203,10 @@ def test_unreachable_site(tmp_path: Path) -> None:
     assert path.read_text() == "old"
 
 
-def test_no_pages(server: Server) -> None:
+def test_no_pages(run_here: RunHere, server: Server) -> None:
     """A site without sitemaps makes a file without rows."""
     with serve({"/robots.txt": (200, {}, b"User-agent: *\n")}) as bare:
-        run = usp("-k", bare.url, "-o", "p.csv", "--columns", "url,priority")
+        run = run_here("export", "-k", bare.url, "-o", "p.csv", "--columns", "url,priority")
     assert run.returncode == 0
     assert Path("p.csv").read_text() == "url,priority\n"
 

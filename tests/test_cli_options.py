@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from commands import RunHere
 from faults import ok, serve_faults
 from support import index, serve, urlset
-from test_cli import usp
 from usp.cli.output import page_line
 from usp.objects.page import SitemapPage
 
@@ -44,18 +44,18 @@ SECONDS = "give a number of seconds, from"
         (["--nope", "http://h/"], "unrecognized arguments: --nope"),
     ],
 )
-def test_wrong_use(arguments: list[str], message: str) -> None:
+def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> None:
     """Wrong use of a command is answered with its own usage, and a line that says what is right."""
-    run = usp("ls", *arguments)
+    run = run_here("ls", *arguments)
     assert (run.returncode, run.stdout) == (2, "")
     usage, said = run.stderr.splitlines()
     assert usage == "usage: usp ls [OPTION ...] URL"
     assert said.startswith(f"usp ls: error: {message}")
 
 
-def test_wrong_use_of_the_whole() -> None:
+def test_wrong_use_of_the_whole(run_here: RunHere) -> None:
     """What stands before the command is no part of it."""
-    run = usp("--nope", "ls", "http://h/")
+    run = run_here("--nope", "ls", "http://h/")
     assert run.returncode == 2
     assert run.stderr.splitlines()[-1] == "usp: error: unrecognized arguments: --nope"
 
@@ -78,72 +78,72 @@ def test_stripped_urls(url: str, shown: str) -> None:
     assert page_line(SitemapPage(url=url)) == url
 
 
-def test_a_path_is_dropped() -> None:
+def test_a_path_is_dropped(run_here: RunHere) -> None:
     """A URL with a path stands for the whole site, and that is said; not with -q, nor with what is secret in it."""
     with serve({"/robots.txt": (200, {}, b"Sitemap: {base}/a.xml"), "/a.xml": (200, {}, b"http://h/1\n")}) as site:
         address = site.url.removeprefix("http://")
         said = f"usp: listing the whole site of {site.url}/, not only what is at this URL"
         for url in (f"{site.url}/urls.txt", f"{site.url}?x=1", f"http://user:secret@{address}/x/"):
-            run = usp("ls", "-k", url)
+            run = run_here("ls", "-k", url)
             assert run.stderr.splitlines()[0] == said
-        assert usp("ls", "-q", "-k", f"{site.url}/urls.txt").stderr == ""
+        assert run_here("ls", "-q", "-k", f"{site.url}/urls.txt").stderr == ""
         for url in (site.url, f"{site.url}/", f"{site.url}/#top"):
-            assert "whole site" not in usp("ls", "-k", url).stderr
-        assert "whole site" not in usp("ls", "ftp://h/x").stderr
+            assert "whole site" not in run_here("ls", "-k", url).stderr
+        assert "whole site" not in run_here("ls", "ftp://h/x").stderr
 
 
-def test_extra_paths() -> None:
+def test_extra_paths(run_here: RunHere) -> None:
     """More paths are looked at, beside the known ones."""
     pages = {f"/{name}": ok(urlset(f"http://h/{name}")) for name in ("sitemap.xml", "b.xml", "a/c.xml", "d.xml")}
     with serve_faults(pages) as server:
-        run = usp("ls", "-f", "pages", "--extra-path", "/b.xml", "--extra-path", "a/c.xml", server.url)
+        run = run_here("ls", "-f", "pages", "--extra-path", "/b.xml", "--extra-path", "a/c.xml", server.url)
     assert set(run.stdout.splitlines()) == {"http://h/sitemap.xml", "http://h/b.xml", "http://h/a/c.xml"}
 
 
-def test_spacing() -> None:
+def test_spacing(run_here: RunHere) -> None:
     """Requests to one host start no closer to each other than is asked for."""
     robots = "".join(f"Sitemap: {{base}}/{n}.xml\n" for n in range(3))
     with serve_faults({"/robots.txt": ok(robots)}, default=ok(urlset("http://h/1"))) as server:
-        assert usp("ls", "-k", "--spacing", "0.3", server.url).returncode == 0
+        assert run_here("ls", "-k", "--spacing", "0.3", server.url).returncode == 0
         times = sorted(at for at, _ in server.asked)
     assert len(times) == 4
     assert min(later - at for at, later in pairwise(times)) > 0.25
 
 
-def test_max_sitemaps() -> None:
+def test_max_sitemaps(run_here: RunHere) -> None:
     """The tree ends after so many sitemaps, and that is said."""
     listed = index(*(f"{{base}}/{n}.xml" for n in range(9)))
     with serve_faults({"/robots.txt": ok("Sitemap: {base}/i.xml"), "/i.xml": ok(listed)}) as server:
-        run = usp("ls", "-q", "-k", "--max-sitemaps", "4", server.url)
+        run = run_here("ls", "-q", "-k", "--max-sitemaps", "4", server.url)
         assert server.count("/2.xml") == 0
     assert run.stderr.splitlines()[0].endswith("(limits.max_sitemaps); what follows was left out")
 
 
 @pytest.mark.parametrize("output", ["tabtree", "pages"])
-def test_missing_robots_txt_is_said(output: str) -> None:
+def test_missing_robots_txt_is_said(run_here: RunHere, output: str) -> None:
     """That robots.txt could not be had is said where other sitemaps were found, with -q too."""
     pages: dict[str, tuple[int, dict[str, str], bytes]] = {
         "/robots.txt": (501, {}, b""),
         "/sitemap.xml": (200, {}, urlset("http://h/1").encode()),
     }
     with serve(pages) as site:
-        run = usp("ls", "-q", "-f", output, site.url)
+        run = run_here("ls", "-q", "-f", output, site.url)
         assert "http://h/1\n" in run.stdout
         said = (
             rf"usp: .*{re.escape(site.url)}/robots\.txt.*501.*; sitemaps that only robots\.txt names are missing here"
         )
         assert re.fullmatch(said, run.stderr.rstrip("\n"))
-        *_, problem, summary = usp("ls", "-f", output, site.url).stderr.splitlines()
+        *_, problem, summary = run_here("ls", "-f", output, site.url).stderr.splitlines()
     assert re.fullmatch(said, problem)
     assert summary.startswith("usp: 1 sitemap, 1 page, ")
 
 
 @pytest.mark.parametrize("output", ["tabtree", "pages"])
-def test_no_page_in_any_sitemap(output: str) -> None:
+def test_no_page_in_any_sitemap(run_here: RunHere, output: str) -> None:
     """Where sitemaps hold no page at all, one line says so with -q: else nothing would tell that from a good end."""
     with serve({"/robots.txt": (200, {}, b"Sitemap: {base}/a.xml"), "/a.xml": (403, {}, b"")}) as site:
-        run = usp("ls", "-q", "-k", "-f", output, site.url)
+        run = run_here("ls", "-q", "-k", "-f", output, site.url)
         assert (run.returncode, run.stderr) == (0, "usp: no page found in 2 sitemaps (1 failed)\n")
         site.pages["/a.xml"] = (200, {}, urlset().encode())
-        assert usp("ls", "-q", "-k", "-f", output, site.url).stderr == "usp: no page found in 2 sitemaps\n"
-        assert "no page" not in usp("ls", "-k", "-f", output, site.url).stderr
+        assert run_here("ls", "-q", "-k", "-f", output, site.url).stderr == "usp: no page found in 2 sitemaps\n"
+        assert "no page" not in run_here("ls", "-k", "-f", output, site.url).stderr

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from commands import environment
 from faults import Handler, Request, ok, serve_faults, status
 from support import urlset
 from usp.cli.live import Meter, live_line
@@ -130,12 +131,6 @@ def terminal(columns: int = 80) -> Iterator[Terminal]:
         reader.join()  # there is nothing more to come
     finally:
         os.close(leader)
-
-
-def environment(**more: str) -> dict[str, str]:
-    unwanted = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
-    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-    return {**kept, "TERM": "xterm-256color", **more}
 
 
 def site(count: int = 12, seconds: float = 0.3, stuck: tuple[int, ...] = (), pages: int = 2000) -> dict[str, Handler]:

@@ -17,9 +17,10 @@ from pathlib import Path
 import pandas
 import pytest
 
+from commands import RunHere, environment
 from faults import serve_faults
 from support import SITEMAP_XMLNS, Server, serve
-from test_cli_progress import environment, interrupted, terminal
+from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo_site import demo_site
@@ -195,18 +196,18 @@ def test_no_traceback(server: Server, query: str) -> None:
         ("select lastmod, nope from pages", '"nope" not found'),
     ],
 )
-def test_wrong_queries(server: Server, query: str, said: str) -> None:
+def test_wrong_queries(run_here: RunHere, server: Server, query: str, said: str) -> None:
     """A query that cannot be run is refused before anything is fetched."""
-    run = usp(server.url, query)
+    run = run_here("sql", server.url, query)
     assert run.returncode == 2
     assert run.stderr.startswith("usp: error: The query cannot be run. ")
     assert said in run.stderr
     assert server.paths() == []
 
 
-def test_queries_that_fail(server: Server) -> None:
+def test_queries_that_fail(run_here: RunHere, server: Server) -> None:
     """A query that fails when it is run ends with a message, and leaves no file."""
-    run = usp("-k", "-q", server.url, "select error('no: ' || url) from pages", "-f", "csv", "-o", "x.csv")
+    run = run_here("sql", "-k", "-q", server.url, "select error('no: ' || url) from pages", "-f", "csv", "-o", "x.csv")
     assert run.returncode == 2
     assert run.stderr.startswith("usp: error: The query failed. ")
     assert "Traceback" not in run.stderr

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from commands import environment
 from faults import FaultServer, Handler, Request, ok, serve_faults
 from support import urlset
 from test_cli import usp
-from test_cli_progress import USP, environment, interrupted, started, terminal
+from test_cli_progress import USP, interrupted, started, terminal
 
 PAGES = [*USP, "-k", "-f", "pages"]
 

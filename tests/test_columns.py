@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpus import files, needs_corpus
 from scanners import FAST, GENERAL, URL, as_rows
 from support import SITEMAP_XMLNS, Fixture, fixtures
-from test_corpus import CORPUS, files
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
 from usp.export.values import values_of
+from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.columns import columns_of
+from usp.fetch_parse.lines import PlainTextSitemapParser
 from usp.fetch_parse.opening import parser_of
-from usp.fetch_parse.parsers import AbstractPagesParser, XMLSitemapParser
+from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.page import SitemapPage
 from usp.objects.problem import ProblemLog
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, PureColumns, Scalar, Struct, Type, bits
@@ -86,7 +88,66 @@ news = element(
     element("news:publication_date", one_of(*DATES)),
     some_of("news:", "title title access genres keywords stock_tickers"),
 )
-videos = element("video:video", some_of("video:", "title duration publication_date tag rating", (*TEXTS, "7", *DATES)))
+#: Fields of videos -> what is proper there, which most are to have, and what is not.
+NUMBERS = ("7", "007", "9" * 18, "<![CDATA[7]]>"), ("9" * 19, "9" * 20, "-1", "\u0661", "7.0")
+RATINGS = ("4.25", "5", "0.10", "1234567.1234567"), (".5", "5.", "1e3", "1e999", "0.1234567890123456789", "4,2")
+FLAGS = ("yes", "No", "TRUE", "false", "1", "0", "<![CDATA[yes]]>"), ("maybe", "2", "y", "falsey")
+WORDS = ("IE  GB\tCA", "web"), ("é", "a&amp;b")
+PROPER_TEXTS = ("A", "A &amp; B", "Grüße", "日本語", "two\nlines", "<![CDATA[C & D]]>"), TEXTS
+PROPER_URLS = ("http://h/a", "http://h/a?b&amp;c", "http://h/é"), URLS
+PROPER_DATES = ("2024-05-08", "2024-05-08T10:00:00+02:00", "1 Jan 1970", "9999-12-31T23:59:59-12:00"), DATES
+VIDEO_FIELDS = {
+    **dict.fromkeys(("title", "description", "category"), PROPER_TEXTS),
+    **dict.fromkeys(("thumbnail_loc", "content_loc"), PROPER_URLS),
+    **dict.fromkeys(("expiration_date", "publication_date"), PROPER_DATES),
+    **dict.fromkeys(("duration", "view_count"), NUMBERS),
+    **dict.fromkeys(("family_friendly", "requires_subscription", "live"), FLAGS),
+    "rating": RATINGS,
+}
+VIDEO_ELEMENTS = {
+    "player_loc": (PROPER_URLS, ("allow_embed='yes'", 'autoplay=" ap=1 "', "allow_embed='No' autoplay='x'")),
+    "gallery_loc": (PROPER_URLS, ("title='T'",)),
+    "uploader": (PROPER_TEXTS, ("info='http://h/u'",)),
+    "restriction": (WORDS, ("relationship='allow'",)),
+    "platform": (WORDS, ("relationship='deny'", "")),
+    "tag": (PROPER_TEXTS, ("", "")),
+    "price": (RATINGS, ("currency='EUR' type='rent'",)),
+    "content_segment_loc": (PROPER_URLS, ("duration='7'",)),
+    "id": (PROPER_TEXTS, ("type='url'",)),
+}
+ODD_ATTRIBUTES = (
+    *(
+        "info='/u'",
+        "allow_embed='maybe'",
+        "title='a&amp;b'",
+        "relationship='a&b'",
+        "title='é'",
+        "title=''",
+        "title=bare",
+    ),
+    *("Info='x'", "x='y'", "xmlns='x'", "info='http://h/1' info='http://h/2'", "autoplay"),
+)
+
+
+def mostly(proper: tuple[str, ...], others: tuple[str, ...]) -> st.SearchStrategy[str]:
+    return one_of(*proper * (15 * len(others) // len(proper) + 1), *others)
+
+
+def video_element(name: str) -> st.SearchStrategy[str]:
+    texts, attributes = VIDEO_ELEMENTS[name]
+    written = mostly((*attributes, ""), ODD_ATTRIBUTES).map(lambda attribute: f" {attribute}" if attribute else "")
+    return st.builds(f"<video:{name}{{}}>{{}}</video:{name}>".format, written, mostly(*texts))
+
+
+video_fields = st.lists(
+    st.one_of([element(f"video:{name}", mostly(*texts)) for name, texts in VIDEO_FIELDS.items()]), max_size=6
+).map("".join)
+video_elements = st.lists(
+    st.one_of([video_element(name) for name in [*VIDEO_ELEMENTS][:6] * 5 + [*VIDEO_ELEMENTS]]), max_size=3
+).map("".join)
+shows = element("video:tvshow", some_of("video:", "show_title season_number premier_date", (*TEXTS, "7", *DATES)))
+videos = element("video:video", video_fields, video_elements, mostly(("",), ("<video:uploader/>", "<video:x/>")))
+videos_and_shows = st.one_of(*[videos] * 9, element("video:video", video_fields, shows))
 links = st.builds(
     "<xhtml:link rel='{}' hreflang='{}' href='{}'/>".format,
     one_of("alternate", "alternate", "canonical", "Alternate x"),
@@ -95,7 +156,7 @@ links = st.builds(
 )
 own = [element(name, one_of(*texts)) for name, texts in FIELDS.items()]
 extensions = st.one_of(
-    *own[1:], images, images, news, links, links, videos, one_of("<!-- c -->", "<x/>", "text", "</loc>")
+    *own[1:], images, images, news, links, links, videos_and_shows, one_of("<!-- c -->", "<x/>", "text", "</loc>")
 )
 entries = element("url", own[0], st.lists(extensions, max_size=6).map("".join))
 documents = st.lists(entries, max_size=8).map(
@@ -104,18 +165,26 @@ documents = st.lists(entries, max_size=8).map(
 
 
 def columns_by(readers: Readers, data: bytes, wanted: Collection[str] = ALL) -> Columns:
+    """The columns of a document that has not many rows."""
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = readers
-    return parser.columns(wanted)
+    return only(parser.columns(wanted))
+
+
+def only(parts: Iterable[Columns]) -> Columns:
+    """The columns that come in one part, if there are any."""
+    found = [*parts]
+    assert len(found) <= 1
+    return found[0] if found else Columns(0, {})
 
 
 def urlset(*entries: str) -> bytes:
-    return f"<urlset {SITEMAP_XMLNS}>{''.join(entries)}</urlset>".encode()
+    return f"<urlset {SITEMAP_XMLNS}>{''.join(entries)}</urlset>".encode("utf-8", "surrogateescape")
 
 
 def values(data: bytes, name: str, readers: Readers = READERS) -> list[Any]:
     """What a column says, row by row."""
-    return [row[name] for row in as_rows(columns_by(readers, data))]
+    return [row[name] for row in as_rows([columns_by(readers, data)])]
 
 
 def of_pages(pages: Iterator[SitemapPage], wanted: Collection[str]) -> Columns:
@@ -139,6 +208,15 @@ def test_every_reader_gives_the_same(data: bytes, wanted: set[str]) -> None:
         assert columns_by(readers, data, wanted) == part
 
 
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.lists(videos_and_shows, min_size=1, max_size=3).map("".join), max_size=6))
+def test_every_reader_gives_the_same_of_videos(bodies: list[str]) -> None:
+    """Videos that the compiled reader knows, and others between them, are what they are to the general scanner."""
+    data = urlset(*(f"<url><loc>http://h/{i}</loc>{body}</url>" for i, body in enumerate(bodies)))
+    for wanted in (ALL, {"videos"}, {"problems"}):
+        assert columns_by(READERS, data, wanted) == columns_by(GENERAL, data, wanted)
+
+
 @each_reader
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
 def test_fixtures(fixture: Fixture, readers: Readers) -> None:
@@ -148,17 +226,18 @@ def test_fixtures(fixture: Fixture, readers: Readers) -> None:
         return
     parser.readers = readers
     wanted = ALL - {"problems"}
-    assert parser.columns(wanted) == (of_pages(parser.pages(), wanted) if parser.columns().length else Columns(0, {}))
+    is_any = any(parser.columns())
+    assert only(parser.columns(wanted)) == (of_pages(parser.pages(), wanted) if is_any else Columns(0, {}))
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@needs_corpus
 def test_real_files() -> None:
     """The columns of real files are those of their pages."""
     seen = 0
     for name, _, data in files("urlset", "index", "rss", "atom", "text"):
         parser = parser_of(Document(URL, data))
         if isinstance(parser, AbstractPagesParser):
-            found = parser.columns()
+            found = only(parser.columns())
             expected = of_pages(parser.pages() if found.length else iter(()), ALL)
             assert {key: column for key, column in found.columns.items() if key != "problems"} == expected.columns, name
             seen += 1
@@ -284,11 +363,12 @@ def test_each_page_has_its_own_problems(readers: Readers) -> None:
 
 @each_reader
 def test_problems_of_a_page_that_is_listed_twice(readers: Readers) -> None:
-    """A page has the problems of all its entries, each code once."""
-    entry = "<url><loc>http://h/0</loc>{}</url>"
+    """A page has the problems of the first of its entries, which is the one that counts."""
+    entry = "<url><loc>http://h/{}</loc>{}</url>"
     priority, date = "<priority>7</priority>", "<lastmod>soon</lastmod>"
-    data = urlset(*(entry.format(body) for body in ("", priority, date + priority)), "<url><loc>http://h/1</loc></url>")
-    assert values(data, "problems", readers) == [["L302", "P406"], None]
+    of_pages = [(0, priority), (1, ""), (0, date), (1, priority), (2, date + priority)]
+    data = urlset(*(entry.format(*page) for page in of_pages))
+    assert values(data, "problems", readers) == [["P406"], None, ["L302", "P406"]]
 
 
 @each_reader
@@ -298,6 +378,87 @@ def test_prefixes_that_are_put_right(readers: Readers) -> None:
     data = urlset(*(image.format(i, *[prefix] * 4) for i, prefix in enumerate(("image:", "image:", "", ""))))
     assert [codes and codes[:1] for codes in values(data, "problems", readers)] == [["X117"], None, ["P426"], ["P426"]]
     assert None not in values(data, "images", readers)
+
+
+lines = st.lists(
+    st.tuples(
+        one_of("", "", "", " ", "\t", "- ", "see ", "\ufeff", "\0", '"', "# "),
+        one_of(
+            "http://h/0", "HTTPS://h:80/1?a&amp;b", "http://h", "http://h/é", "http://ü/", "http:///", "h", "", *URLS
+        ),
+        one_of("", "", "", " ", "\t5", '"', "\u2019", "]]", "`", " # no", " http://h/2,", "\udcff", "\x7f", "\u200b"),
+        one_of("\n", "\n", "\n", "\r\n", "\r", "\r\r\n", "\x0c", "\x85", "\u2028", ""),
+    ).map("".join),
+    max_size=30,
+).map(lambda texts: "".join(texts).encode("utf-8", "surrogateescape"))
+
+
+def lines_by(
+    readers: Readers, pieces: list[bytes], wanted: Collection[str] = ALL, most_rows: int = 10_000
+) -> list[Columns]:
+    parser = PlainTextSitemapParser(URL, lambda log: pieces)
+    parser.readers = readers
+    parser.most_rows = most_rows
+    return [*parser.columns(wanted)]
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(lines, st.integers(1, 40))
+def test_every_reader_gives_the_same_of_lines(data: bytes, size: int) -> None:
+    """Compiled, pure and line by line, in one piece or in many, the columns of a text are those of its pages."""
+    parser = PlainTextSitemapParser(URL, lambda log: [data])
+    whole = lines_by(GENERAL, [data])
+    assert [row["url"] for row in as_rows(whole)] == [page.url for page in parser.pages()]
+    for readers in FAST.values():
+        assert lines_by(readers, [data]) == whole
+        assert lines_by(readers, [data[i : i + size] for i in range(0, len(data), size)]) == whole
+        assert only(lines_by(readers, [data], {"url"})).columns.keys() <= {"url"}
+
+
+@each_reader
+def test_long_lines(readers: Readers) -> None:
+    """A line is read whole, or not at all, whoever reads it."""
+    sizes = (59_999, 60_010, 60_011, 65_534, 65_535, 65_536, 65_537, 200_000)
+    data = b"".join(b"http://h/".ljust(size, b"x") + b"\n" for size in sizes)
+    assert [len(str(row["url"])) for row in as_rows(lines_by(readers, [data]))] == [
+        size for size in sizes if size <= 65_536
+    ]
+
+
+@each_reader
+@pytest.mark.parametrize("most_rows", [1, 2, 600, 1_024, 5_000])
+def test_long_documents_come_in_parts(readers: Readers, most_rows: int) -> None:
+    """The parts of a document are, one after the other, what it is as a whole: pages listed before are known."""
+    image = "<image:image><image:loc>http://h/i</image:loc></image:image>"
+    video = "<video:video><video:title>t</video:title></video:video>"
+    bodies = ("<lastmod>2024-05</lastmod>", "<priority>7</priority>", image, video, "")
+    data = urlset(*(f"<url><loc>http://h/{i % 1_500}</loc>{bodies[i % 5]}</url>" for i in range(2_000)))
+    parser = XMLSitemapParser(URL, lambda log: [data])
+    parser.readers = readers
+    whole = as_rows(parser.columns())
+    parser.most_rows = most_rows
+    parts = [*parser.columns()]
+    assert as_rows(parts) == whole
+    assert len(whole) == 1_500 == sum(part.length for part in parts)
+    assert (len(parts) > 1) == (most_rows < 1_500)
+    assert all(part.length for part in parts)
+    for part in parts:
+        assert all(column.length == part.length for column in part.columns.values())
+    text = b"".join(b"http://h/%d\n" % (i % 1_500) + b"\n see http://h/%d\n" % i for i in range(2_000))
+    pieces = [text[i : i + 500] for i in range(0, len(text), 500)]
+    assert as_rows(lines_by(readers, pieces, ALL, most_rows)) == as_rows(lines_by(readers, [text]))
+
+
+@each_reader
+def test_parts_are_cut_by_bytes(readers: Readers) -> None:
+    """A document of few rows that are long comes in parts, too."""
+    data = urlset(*(f"<url><loc>http://h/{i}</loc><title>{'x' * 1_000}</title></url>" for i in range(1_000)))
+    parser = XMLSitemapParser(URL, lambda log: (data[i : i + 10_000] for i in range(0, len(data), 10_000)))
+    parser.readers = readers
+    parser.most_bytes = 200_000
+    parts = [*parser.columns()]
+    assert len(parts) == 6
+    assert [row["url"] for row in as_rows(parts)] == [f"http://h/{i}" for i in range(1_000)]
 
 
 def test_problems_of_lines() -> None:
@@ -315,13 +476,13 @@ def test_a_document_is_read_once(wanted: frozenset[str]) -> None:
         opened.append(log)
         return [urlset("<url><loc>/0</loc></url>", "<url><loc>http://h/1</loc></url>")]
 
-    assert XMLSitemapParser(URL, open_text).columns(wanted).length == 2
+    assert only(XMLSitemapParser(URL, open_text).columns(wanted)).length == 2
     assert len(opened) == 1
 
 
 def test_what_is_noted_is_bounded() -> None:
     """A text of nothing but problems costs no memory for each of them."""
-    columns = columns_of(Document(URL, b"nothing\n" * 200_000 + b"http://h/\n"))
+    columns = only(columns_of(Document(URL, b"nothing\n" * 200_000 + b"http://h/\n")))
     assert (columns.length, set(columns.columns)) == (1, {"url", "priority"})
 
 
@@ -356,12 +517,18 @@ def test_plain_entries_need_no_python(wanted: frozenset[str]) -> None:
         "<xhtml:link rel='alternate' hreflang='de' href='http://h/de?a&amp;b'/><news:news><news:publication>"
         "<news:name><![CDATA[N & M]]></news:name><news:language>en</news:language></news:publication>"
         "<news:publication_date>2024-05-08T10:00:00Z</news:publication_date>"
-        "<news:title>A &amp; \N{GRINNING FACE}</news:title><news:keywords>ä, b</news:keywords></news:news></url>"
+        "<news:title>A &amp; \N{GRINNING FACE}</news:title><news:keywords>ä, b</news:keywords></news:news>"
+        "<video:video><video:title>T &amp; ä</video:title><video:player_loc allow_embed='yes' autoplay='a'>http://h/p"
+        "</video:player_loc><video:duration>7</video:duration><video:rating>4.2</video:rating><video:tag>t</video:tag>"
+        "<video:publication_date>2024-05-08T10:00:00Z</video:publication_date><video:live>no</video:live>"
+        "<video:restriction relationship='allow'>IE GB</video:restriction><video:uploader info='http://h/u'>U"
+        "</video:uploader></video:video></url>"
     )
     reader = READERS.columns(str, lambda *_: None, wanted)
     assert python_calls(reader, "".join(entry.replace("{0}", str(i)) for i in range(100))) == []
-    assert reader.row_of("http://h/é7?a&b") == 7
-    assert reader.columns().columns.keys() == ALL - {"videos", "problems"}
+    columns = reader.columns()
+    assert columns.columns.keys() == ALL - {"problems"}
+    assert as_rows([columns])[7]["url"] == "http://h/é7?a&b"
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
@@ -375,15 +542,6 @@ def test_odd_values_are_asked_for_once() -> None:
     calls = python_calls(reader, "".join(entry.format(i, dates[i % 3], priorities[i % 3]) for i in range(3_000)))
     assert len(calls) < 100
     assert reader.columns().length == 3_000
-
-
-@each_reader
-def test_rows_are_found_by_their_url(readers: Readers) -> None:
-    """A reader knows the row of each page."""
-    reader = readers.columns(str, lambda *_: None, ALL)
-    for i in range(2_000):
-        reader.append(SitemapPage(f"http://h/é{i}"), "")
-    assert [reader.row_of(f"http://h/é{i}") for i in (0, 7, 1_999, 2_000)] == [0, 7, 1_999, -1]
 
 
 @each_reader

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import os
 import re
-import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urljoin
 
-import pytest
 from lxml import etree
 
+from corpus import URL, files, needs_corpus, read
 from scanners import FAST, GENERAL, of_document
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
-from usp.tree import sitemap_from_bytes
+from usp.objects.sitemap import InvalidSitemap
 
-# A folder with zip files of sitemaps, feeds and robots.txt as found, and a MANIFEST.tsv: zip, name, kind, ...
-CORPUS = Path(os.environ.get("USP_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
-pytestmark = pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+pytestmark = needs_corpus
 ENOUGH = 200_000
-URL = "http://site.example/sitemap.xml"
 RSS = {None, "http://purl.org/rss/1.0/", "http://my.netscape.com/rdf/simple/0.9/"}
-
-
-def files(*kinds: str) -> Iterator[tuple[str, str, bytes]]:
-    with (CORPUS / "MANIFEST.tsv").open(encoding="utf-8") as manifest:
-        rows = list(csv.DictReader(manifest, delimiter="\t"))
-    for archive in sorted({row["zip"] for row in rows}):
-        with zipfile.ZipFile(CORPUS / archive) as opened:
-            for row in rows:
-                if row["zip"] == archive and row["kind"] in kinds:
-                    yield f"{archive}/{row['name']}", row["kind"], opened.read(row["name"])
-
-
-def read(kind: str, data: bytes) -> AbstractSitemap:
-    return sitemap_from_bytes(data, "http://site.example/robots.txt" if kind == "robots" else URL)
 
 
 def found_by_lxml(data: bytes) -> list[str]:

@@ -11,6 +11,7 @@ import threading
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,27 +22,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tables import TREES, demo_tree, odd_tree, page_rows, without_texts
-from test_corpus import CORPUS, files, read
+from corpus import needs_corpus, trees
+from tables import TREES, Row, batches_of, columns_with, demo_tree, odd_tree, page_rows, plain_rows, write
 from usp.exceptions import MissingExtraError
 from usp.export.arrow import Gathering, arrow_schema, arrow_type, arrow_writer, parquet_writer, record_batch
-from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.batches import Batch, Listing, page_columns
 from usp.export.schema import PAGES, SITEMAPS, path_types
 from usp.export.sitemaps_table import sitemaps_columns
 from usp.export.writing import Writer
-from usp.objects.page import SitemapPageChangeFrequency
+from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct, column_of
+from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct
 
 MakeTree = Callable[[], AbstractSitemap]
 MakeWriter = Callable[[BinaryIO, str, Any, Any], Writer]
-Rows = list[dict[str, Any]]
 URL = {"url": PAGES["url"]}
 SCHEMA = arrow_schema(URL, "pages")
 
 
 def urls(*texts: str) -> Batch:
-    return Batch(Columns(len(texts), {"url": column_of(Scalar.TEXT, texts)}))
+    return Batch(columns_with(PAGES, url=texts))
 
 
 def in_arrow(batch: Batch, *paths: str) -> pa.RecordBatch:
@@ -52,14 +52,7 @@ def in_arrow(batch: Batch, *paths: str) -> pa.RecordBatch:
 
 
 def written(make_writer: MakeWriter, stream: BinaryIO, batches: Sequence[Batch], chosen: Any = PAGES) -> None:
-    writer = make_writer(stream, "pages", PAGES, chosen)
-    for batch in batches:
-        writer.write(writer.encode(batch))
-    writer.close()
-
-
-def batches_of(tree: AbstractSitemap) -> list[Batch]:
-    return [Batch(page_columns(listing_of(sitemap), PAGES)) for sitemap in (tree, *tree.all_sitemaps())]
+    write(make_writer(stream, "pages", PAGES, chosen), *batches)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +101,13 @@ def test_a_column_that_is_missing() -> None:
 def test_frequencies() -> None:
     """Change frequencies become their texts."""
     values = [None, *SitemapPageChangeFrequency, None]
-    batch = in_arrow(Batch(Columns(9, {"change_frequency": column_of(Scalar.FREQUENCY, values)})), "change_frequency")
+    batch = in_arrow(Batch(columns_with(PAGES, change_frequency=values)), "change_frequency")
     assert [value and value.value for value in values] == batch.column(0).to_pylist()
 
 
 @pytest.mark.parametrize("kept", [[True, False, True], [False] * 3, [True] * 3, (False, False, True)])
 def test_only_rows_that_are_kept(kept: Sequence[bool]) -> None:
-    """Rows that are not kept are left out."""
+    """list[Row] that are not kept are left out."""
     batch = Batch(urls("a", "b", "c").columns, kept)
     expected = [{"url": url} for url, is_kept in zip("abc", kept, strict=True) if is_kept]
     assert expected == in_arrow(batch, "url").to_pylist()
@@ -124,27 +117,27 @@ def test_only_rows_that_are_kept(kept: Sequence[bool]) -> None:
 def test_parts_of_a_struct(path: str) -> None:
     """A path gives a part of a struct, null where there is no struct."""
     expected = [row["news"] and row["news"][path.partition(".")[2]] for row in page_rows(odd_tree())]
-    found = [row[path] for batch in batches_of(odd_tree()) for row in without_texts(in_arrow(batch, path).to_pylist())]
+    found = [row[path] for batch in batches_of(odd_tree()) for row in plain_rows(in_arrow(batch, path).to_pylist())]
     assert expected == found
     assert any(expected)
 
 
-def by_pyarrow(path: str) -> Rows:
+def by_pyarrow(path: str) -> list[Row]:
     return pq.ParquetFile(path).read().to_pylist()  # type: ignore[no-any-return]  # it has no types
 
 
-def by_duckdb(path: str) -> Rows:
+def by_duckdb(path: str) -> list[Row]:
     with closing(duckdb.connect()) as connection:
         connection.execute("set TimeZone = 'UTC'")
         return connection.read_parquet(path).to_arrow_table().to_pylist()  # type: ignore[no-any-return]
 
 
-def arrow_file_by_pyarrow(path: str) -> Rows:
+def arrow_file_by_pyarrow(path: str) -> list[Row]:
     with pa.memory_map(path) as file:
         return pa.ipc.open_file(file).read_all().to_pylist()  # type: ignore[no-any-return]
 
 
-READERS: dict[str, tuple[MakeWriter, Callable[[str], Rows]]] = {
+READERS: dict[str, tuple[MakeWriter, Callable[[str], list[Row]]]] = {
     "Parquet, pyarrow": (parquet_writer, by_pyarrow),
     "Parquet, pandas": (parquet_writer, lambda path: pandas.read_parquet(path).to_dict("records")),
     "Parquet, polars": (parquet_writer, lambda path: polars.read_parquet(path).to_dicts()),
@@ -164,20 +157,20 @@ def test_files(make_tree: MakeTree, reader: str, tmp_path: Path) -> None:
     with path.open("wb") as file:
         written(make_writer, file, batches_of(make_tree()))
         assert not file.closed
-    assert page_rows(make_tree()) == without_texts(by_reader(str(path)))
+    assert page_rows(make_tree()) == plain_rows(by_reader(str(path)))
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@needs_corpus
 @pytest.mark.parametrize("reader", ["Parquet, DuckDB", "Parquet, polars"])
 def test_real_files(reader: str, tmp_path: Path) -> None:
     """Real sitemaps, in one file, are read by others as the trees have them."""
     make_writer, by_reader = READERS[reader]
-    trees = [read(kind, data) for _, kind, data in files("urlset", "rss", "atom") if len(data) < 50_000]
+    found = [tree for _, tree in trees("urlset", "rss", "atom", most=50_000)]
     path = tmp_path / "pages.parquet"
     with path.open("wb") as file:
-        written(make_writer, file, [batch for tree in trees for batch in batches_of(tree)])
-    expected = [row for tree in trees for row in page_rows(tree)]
-    assert expected == without_texts(by_reader(str(path)))
+        written(make_writer, file, [batch for tree in found for batch in batches_of(tree)])
+    expected = [row for tree in found for row in page_rows(tree)]
+    assert expected == plain_rows(by_reader(str(path)))
     assert len(expected) > 5_000
 
 
@@ -185,12 +178,14 @@ def test_real_files(reader: str, tmp_path: Path) -> None:
 def test_sitemaps(make_writer: MakeWriter) -> None:
     """The table of sitemaps is written the same way."""
     stream = io.BytesIO()
-    writer = make_writer(stream, "sitemaps", SITEMAPS, SITEMAPS)
-    writer.write(writer.encode(Batch(sitemaps_columns(demo_tree()))))
-    writer.close()
+    write(make_writer(stream, "sitemaps", SITEMAPS, SITEMAPS), Batch(sitemaps_columns(demo_tree())))
     stream.seek(0)
     found = pq.read_table(stream) if make_writer is parquet_writer else pa.ipc.open_file(stream).read_all()
-    assert demo_tree().to_arrow("sitemaps").equals(found, check_metadata=True)
+    expected = demo_tree().to_arrow("sitemaps")
+    if make_writer is parquet_writer:
+        assert found.schema.metadata == expected.schema.metadata
+        found = found.cast(expected.schema)  # Parquet knows of texts only, not of large ones
+    assert expected.equals(found, check_metadata=True)
 
 
 class Pipe(io.RawIOBase):
@@ -214,10 +209,10 @@ def test_into_a_pipe() -> None:
     """Where a stream cannot seek, Arrow is written in its streaming format, and Parquet as ever."""
     pipe = Pipe()
     written(arrow_writer, pipe, batches_of(odd_tree()))  # type: ignore[arg-type]  # all that is needed of one
-    assert page_rows(odd_tree()) == without_texts(pa.ipc.open_stream(bytes(pipe.data)).read_all().to_pylist())
+    assert page_rows(odd_tree()) == plain_rows(pa.ipc.open_stream(bytes(pipe.data)).read_all().to_pylist())
     pipe = Pipe()
     written(parquet_writer, pipe, batches_of(odd_tree()))  # type: ignore[arg-type]
-    assert page_rows(odd_tree()) == without_texts(pq.read_table(io.BytesIO(pipe.data)).to_pylist())
+    assert page_rows(odd_tree()) == plain_rows(pq.read_table(io.BytesIO(pipe.data)).to_pylist())
 
 
 @pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
@@ -281,11 +276,34 @@ def test_columns_of_parquet() -> None:
     written(parquet_writer, stream, batches_of(odd_tree()))
     group = pq.ParquetFile(stream).metadata.row_group(0)
     columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
-    assert {"SNAPPY" if name == "url" else "ZSTD" for name in columns} == {c.compression for c in columns.values()}
+    snappy = {name for name, column in columns.items() if column.compression == "SNAPPY"}
+    assert snappy == {name for name in columns if name == "url" or name.startswith("videos.")}
+    assert {column.compression for name, column in columns.items() if name not in snappy} == {"ZSTD"}
     assert all(columns[name].statistics.has_min_max for name in ("url", "last_modified", "priority", "sitemap_type"))
     with_dictionary = {name for name, column in columns.items() if "RLE_DICTIONARY" in column.encodings}
     assert with_dictionary >= {"sitemap_url", "alternates.list.element.hreflang", "news.keywords.list.element"}
     assert not with_dictionary & {"url", "last_modified", "images.list.element.loc", "news.title"}
+
+
+def test_values_that_repeat_are_read_as_texts() -> None:
+    """They are given to pyarrow as dictionaries, which nobody sees, however many sitemaps a row group is of."""
+    frequencies = [*islice(cycle([*SitemapPageChangeFrequency, None]), 3_000)]
+    listings = [
+        Listing(
+            f"http://h/{i}.xml", ("urlset", "text")[i % 2], [SitemapPage(f"http://h/{i}", change_frequency=frequency)]
+        )
+        for i, frequency in enumerate(frequencies)
+    ]
+    batches = [Batch(columns) for listing in listings for columns in page_columns(listing, PAGES)]
+    stream = io.BytesIO()
+    written(parquet_writer, stream, [*batches, Batch(batches[0].columns, [False])])
+    assert pq.ParquetFile(stream).metadata.num_row_groups == 1
+    found = pq.read_table(stream, columns=["sitemap_url", "sitemap_type", "change_frequency"])
+    assert set(found.schema.types) == {pa.string()}
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (listing.url, listing.type, frequency and frequency.value)
+        for listing, frequency in zip(listings, frequencies, strict=True)
+    ]
 
 
 def test_writers_encode_in_any_thread() -> None:

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from tables import columns_with
 from usp.export.batches import Batch
 from usp.export.dedupe import FirstOfEach
-from usp.scan.columns import Columns, Scalar, column_of
+from usp.export.schema import PAGES
+from usp.scan.columns import Columns
 
 
 def batch_of(urls: list[str], kept: list[bool] | None = None) -> Batch:
-    return Batch(Columns(len(urls), {"url": column_of(Scalar.TEXT, urls)}), kept)
+    return Batch(columns_with(PAGES, url=urls), kept)
 
 
 def test_the_first_of_each_is_kept() -> None:

@@ -18,9 +18,20 @@ import polars
 import pyarrow as pa
 import pytest
 
+from corpus import needs_corpus, trees
 from support import urlset
-from tables import TREES, empty_tree, made_tree, odd_tree, page_rows, plain_value, without_texts
-from test_corpus import CORPUS, files, read
+from tables import (
+    HOME,
+    TREES,
+    Row,
+    empty_tree,
+    made_tree,
+    named_rows,
+    odd_tree,
+    page_rows,
+    plain_rows,
+    plain_value,
+)
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.export.frames import TreeTable
 from usp.export.schema import PAGES, SITEMAPS
@@ -30,27 +41,20 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSi
 from usp.tree import sitemap_from_bytes
 
 MakeTree = Callable[[], AbstractSitemap]
-Rows = list[dict[str, Any]]
 
 
-def by_duckdb(tree: AbstractSitemap) -> Rows:
+def by_duckdb(tree: AbstractSitemap) -> list[Row]:
     with closing(tree.to_duckdb()) as connection:
-        return fetched(connection, "select * from pages")
+        return named_rows(connection.execute("select * from pages"))
 
 
-def by_registering(tree: AbstractSitemap) -> Rows:
+def by_registering(tree: AbstractSitemap) -> list[Row]:
     with closing(duckdb.connect()) as connection:
         connection.register("pages", TreeTable(tree, zone=None))
-        return fetched(connection, "select * from pages")
+        return named_rows(connection.execute("select * from pages"))
 
 
-def fetched(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
-    found = connection.execute(query)
-    names = [column[0] for column in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
-
-
-READERS: dict[str, Callable[[AbstractSitemap], Rows]] = {
+READERS: dict[str, Callable[[AbstractSitemap], list[Row]]] = {
     "arrow": lambda tree: tree.to_arrow().to_pylist(),
     "pandas": lambda tree: tree.to_pandas().to_dict("records"),
     "polars": lambda tree: tree.to_polars().to_dicts(),
@@ -67,20 +71,17 @@ def test_pages(make_tree: MakeTree, reader: str) -> None:
     """Every library has the pages as the tree has them, in their order."""
     tree = make_tree()
     expected = page_rows(tree)
-    assert expected == without_texts(READERS[reader](tree))
+    assert expected == plain_rows(READERS[reader](tree))
     assert bool(expected) is (make_tree is not empty_tree)
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@needs_corpus
 def test_pages_of_real_files() -> None:
     """Real files become the rows that their pages are."""
     seen = 0
-    for name, kind, data in files("urlset", "rss", "atom", "text"):
-        if len(data) > 100_000:
-            continue
-        tree = read(kind, data)
+    for name, tree in trees("urlset", "rss", "atom", "text", most=100_000):
         expected = page_rows(tree)
-        assert expected == without_texts(tree.to_arrow().to_pylist()), name
+        assert expected == plain_rows(tree.to_arrow().to_pylist()), name
         seen += len(expected)
     assert seen > 10_000
 
@@ -89,7 +90,8 @@ def test_the_text_of_a_date_with_no_zone_is_kept() -> None:
     """A date that had no zone stands beside its time as it was written."""
     rows = odd_tree().to_arrow(columns="url,last_modified_text").to_pylist()
     texts = {row["url"]: row["last_modified_text"] for row in rows if row["last_modified_text"] is not None}
-    assert texts == {"http://h.example/no-zone": "2024-05-08T10:00:00"}
+    written = {"no-zone": "2024-05-08T10:00:00", "0": "2024-05-08", "4": "2024-05-08T10:00", "6": "2024"}
+    assert texts == {HOME + name: text for name, text in written.items()}
 
 
 def test_types_of_data_frames() -> None:
@@ -117,20 +119,17 @@ def test_sitemaps(make_tree: MakeTree) -> None:
     assert [(sitemap.url, len(sitemap.pages)) for sitemap in sitemaps] == [(row["url"], row["pages"]) for row in rows]
     assert list(SITEMAPS) == list(rows[0])
     with closing(tree.to_duckdb()) as connection:
-        assert rows == [
-            {name: plain_value(value) for name, value in row.items()}
-            for row in fetched(connection, "select * from sitemaps")
-        ]
+        assert rows == plain_value(named_rows(connection.execute("select * from sitemaps")))
 
 
 def test_what_is_said_of_sitemaps() -> None:
     """Each has its place in the tree, how its document came, and why it did not."""
     rows = odd_tree().to_arrow("sitemaps").to_pylist()
     places = [(row["url"].rpartition("/")[2], row["parent"], row["depth"], row["type"], row["status"]) for row in rows]
-    robots, above = "http://h.example/robots.txt", "http://h.example/index.xml"
+    robots, above = f"{HOME}robots.txt", f"{HOME}index.xml"
     assert places == [
         ("", None, 0, "website", None),
-        ("robots.txt", "http://h.example/", 1, "robots", 200),
+        ("robots.txt", HOME, 1, "robots", 200),
         ("index.xml", robots, 2, "index", 200),
         ("odd.xml", above, 3, "urlset", 200),
         ("no.xml", above, 3, "urlset", 200),
@@ -143,8 +142,8 @@ def test_what_is_said_of_sitemaps() -> None:
 
 def test_sitemaps_of_one_url_are_counted_each() -> None:
     """A count that was made for a URL is not taken for another sitemap of that URL which differs."""
-    twins = [PagesXMLSitemap("http://h.example/s", [SitemapPage(f"/{i}") for i in range(n)]) for n in (1, 2, 1)]
-    tree = IndexWebsiteSitemap("http://h.example/", twins)
+    twins = [PagesXMLSitemap(f"{HOME}s", [SitemapPage(f"/{i}") for i in range(n)]) for n in (1, 2, 1)]
+    tree = IndexWebsiteSitemap(HOME, twins)
     with closing(tree.to_duckdb()) as connection:
         assert connection.execute("select pages from sitemaps").fetchall() == [(0,), (1,), (2,), (1,)]
 
@@ -168,7 +167,7 @@ def counted_tree(reads: list[str], sitemaps: int, pages: int = 2) -> IndexWebsit
     """A tree of documents that says when each is read."""
 
     def sitemap(number: int) -> AbstractSitemap:
-        urls = (f"http://h.example/{number}/{page}" for page in range(pages))
+        urls = (f"{HOME}{number}/{page}" for page in range(pages))
         read = sitemap_from_bytes(urlset(*urls).encode()).pages
         assert isinstance(read, Pages)
         assert read.columns is not None
@@ -178,22 +177,22 @@ def counted_tree(reads: list[str], sitemaps: int, pages: int = 2) -> IndexWebsit
             reads.append(f"/{number}")
             return columns(wanted)
 
-        return PagesXMLSitemap(f"http://h.example/{number}.xml", Pages(lambda: iter(read), noted))
+        return PagesXMLSitemap(f"{HOME}{number}.xml", Pages(lambda: iter(read), noted))
 
-    return IndexWebsiteSitemap("http://h.example/", [sitemap(number) for number in range(sitemaps)])
+    return IndexWebsiteSitemap(HOME, [sitemap(number) for number in range(sitemaps)])
 
 
 def test_selecting() -> None:
     """Columns, rows and first pages are chosen by the same words in every library."""
     chosen: dict[str, Any] = {"columns": ["position", "url"], "where": "priority > 0.8"}
-    expected = [{"position": 1, "url": "http://h.example/no-zone"}]
+    expected = [{"position": 1, "url": f"{HOME}no-zone"}]
     assert expected == odd_tree().to_arrow(**chosen).to_pylist()
     assert expected == odd_tree().to_pandas(**chosen).to_dict("records")
     assert expected == odd_tree().to_polars(**chosen).to_dicts()
     titles = odd_tree().to_arrow(columns="news.title").to_pylist()
     assert titles == [{"news.title": row["news"] and row["news"]["title"]} for row in page_rows(odd_tree())]
     late = odd_tree().to_arrow(columns="url", since="2024-05-08T05:00:00Z").num_rows
-    assert late == 3
+    assert late == 6
 
 
 def test_selecting_the_first_of_each() -> None:
@@ -202,7 +201,7 @@ def test_selecting_the_first_of_each() -> None:
     urls = [row["url"] for row in page_rows(odd_tree())]
     assert list(dict.fromkeys(urls)) == [row["url"] for row in rows]
     assert len(urls) == len(rows) + 1
-    assert [row["sitemap_url"] for row in rows if row["url"].endswith("/no-zone")] == ["http://h.example/odd.xml"]
+    assert [row["sitemap_url"] for row in rows if row["url"].endswith("/no-zone")] == [f"{HOME}odd.xml"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +244,7 @@ def test_missing_packages(method: str, missing: str, extra: str, monkeypatch: py
 
 def test_a_tree_stays_what_it_was() -> None:
     """Tables change nothing of a tree: its value, its dictionary, its pickle."""
-    tree = sitemap_from_bytes(urlset("http://h.example/a").encode())
+    tree = sitemap_from_bytes(urlset(f"{HOME}a").encode())
     before = tree.to_dict()
     tree.to_arrow()
     assert before == tree.to_dict()
@@ -259,7 +258,7 @@ def test_a_database_on_disk(tmp_path: Path) -> None:
     odd_tree().to_duckdb(path).close()
     made_tree().to_duckdb(path).close()
     with closing(duckdb.connect(str(path))) as connection:
-        assert without_texts(fetched(connection, "select * from pages")) == page_rows(made_tree())
+        assert plain_rows(named_rows(connection.execute("select * from pages"))) == page_rows(made_tree())
         tables = connection.execute("select table_name, comment from duckdb_tables() order by 1").fetchall()
         assert tables == [("pages", "usp.schema pages/1"), ("sitemaps", "usp.schema sitemaps/1")]
         assert connection.execute("select view_name from duckdb_views() where not internal").fetchall() == []
@@ -273,7 +272,7 @@ def test_a_database_has_both_tables_or_none(what: str, tmp_path: Path) -> None:
     with pytest.raises(duckdb.Error, match="lost"):
         failing_tree(what).to_duckdb(path)
     with closing(duckdb.connect(str(path))) as connection:
-        assert without_texts(fetched(connection, "select * from pages")) == page_rows(made_tree())
+        assert plain_rows(named_rows(connection.execute("select * from pages"))) == page_rows(made_tree())
 
 
 def failing_tree(what: str) -> AbstractSitemap:
@@ -283,7 +282,7 @@ def failing_tree(what: str) -> AbstractSitemap:
         raise OSError("lost")
 
     sitemap_class = type("Failing", (PagesXMLSitemap,), {what: property(lost)})
-    return IndexWebsiteSitemap("http://h.example/", [sitemap_class("http://h.example/s", [])])
+    return IndexWebsiteSitemap(HOME, [sitemap_class(f"{HOME}s", [])])
 
 
 def test_errors_while_reading() -> None:
@@ -336,7 +335,7 @@ def test_a_table_is_scanned_any_number_of_times() -> None:
         join = "select count(*) from pages a join pages b using (sitemap_url, position)"
         assert (rows,) == connection.execute(join).fetchone()
         late = "select count(*) from pages where last_modified >= '9999-01-01'"
-        assert connection.execute(late).fetchone() == (2,)
+        assert connection.execute(late).fetchone() == (3,)
 
 
 def test_small_sitemaps_are_put_together() -> None:
@@ -351,7 +350,7 @@ def test_small_and_large_sitemaps() -> None:
     """Small sitemaps before and after a large one stay before and after it."""
     sizes = (1, 2, 17_000, 3, 4)
     sitemaps = [counted_tree([], 1, pages=pages) for pages in sizes]
-    table = IndexWebsiteSitemap("http://h.example/", sitemaps).to_arrow(columns="position")
+    table = IndexWebsiteSitemap(HOME, sitemaps).to_arrow(columns="position")
     assert table.column(0).to_pylist() == [position for size in sizes for position in range(1, size + 1)]
     assert [len(chunk) for chunk in table.column(0).chunks] == [3, 17_000, 7]
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from selecting import TYPES, News, Row, columns_of, kept_rows
+from tables import columns_with
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch, listing_of, page_columns
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import Selection, select
-from usp.scan.columns import Column, Columns, Scalar, column_of
+from usp.scan.columns import Column, Columns, Scalar
 from usp.tree import sitemap_from_bytes
 
 
@@ -30,7 +31,7 @@ def test_a_null_under_a_null_is_none() -> None:
 
 def test_a_column_that_is_missing_is_null() -> None:
     """What no row of a batch has compares with nothing, and is null."""
-    columns = Columns(2, {"url": column_of(Scalar.TEXT, ["a", "b"])})
+    columns = columns_with(TYPES, url=["a", "b"])
     assert select(TYPES, where="news.title <> 'a' or not priority = 1").batch(columns) == Batch(Columns(0, {}))
     assert select(TYPES, where="news.title is null and images is null").batch(columns) == Batch(columns)
 
@@ -121,7 +122,8 @@ def test_pages_of_a_sitemap_are_selected(where: str, positions: list[int]) -> No
     text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="{news}">{ENTRIES}</urlset>'
     listing = listing_of(sitemap_from_bytes(text.encode(), "https://www.example.org/sitemap.xml"))
     selection = select(PAGES, "url", where)
-    batch = selection.batch(page_columns(listing, selection.needed))
+    (columns,) = page_columns(listing, selection.needed)
+    batch = selection.batch(columns)
     assert [row + 1 for row in kept_rows(batch)] == positions
 
 

@@ -19,25 +19,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_rows import W, document_tree, odd_tree, page_rows, tree_of, write_pages
-from test_corpus import CORPUS, files, read
-from usp.cli.demo_site import demo_site
+from corpus import needs_corpus, trees
+from tables import (
+    HOME,
+    LISTS,
+    TREES,
+    Row,
+    batches_of,
+    columns_with,
+    demo_tree,
+    flat,
+    json_rows,
+    known,
+    made_tree,
+    tree_of,
+    write,
+)
 from usp.export.as_sqlite import sqlite_writer
 from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS
 from usp.export.schema import PAGES, SITEMAPS, VERSION, flattened, path_types
 from usp.objects.page import SitemapNewsStory, SitemapPage, SitemapVideo
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan.columns import Columns, List, Scalar, column_of
-from usp.tree import sitemap_tree_for_homepage
+from usp.scan.columns import Scalar
 
-NOT_KNOWN = ("last_modified_text", "problems")  # to page objects
-NAMES = {path: path.replace(".", "_") for path in flattened(PAGES)}
-LISTS = [NAMES[path] for path, kind in flattened(PAGES).items() if isinstance(kind, List)]
+NAMES = [path.replace(".", "_") for path in flattened(PAGES)]
+LIST_NAMES = [path.replace(".", "_") for path in LISTS]
 
 
 def pages_file(tree: AbstractSitemap, path: Path, *paths: str) -> str:
-    write_pages(tree, sqlite_writer(str(path), "pages", PAGES, path_types(PAGES, paths or None)))
+    write(sqlite_writer(str(path), "pages", PAGES, path_types(PAGES, paths or None)), *batches_of(tree))
     return str(path)
 
 
@@ -46,52 +57,41 @@ def rows(path: str, query: str, *values: Any) -> list[Any]:
         return connection.execute(query, values).fetchall()
 
 
-def read_back(path: str) -> list[dict[str, Any]]:
+def read_back(path: str) -> list[Row]:
     found = []
     for row in rows(path, "select * from pages"):
-        named = dict(zip(NAMES.values(), row, strict=True))
-        lists = {name: json.loads(named[name]) for name in LISTS if named[name] is not None}
-        found.append({name: value for name, value in (named | lists).items() if name not in NOT_KNOWN})
+        named = dict(zip(NAMES, row, strict=True))
+        lists = {name: json.loads(named[name]) for name in LIST_NAMES if named[name] is not None}
+        found.append(known(named | lists))
     return found
 
 
-def expected(tree: AbstractSitemap) -> list[dict[str, Any]]:
-    news_names = [name for name in NAMES.values() if name.startswith("news_")]
-    found = []
-    for row in page_rows(tree):
-        news = row.pop("news") or {}
-        found.append(row | {name: news.get(name.removeprefix("news_")) for name in news_names})
-    return found
+def expected(tree: AbstractSitemap) -> list[Row]:
+    return [flat(row, "_") for row in json_rows(tree)]
 
 
-@pytest.mark.parametrize("make", [odd_tree, document_tree])
-def test_reads_back(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize("make_tree", TREES)
+def test_reads_back(tmp_path: Path, make_tree: Any) -> None:
     """Whatever the texts are, what is in the file is what the pages are; what has no value is null."""
-    tree = make()
+    tree = make_tree()
     path = pages_file(tree, tmp_path / "a.db")
     assert read_back(path) == expected(tree)
     assert rows(path, "pragma integrity_check") == [("ok",)]
 
 
-def test_demo(tmp_path: Path) -> None:
-    """The demo site is read back, by pandas too."""
-    with demo_site() as url:
-        tree = sitemap_tree_for_homepage(url)
-        path = pages_file(tree, tmp_path / "a.db")
-        assert read_back(path) == expected(tree)
-        urls = [page.url for page in tree.all_pages()]
+def test_reads_back_by_pandas(tmp_path: Path) -> None:
+    """What others have for SQLite reads it, too."""
+    path = pages_file(demo_tree(), tmp_path / "a.db")
     with closing(sqlite3.connect(path)) as connection:
-        assert pandas.read_sql("select * from pages", connection)["url"].to_list() == urls
+        found = pandas.read_sql("select * from pages", connection)["url"].to_list()
+    assert found == [page.url for page in demo_tree().all_pages()]
 
 
-@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@needs_corpus
 def test_corpus(tmp_path: Path) -> None:
     """What real files hold is read back."""
     seen = 0
-    for number, (name, kind, data) in enumerate(files("urlset", "rss", "atom")):
-        if len(data) > 20_000:
-            continue
-        tree = read(kind, data)
+    for number, (name, tree) in enumerate(trees("urlset", "rss", "atom", most=20_000)):
         path = tmp_path / f"{number}.db"
         found = read_back(pages_file(tree, path))
         path.unlink()
@@ -102,16 +102,15 @@ def test_corpus(tmp_path: Path) -> None:
 
 def test_types(tmp_path: Path) -> None:
     """Columns are typed, and so are their values: flags are numbers, times are texts, a struct is its fields."""
-    path = pages_file(odd_tree(), tmp_path / "a.db")
+    path = pages_file(made_tree(), tmp_path / "a.db")
     types = {name: kind for _, name, kind, *_ in rows(path, "pragma table_info(pages)")}
-    assert list(types) == list(NAMES.values())
+    assert list(types) == NAMES
     assert {name: kind for name, kind in types.items() if kind != "TEXT"} == {"priority": "REAL", "position": "INTEGER"}
     stored = rows(path, "select distinct typeof(url), typeof(priority), typeof(position) from pages")
     assert stored == [("text", "real", "integer")]
-    flags = Columns(3, {"live": column_of(Scalar.FLAG, [True, False, None])})
-    writer = sqlite_writer(str(tmp_path / "b.db"), "flags", {"live": Scalar.FLAG}, {"live": Scalar.FLAG})
-    writer.write(writer.encode(Batch(flags)))
-    writer.close()
+    flag = {"live": Scalar.FLAG}
+    writer = sqlite_writer(str(tmp_path / "b.db"), "flags", flag, flag)
+    write(writer, Batch(columns_with(flag, live=[True, False, None])))
     assert rows(str(tmp_path / "b.db"), "select live, typeof(live) from flags") == [
         (1, "integer"),
         (0, "integer"),
@@ -123,7 +122,7 @@ def test_sql_works_on_it(tmp_path: Path) -> None:
     """The functions of SQLite read times and lists."""
     date = datetime(2024, 5, 8, 10, 0, 0, 250_000, UTC)
     story = SitemapNewsStory("a", date, keywords=["x", "y"])
-    page = SitemapPage(W, last_modified=date, news_story=story, videos=[SitemapVideo(title="v", duration=7)])
+    page = SitemapPage(HOME, last_modified=date, news_story=story, videos=[SitemapVideo(title="v", duration=7)])
     path = pages_file(tree_of(page), tmp_path / "a.db")
     query = "select date(last_modified), strftime('%f', news_publish_date), news_title from pages"
     assert rows(path, query) == [("2024-05-08", "00.250", "a")]
@@ -136,12 +135,10 @@ def test_two_tables(tmp_path: Path) -> None:
     path = str(tmp_path / "a.db")
     pages = sqlite_writer(path, "pages", PAGES, path_types(PAGES, None))
     sitemaps = sqlite_writer(path, "sitemaps", SITEMAPS, path_types(SITEMAPS, None))
-    write_pages(tree_of(SitemapPage(W)), pages)
-    columns = Columns(2, {"url": column_of(Scalar.TEXT, [W, W]), "depth": column_of(Scalar.WHOLE, [0, None])})
-    sitemaps.write(sitemaps.encode(Batch(columns)))
-    sitemaps.close()
-    assert rows(path, "select url, sitemap_url from pages") == [(W, W + "s.xml")]
-    assert rows(path, "select url, depth, status from sitemaps") == [(W, 0, None), (W, None, None)]
+    write(pages, *batches_of(tree_of(SitemapPage(HOME))))
+    write(sitemaps, Batch(columns_with(SITEMAPS, url=[HOME, HOME], depth=[0, None])))
+    assert rows(path, "select url, sitemap_url from pages") == [(HOME, HOME + "s.xml")]
+    assert rows(path, "select url, depth, status from sitemaps") == [(HOME, 0, None), (HOME, None, None)]
     assert rows(path, "select * from usp") == [("pages", VERSION), ("sitemaps", VERSION)]
     assert rows(path, "pragma user_version") == [(VERSION,)]
     assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
@@ -151,14 +148,14 @@ def test_no_rows(tmp_path: Path) -> None:
     """A table without rows is there; a row without values, too."""
     path = pages_file(tree_of(), tmp_path / "a.db", "url", "news.title")
     assert rows(path, "select url, news_title from pages") == []
-    path = pages_file(tree_of(SitemapPage(W)), tmp_path / "b.db", "news.title", "images")
+    path = pages_file(tree_of(SitemapPage(HOME)), tmp_path / "b.db", "news.title", "images")
     assert rows(path, "select * from pages") == [(None, None)]
 
 
 def test_rows_that_are_kept(tmp_path: Path) -> None:
     """Of a batch of any size, only the rows are written that are kept, in their order, from any thread."""
     length = 5 * PIECE_ROWS
-    columns = Columns(length, {"url": column_of(Scalar.TEXT, [f"{W}{number}" for number in range(length)])})
+    columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     path = str(tmp_path / "a.db")
     writer = sqlite_writer(path, "pages", PAGES, path_types(PAGES, ("priority", "url")))
     encoded = writer.encode(Batch(columns, [number % 1_000 == 0 for number in range(length)]))
@@ -166,7 +163,7 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     writer.close()
-    assert rows(path, "select * from pages") == [(None, f"{W}{number}") for number in range(0, length, 1_000)]
+    assert rows(path, "select * from pages") == [(None, f"{HOME}{number}") for number in range(0, length, 1_000)]
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -175,8 +172,7 @@ def test_any_texts(tmp_path_factory: pytest.TempPathFactory, values: list[str | 
     """Any texts come back as they are."""
     path = tmp_path_factory.mktemp("any") / "a.db"
     writer = sqlite_writer(str(path), "sitemaps", SITEMAPS, path_types(SITEMAPS, ("reason",)))
-    writer.write(writer.encode(Batch(Columns(len(values), {"reason": column_of(Scalar.TEXT, values)}))))
-    writer.close()
+    write(writer, Batch(columns_with(SITEMAPS, reason=values)))
     assert [value for (value,) in rows(str(path), "select reason from sitemaps")] == values
 
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import compress, cycle, repeat
 from pathlib import Path
@@ -19,24 +19,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_rows import ODD_TEXTS, W, document_tree, odd_tree, page_rows, pages_as, tree_of
-from test_corpus import CORPUS, files, read
-from usp.cli.demo_site import demo_site
+from corpus import needs_corpus, trees
+from tables import (
+    HOME,
+    LISTS,
+    ODD_TEXTS,
+    TREES_WITH_PAGES,
+    Row,
+    batches_of,
+    columns_with,
+    flat,
+    json_rows,
+    known,
+    made_tree,
+    named_rows,
+    tree_of,
+    write,
+)
 from usp.export.as_csv import csv_writer
 from usp.export.as_jsonl import jsonl_writer
-from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS
 from usp.export.schema import PAGES, SITEMAPS, path_types
 from usp.objects.page import SitemapNewsStory, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
-from usp.scan.columns import Column, Columns, Scalar, column_of
-from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
+from usp.scan.columns import Columns, columns_of_all
+from usp.tree import sitemap_from_bytes
 
 raw_csv_writer = partial(csv_writer, is_raw=True)
-NOT_KNOWN = ("last_modified_text", "problems")  # to page objects
-LISTS = ("images", "videos", "alternates", "problems", "news.genres", "news.keywords", "news.stock_tickers")
 many = settings(max_examples=200, deadline=None, derandomize=True)
-Row = dict[str, Any]
+MakeTree = Callable[[], AbstractSitemap]
 
 
 def undone(cell: str, is_raw: bool = False) -> str:
@@ -46,20 +58,15 @@ def undone(cell: str, is_raw: bool = False) -> str:
     return re.sub(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})", lambda found: chr(int(found[1] or found[2], 16)), cell)
 
 
-def flat(row: Row) -> Row:
-    """A row as CSV has it: with paths, and with nothing as an empty cell."""
-    news = row.pop("news") or {}
-    story = ("title", "publish_date", "publication_name", "publication_language", "access")
-    flattened = row | {f"news.{name}": news.get(name) for name in (*story, "genres", "keywords", "stock_tickers")}
-    return {path: "" if value is None else value for path, value in flattened.items()}
+def csv_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows as CSV has them: with paths, and with nothing as an empty cell."""
+    return [{path: "" if value is None else value for path, value in flat(row).items()} for row in rows]
 
 
-def from_cells(cells: dict[str, str | None], is_raw: bool) -> Row:
+def from_cells(cells: Row, is_raw: bool = False) -> Row:
     """The values of a row of CSV."""
     row: Row = {}
-    for path, cell in cells.items():
-        if path in NOT_KNOWN:
-            continue
+    for path, cell in known(cells).items():
         if not cell:
             row[path] = ""
         elif path in LISTS:
@@ -71,96 +78,91 @@ def from_cells(cells: dict[str, str | None], is_raw: bool) -> Row:
     return row
 
 
-def by_csv(path: Path) -> Iterator[dict[str, str | None]]:
+def by_csv(path: Path) -> Iterator[Row]:
     with path.open(encoding="utf-8", newline="") as stream:
         yield from csv.DictReader(stream, strict=True)
 
 
-def by_pandas(path: Path) -> Iterator[dict[str, str | None]]:
+def by_pandas(path: Path) -> Iterator[Row]:
     yield from pandas.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
 
 
-def by_polars(path: Path) -> Iterator[dict[str, str | None]]:
+def by_polars(path: Path) -> Iterator[Row]:
     yield from polars.read_csv(path, infer_schema=False).iter_rows(named=True)
 
 
-def by_duckdb(path: Path) -> Iterator[dict[str, str | None]]:
+def by_duckdb(path: Path) -> Iterator[Row]:
     with duckdb.connect() as connection:
-        found = connection.execute("select * from read_csv(?, all_varchar = true)", [str(path)])
-        assert found.description is not None
-        names = [column[0] for column in found.description]
-        yield from (dict(zip(names, row, strict=True)) for row in found.fetchall())
+        yield from named_rows(connection.execute("select * from read_csv(?, all_varchar = true)", [str(path)]))
 
 
 CSV_READERS = [by_csv, by_pandas, by_polars, by_duckdb]
 
 
-@pytest.fixture(scope="module")
-def trees() -> dict[str, AbstractSitemap]:
-    with demo_site() as url:
-        demo = sitemap_tree_for_homepage(url)
-        list(demo.all_pages())
-    return {"demo": demo, "odd": odd_tree(), "document": document_tree()}
+def written(make: Any, batches: Iterable[Batch], *paths: str, types: Any = PAGES) -> bytes:
+    stream = io.BytesIO()
+    write(make(stream, types, path_types(types, paths or None)), *batches)
+    return stream.getvalue()
+
+
+def pages_as(make: Any, tree: AbstractSitemap, *paths: str) -> bytes:
+    """The pages of a tree as a writer of a stream writes them."""
+    return written(make, batches_of(tree), *paths)
+
+
+def encoded(make: Any, columns: Columns, *paths: str, types: Any = SITEMAPS, kept: Any = None) -> str:
+    return written(make, [Batch(columns, kept)], *paths, types=types).decode()
 
 
 @pytest.mark.parametrize("reader", CSV_READERS)
-@pytest.mark.parametrize("name", ["demo", "odd", "document"])
+@pytest.mark.parametrize("make_tree", TREES_WITH_PAGES)
 @pytest.mark.parametrize("is_raw", [False, True])
-def test_csv_reads_back(
-    trees: dict[str, AbstractSitemap], tmp_path: Path, name: str, reader: Any, is_raw: bool
-) -> None:
+def test_csv_reads_back(tmp_path: Path, make_tree: MakeTree, reader: Any, is_raw: bool) -> None:
     """Every reader of CSV gives what the pages of the tree are."""
     path = tmp_path / "pages.csv"
-    path.write_bytes(pages_as(raw_csv_writer if is_raw else csv_writer, trees[name]))
-    assert [from_cells(cells, is_raw) for cells in reader(path)] == [flat(row) for row in page_rows(trees[name])]
+    path.write_bytes(pages_as(raw_csv_writer if is_raw else csv_writer, make_tree()))
+    assert [from_cells(cells, is_raw) for cells in reader(path)] == csv_rows(json_rows(make_tree()))
 
 
 def test_csv_tells_nothing_from_an_empty_text() -> None:
     """What has no value is an empty cell; an empty text is quoted. A line is never empty."""
     stories = [None, SitemapNewsStory("", None), SitemapNewsStory("a", None, "")]
-    tree = tree_of(*(SitemapPage(f"{W}{number}", news_story=story) for number, story in enumerate(stories)))
+    tree = tree_of(*(SitemapPage(f"{HOME}{number}", news_story=story) for number, story in enumerate(stories)))
     paths = ("url", "news.title", "news.publication_name")
     data = pages_as(csv_writer, tree, *paths)
-    assert data.decode() == f'{",".join(paths)}\n{W}0,,\n{W}1,"",\n{W}2,a,""\n'
-    assert polars.read_csv(io.BytesIO(data)).rows() == [(W + "0", None, None), (W + "1", "", None), (W + "2", "a", "")]
+    assert data.decode() == f'{",".join(paths)}\n{HOME}0,,\n{HOME}1,"",\n{HOME}2,a,""\n'
+    expected = [(f"{HOME}0", None, None), (f"{HOME}1", "", None), (f"{HOME}2", "a", "")]
+    assert polars.read_csv(io.BytesIO(data)).rows() == expected
     assert pages_as(csv_writer, tree, "news.title") == b'news.title\n""\n""\na\n'
     assert pages_as(csv_writer, tree, "news.publish_date") == b'news.publish_date\n""\n""\n""\n'
 
 
 def test_formulas_are_defused() -> None:
     """No cell begins with what starts a formula, also behind spaces and quotation marks; in a raw file it may."""
-    tree = odd_tree()
+    tree = made_tree()
     starts = re.compile("[\\s'\"\ufeff\u200b]*[-=+@\uff1d\uff0b\uff0d\uff20]")
     for writer, may_be in ((csv_writer, False), (raw_csv_writer, True)):
         rows = csv.reader(io.StringIO(pages_as(writer, tree).decode(), newline=""))
         cells = [cell for row in rows for cell in row]
         assert any(starts.match(cell) for cell in cells if not cell.startswith("'")) == may_be
         assert any(cell.startswith(("\t", "\r", "\n")) for cell in cells) == may_be
-    formula = tree_of(SitemapPage(W, news_story=SitemapNewsStory("=1+1", None)))
+    formula = tree_of(SitemapPage(HOME, news_story=SitemapNewsStory("=1+1", None)))
     assert pages_as(csv_writer, formula, "news.title") == b'news.title\n"\'=1+1"\n'
 
 
 def test_numbers_are_not_defused() -> None:
     """A number is a number, whatever it begins with."""
-    columns = Columns(2, {"depth": column_of(Scalar.WHOLE, [-1, None]), "url": column_of(Scalar.TEXT, ["-1", "a"])})
+    columns = columns_with(SITEMAPS, depth=[-1, None], url=["-1", "a"])
     assert encoded(csv_writer, columns, "url", "depth") == 'url,depth\n"\'-1",-1\na,\n'
-    numbers = Columns(4, {"priority": column_of(Scalar.NUMBER, [-1.5, float("nan"), float("inf"), 1e300])})
+    numbers = columns_with(PAGES, priority=[-1.5, float("nan"), float("inf"), 1e300])
     assert encoded(csv_writer, numbers, "url", "priority", types=PAGES) == "url,priority\n,-1.5\n,\n,\n,1e+300\n"
     found = [json.loads(line)["priority"] for line in encoded(jsonl_writer, numbers, "priority", types=PAGES).split()]
     assert found == [-1.5, None, None, 1e300]
 
 
-def encoded(make: Any, columns: Columns, *paths: str, types: Any = SITEMAPS, kept: Any = None) -> str:
-    stream = io.BytesIO()
-    writer = make(stream, types, path_types(types, paths or None))
-    writer.write(writer.encode(Batch(columns, kept)))
-    writer.close()
-    return stream.getvalue().decode()
-
-
 def test_control_characters_are_escaped() -> None:
     """No control character is written, but for tabs and line feeds within the quotation marks of CSV."""
-    tree = odd_tree()
+    tree = made_tree()
     for writer, allowed in ((csv_writer, "\n\t"), (raw_csv_writer, "\n\t"), (jsonl_writer, "\n")):
         text = pages_as(writer, tree).decode()
         assert set(re.findall("[\0-\x1f\x7f-\x9f\u2028\u2029]", text)) == set(allowed)
@@ -172,18 +174,18 @@ def test_plain_cells_are_as_they_are() -> None:
     """A cell with nothing odd is neither quoted nor changed, whatever else is in its column."""
     title = "C:\\temp; a=b - it's 5% \\n"
     stories = [SitemapNewsStory(text, None) for text in (title, "a,b", title)]
-    tree = tree_of(*(SitemapPage(f"{W}{number}", news_story=story) for number, story in enumerate(stories)))
+    tree = tree_of(*(SitemapPage(f"{HOME}{number}", news_story=story) for number, story in enumerate(stories)))
     assert pages_as(csv_writer, tree, "news.title").decode() == f'news.title\n{title}\n"a,b"\n{title}\n'
 
 
-@pytest.mark.parametrize("name", ["demo", "odd", "document"])
-def test_json_lines_read_back(trees: dict[str, AbstractSitemap], tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("make_tree", TREES_WITH_PAGES)
+def test_json_lines_read_back(tmp_path: Path, make_tree: MakeTree) -> None:
     """Every reader of JSON lines gives what the pages of the tree are."""
-    tree = trees[name]
+    tree = make_tree()
     data = pages_as(jsonl_writer, tree)
     rows = [json.loads(line) for line in data.decode().split("\n")[:-1]]
     assert {tuple(row) for row in rows} == {tuple(PAGES)}
-    assert [known(row) for row in rows] == list(page_rows(tree))
+    assert [known(row) for row in rows] == json_rows(tree)
     urls = [row["url"] for row in rows]
     dates = [row["last_modified"] for row in rows]
     frame = polars.read_ndjson(io.BytesIO(data), infer_schema_length=None)
@@ -204,8 +206,8 @@ def test_json_lines_read_back(trees: dict[str, AbstractSitemap], tmp_path: Path,
 
 def test_last_modified_text_and_problems() -> None:
     """What a date without a zone was written like, and what is wrong with an entry, is there."""
-    data = f"<urlset><url><loc>{W}1</loc><lastmod>2024-05</lastmod><priority>7</priority></url></urlset>".encode()
-    (line,) = pages_as(jsonl_writer, sitemap_from_bytes(data, W + "s.xml")).splitlines()
+    data = f"<urlset><url><loc>{HOME}1</loc><lastmod>2024-05</lastmod><priority>7</priority></url></urlset>".encode()
+    (line,) = pages_as(jsonl_writer, sitemap_from_bytes(data, HOME + "s.xml")).splitlines()
     row = json.loads(line)
     assert (row["last_modified"], row["last_modified_text"]) == ("2024-05-01T00:00:00Z", "2024-05")
     assert row["problems"]
@@ -213,16 +215,17 @@ def test_last_modified_text_and_problems() -> None:
 
 def test_chosen_columns() -> None:
     """Columns come in the order that was asked for; a struct of CSV is its fields, of JSON lines an object."""
-    tree = tree_of(SitemapPage(W, news_story=SitemapNewsStory("a", None)))
-    assert pages_as(csv_writer, tree, "news.title", "position", "url") == f"news.title,position,url\na,1,{W}\n".encode()
+    tree = tree_of(SitemapPage(HOME, news_story=SitemapNewsStory("a", None)))
+    found = pages_as(csv_writer, tree, "news.title", "position", "url").decode()
+    assert found == f"news.title,position,url\na,1,{HOME}\n"
     assert pages_as(csv_writer, tree, "news").startswith(b"news.title,news.publish_date,news.publication_name,")
-    assert json.loads(pages_as(jsonl_writer, tree, "news.title", "url")) == {"news.title": "a", "url": W}
+    assert json.loads(pages_as(jsonl_writer, tree, "news.title", "url")) == {"news.title": "a", "url": HOME}
     assert json.loads(pages_as(jsonl_writer, tree, "news"))["news"]["title"] == "a"
 
 
 def test_no_pages() -> None:
     """Without pages, CSV is its header, and JSON lines are none."""
-    tree = IndexWebsiteSitemap(W, [])
+    tree = IndexWebsiteSitemap(HOME, [])
     assert pages_as(csv_writer, tree, "url", "priority") == b"url,priority\n"
     assert pages_as(jsonl_writer, tree) == b""
 
@@ -230,11 +233,11 @@ def test_no_pages() -> None:
 def large_tree(length: int) -> AbstractSitemap:
     """As many pages, with values of every kind, and with none in some."""
     names = ("priority", "last_modified", "change_frequency", "news_story", "images", "alternates", "videos")
-    odd = cycle(odd_tree().all_pages())
+    odd = cycle(made_tree().all_pages())
     return PagesXMLSitemap(
-        W,
+        HOME,
         [
-            SitemapPage(f"{W}{number}", *(getattr(next_, name) for name in names))
+            SitemapPage(f"{HOME}{number}", *(getattr(next_, name) for name in names))
             for number, next_ in zip(range(length), odd, strict=False)
         ],
     )
@@ -245,8 +248,12 @@ def test_rows_that_are_kept(make: Any) -> None:
     """Of a batch of any size only the rows are written that are kept, in their order."""
     length = PIECE_ROWS + 101
     tree = large_tree(length)
-    columns = page_columns(listing_of(tree), PAGES)
-    expected = list(page_rows(tree))
+    listed = columns_with(
+        PAGES, sitemap_url=[HOME] * length, sitemap_type=["urlset"] * length, position=range(1, length + 1)
+    )
+    read = columns_of_all(tree.pages, lambda page: "", PAGES)
+    columns = Columns(length, {**read.columns, **listed.columns})
+    expected = json_rows(tree)
     for kept in (None, [True] * length, only(length, 0), only(length, PIECE_ROWS), [n % 3 == 0 for n in range(length)]):
         text = encoded(make, columns, types=PAGES, kept=kept)
         kept_rows = list(compress(expected, kept or repeat(True)))
@@ -254,13 +261,9 @@ def test_rows_that_are_kept(make: Any) -> None:
             assert [known(json.loads(line)) for line in text.splitlines()] == kept_rows
         else:
             cells = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-            assert [from_cells(dict(row), False) for row in cells] == [flat(dict(row)) for row in kept_rows]
+            assert [from_cells(row) for row in cells] == csv_rows(kept_rows)
     header = encoded(make, Columns(0, {}), types=PAGES)
     assert encoded(make, columns, types=PAGES, kept=[False] * length) == header
-
-
-def known(row: Row) -> Row:
-    return {key: value for key, value in row.items() if key not in NOT_KNOWN}
 
 
 def only(length: int, number: int) -> list[bool]:
@@ -270,7 +273,7 @@ def only(length: int, number: int) -> list[bool]:
 def test_a_large_batch_is_written_in_pieces() -> None:
     """Rows of a sitemap without end are made as they are written, not all before."""
     length = 10 * PIECE_ROWS
-    columns = Columns(length, {"url": column_of(Scalar.TEXT, [f"{W}{number}" for number in range(length)])})
+    columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     for make in (csv_writer, jsonl_writer):
         writer: Any = make(io.BytesIO(), PAGES, path_types(PAGES, ("url",)))
         assert len(next(iter(writer.encode(Batch(columns))))) < 60 * PIECE_ROWS
@@ -284,7 +287,7 @@ texts = st.lists(st.none() | st.sampled_from(ODD_TEXTS) | st.text(st.characters(
 @given(texts | st.lists(st.text("a", max_size=2), max_size=9))
 def test_any_texts(values: list[str | None]) -> None:
     """Any texts come back from CSV, raw or not, and from JSON lines, and each of these is one line."""
-    columns = Columns(len(values), {"url": column_of(Scalar.TEXT, values), "depth": whole(len(values))})
+    columns = columns_with(SITEMAPS, url=values, depth=range(len(values)))
     lines = encoded(jsonl_writer, columns, "url", "depth").splitlines()
     assert [json.loads(line)["url"] for line in lines] == values
     for make, is_raw in ((csv_writer, False), (raw_csv_writer, True)):
@@ -296,37 +299,26 @@ def test_any_texts(values: list[str | None]) -> None:
         assert nulls == [value is None for value in values]
 
 
-def whole(length: int) -> Column:
-    return column_of(Scalar.WHOLE, list(range(length)))
-
-
 @many
 @given(st.lists(st.none() | st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4), max_size=9))
 def test_any_lists(values: list[list[str] | None]) -> None:
     """Any lists of texts come back from the JSON in CSV, and from JSON lines."""
-    columns = Columns(len(values), {"problems": column_of(PAGES["problems"], values), "url": whole_urls(len(values))})
+    columns = columns_with(PAGES, problems=values, url=[f"{HOME}{number}" for number in range(len(values))])
     lines = encoded(jsonl_writer, columns, "url", "problems", types=PAGES).splitlines()
     assert [json.loads(line)["problems"] for line in lines] == values
     rows = list(csv.reader(io.StringIO(encoded(csv_writer, columns, "url", "problems", types=PAGES), newline="")))
     assert [json.loads(row[1]) if row[1] else None for row in rows[1:]] == values
 
 
-def whole_urls(length: int) -> Column:
-    return column_of(Scalar.TEXT, [f"{W}{number}" for number in range(length)])
-
-
-@pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+@needs_corpus
 def test_corpus(tmp_path: Path) -> None:
     """What real files hold is read back, from CSV and from JSON lines."""
     seen = 0
-    for name, kind, data in files("urlset", "rss", "atom"):
-        if len(data) > 100_000:
-            continue
-        tree = read(kind, data)
-        expected = list(page_rows(tree))
+    for name, tree in trees("urlset", "rss", "atom", most=100_000):
+        expected = json_rows(tree)
         lines = map(json.loads, pages_as(jsonl_writer, tree).splitlines())
         assert [known(row) for row in lines] == expected, name
         rows = csv.DictReader(io.StringIO(pages_as(csv_writer, tree).decode(), newline=""), strict=True)
-        assert [from_cells(dict(row), False) for row in rows] == [flat(row) for row in expected], name
+        assert [from_cells(row) for row in rows] == csv_rows(expected), name
         seen += len(expected)
     assert seen > 10_000

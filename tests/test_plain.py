@@ -340,7 +340,7 @@ def test_columns() -> None:
 
 
 def test_columns_of_other_documents() -> None:
-    """Texts and feeds have columns of URLs; what is no sitemap has empty ones."""
+    """Texts and feeds have columns of URLs; what is no sitemap has none."""
     assert [row["url"] for row in as_rows(columns_of(Document(URL, b"http://h/1\nhttp://h/2\nhttp://h/1")))] == [
         "http://h/1",
         "http://h/2",
@@ -348,7 +348,7 @@ def test_columns_of_other_documents() -> None:
     feed = b"<rss><item><title>T</title><link>http://h/1</link></item></rss>"
     assert [row["url"] for row in as_rows(columns_of(Document(URL, feed)))] == ["http://h/1"]
     for nothing in (b"", b"<html></html>", b"nothing", b"<urlset/>"):
-        assert columns_of(Document(URL, nothing)).length == 0
+        assert columns_of(Document(URL, nothing)) == []
 
 
 def test_fields_are_converted_once_when_they_are_read() -> None:

@@ -128,7 +128,8 @@ def _from_gzip(data: bytes) -> Any:
 
 def _columns(data: bytes) -> Any:
     document = import_module("usp.documents").Document("http://bench.example/s.xml", data)
-    return import_module("usp.fetch_parse.columns").columns_of(document)
+    (columns,) = import_module("usp.fetch_parse.columns").columns_of(document)
+    return columns
 
 
 def _check_columns(columns: Any) -> Answer:

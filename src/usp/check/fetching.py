@@ -12,7 +12,7 @@ from usp.drivers.blocking import is_alone, steps
 from usp.drivers.options import Options
 from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
-from usp.fetch_parse.parsers import AbstractSitemapParser
+from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node

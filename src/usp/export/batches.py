@@ -1,12 +1,12 @@
-"""The rows of tables, a sitemap at a time, as columns."""
+"""The rows of tables as columns: a sitemap at a time, or a part of it, if it is long."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import repeat
+from itertools import islice, repeat
 from typing import cast
 
 from usp.export.schema import type_name
@@ -17,7 +17,8 @@ from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
 
 __all__ = ["Batch", "Listing", "listing_of", "page_columns"]
 
-_MOST_AT_ONCE = 1 << 16  # rows; few sitemaps have more
+_MANY = 1 << 16  # rows; few sitemaps have more
+_MANY_PAGES = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +49,28 @@ def listing_of(sitemap: AbstractSitemap) -> Listing:
     return Listing(sitemap.url, type_name(type(sitemap)), pages if isinstance(pages, Pages) else list(pages))
 
 
-def page_columns(listing: Listing, wanted: Iterable[str]) -> Columns:
-    """The pages of a sitemap, with those columns of the table that are wanted, and the URLs."""
+def page_columns(listing: Listing, wanted: Iterable[str]) -> Iterator[Columns]:
+    """The pages of a sitemap, with those columns of the table that are wanted, and the URLs; many rows at a time."""
     wanted = frozenset(wanted)
-    pages = listing.pages
-    if isinstance(pages, Pages) and pages.columns is not None:
-        read: Columns = pages.columns(wanted & PAGE_TYPES.keys())
-    else:
-        read = columns_of_all(pages, _last_modified_text, wanted)
-    length = read.length
-    if not length:
-        return read
-    listed: dict[str, Callable[[int], Column]] = {
+    listed: dict[str, Callable[[int, int], Column]] = {
         "sitemap_url": partial(_repeated, listing.url),
         "sitemap_type": partial(_repeated, listing.type),
-        "position": lambda count: Column(count, _multiples(1, count + 1)[1:]),
+        "position": _positions,
     }
-    return Columns(length, {**read.columns, **{name: make(length) for name, make in listed.items() if name in wanted}})
+    first = 0
+    for length, read in _columns_of(listing.pages, wanted):
+        added = {name: make(length, first) for name, make in listed.items() if name in wanted}
+        yield Columns(length, {**read, **added})
+        first += length
+
+
+def _columns_of(pages: Sequence[SitemapPage], wanted: frozenset[str]) -> Iterator[Columns]:
+    if isinstance(pages, Pages) and pages.columns is not None:
+        yield from pages.columns(wanted & PAGE_TYPES.keys())
+        return
+    rest = iter(pages)
+    while some := list(islice(rest, _MANY_PAGES)):
+        yield columns_of_all(some, _last_modified_text, wanted)
 
 
 def _last_modified_text(page: SitemapPage) -> str:
@@ -74,19 +80,25 @@ def _last_modified_text(page: SitemapPage) -> str:
     return page.last_modified.isoformat() if page.last_modified else ""
 
 
-def _repeated(text: str, length: int) -> Column:
+def _repeated(text: str, length: int, _first: int) -> Column:
     data = text.encode("utf-8", "replace")
     return Column(length, memoryview(data * length), _multiples(len(data), length + 1))
 
 
+def _positions(length: int, first: int) -> Column:
+    """From 1 on in a sitemap, whichever part of it this is."""
+    found = memoryview(array("q", range(first + 1, first + length + 1))) if first else _multiples(1, length + 1)[1:]
+    return Column(length, found)
+
+
 def _multiples(step: int, count: int) -> memoryview:
     """So many multiples of a number, from 0 on."""
-    return _first_multiples(step)[:count] if count <= _MOST_AT_ONCE else memoryview(array("q", _numbers(step, count)))
+    return _first_multiples(step)[:count] if count <= _MANY else memoryview(array("q", _numbers(step, count)))
 
 
 @lru_cache(16)
 def _first_multiples(step: int) -> memoryview:
-    return memoryview(array("q", _numbers(step, _MOST_AT_ONCE)))
+    return memoryview(array("q", _numbers(step, _MANY)))
 
 
 def _numbers(step: int, count: int) -> Iterable[int]:

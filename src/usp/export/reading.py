@@ -1,4 +1,8 @@
-"""Reads the pages of sitemaps for tables: several sitemaps at once, in threads; their rows come out in order."""
+"""Reads the pages of sitemaps for tables: several sitemaps at once, in threads; their rows come out in order.
+
+A sitemap is read in parts, of which nearly all have one. The first is read in a thread; if there are others, each is
+read when it is asked for, so that there are never more rows of a long sitemap than of any other.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
 from usp.export.batches import Batch, Listing, page_columns
@@ -63,9 +68,8 @@ class OrderedPool(Generic[Item, Result]):
 
 @dataclass(frozen=True, slots=True)
 class PageRows(Generic[Result]):
-    """The rows of a sitemap, encoded; how many pages it has, and how many of them are among the rows."""
+    """Rows of a sitemap, encoded; of how many pages, and how many rows they are."""
 
-    url: str
     pages: int
     kept: int
     encoded: Result
@@ -83,7 +87,7 @@ class PageReader(Generic[Result]):
         self._selection = selection
         self._encode = encode
         self._firsts = FirstOfEach() if dedupe else None
-        self._pool: OrderedPool[Listing, PageRows[Any]] = OrderedPool(self._read)
+        self._pool: OrderedPool[Listing, tuple[str, Iterator[PageRows[Any]]]] = OrderedPool(self._read)
 
     def __enter__(self) -> PageReader[Result]:
         return self
@@ -109,20 +113,27 @@ class PageReader(Generic[Result]):
         """The rows of all these sitemaps."""
         return self._finished(self._pool.over(listings))
 
-    def _read(self, listing: Listing) -> PageRows[Any]:
-        """In any thread: the rows, encoded, but for those of which it is still to be seen which are the first."""
-        columns = page_columns(listing, self._selection.needed)
-        batch = self._selection.batch(columns)
-        encoded = batch if self._firsts is not None else self._encode(batch)
-        return PageRows(listing.url, columns.length, batch.kept_count, encoded)
+    def _read(self, listing: Listing) -> tuple[str, Iterator[PageRows[Any]]]:
+        """In any thread: the rows of a sitemap with this URL, the first part of which is read."""
+        parts = self._parts(listing)
+        return listing.url, chain(list(islice(parts, 1)), parts)
 
-    def _finished(self, found: Iterable[PageRows[Any]]) -> Iterator[PageRows[Result]]:
-        for rows in found:
-            is_same = self.counts.setdefault(rows.url, rows.pages) == rows.pages
-            self.counts[rows.url] = rows.pages if is_same else None
-            self.pages += rows.pages
-            if self._firsts is None:
-                yield rows
-            else:
-                batch = self._firsts.batch(rows.encoded)
-                yield PageRows(rows.url, rows.pages, batch.kept_count, self._encode(batch))
+    def _parts(self, listing: Listing) -> Iterator[PageRows[Any]]:
+        """The rows, encoded, but for those of which it is still to be seen which are the first."""
+        for columns in page_columns(listing, self._selection.needed):
+            batch = self._selection.batch(columns)
+            encoded = batch if self._firsts is not None else self._encode(batch)
+            yield PageRows(columns.length, batch.kept_count, encoded)
+
+    def _finished(self, found: Iterable[tuple[str, Iterator[PageRows[Any]]]]) -> Iterator[PageRows[Result]]:
+        for url, parts in found:
+            pages = 0
+            for rows in parts:
+                pages += rows.pages
+                if self._firsts is None:
+                    yield rows
+                else:
+                    batch = self._firsts.batch(rows.encoded)
+                    yield PageRows(rows.pages, batch.kept_count, self._encode(batch))
+            self.pages += pages
+            self.counts[url] = pages if self.counts.setdefault(url, pages) == pages else None

@@ -83,4 +83,4 @@ def _page_counts(sitemaps: list[AbstractSitemap], counts: PageCounts) -> list[in
 
 
 def _count(sitemap: AbstractSitemap) -> int:
-    return page_columns(listing_of(sitemap), ()).length
+    return sum(columns.length for columns in page_columns(listing_of(sitemap), ()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
 from usp.objects.problem import At, Place, ProblemLog
-from usp.scan.columns import PAGE_TYPES, Columns, PureColumns, sparse_column
 
 __all__ = ["EntryCodes"]
 
@@ -17,34 +16,20 @@ class EntryCodes(ProblemLog):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        self._codes: dict[str, tuple[str, ...]] = {}  # by the URLs of the pages
         self._noted: dict[str, At] = {}  # since the last entry: the codes, and where each was noted last
-
-    @property
-    def has_noted(self) -> bool:
-        """Whether anything was noted since the last entry."""
-        return bool(self._noted)
 
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
         """Note a problem."""
         self._noted[code] = at
 
-    def end_entry(self, start: int | Place, page: SitemapPage | None) -> None:
-        """An entry is read, but for what its page's fields have to be converted for. A page listed twice has two."""
+    def end_entry(self, start: int | Place, page: SitemapPage | None) -> list[str]:
+        """The codes of an entry, which is read but for what its page's fields have to be converted for."""
         for name in LAZY_PAGE_FIELDS if page is not None else ():
             getattr(page, name)
+        if not self._noted:
+            return []
         noted, self._noted = self._noted, {}
-        if page is not None and (codes := [code for code, at in noted.items() if _is_within(at, start)]):
-            self._codes[page.url] = tuple(sorted({*self._codes.get(page.url, ()), *codes}))
-
-    def columns(self, reader: PureColumns) -> Columns:
-        """What a reader collected, and the problems of its pages."""
-        rows = {reader.row_of(url): codes for url, codes in self._codes.items()}
-        columns = reader.columns()
-        if not rows:
-            return columns
-        problems = sparse_column(PAGE_TYPES["problems"], columns.length, rows)
-        return Columns(columns.length, {**columns.columns, "problems": problems})
+        return sorted(code for code, at in noted.items() if _is_within(at, start))
 
 
 def _is_within(at: At, start: int | Place) -> bool:

@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from usp.documents import Document
-from usp.fetch_parse.parsers import (
-    AbstractSitemapParser,
-    IndexRobotsTxtSitemapParser,
-    PlainTextSitemapParser,
-    XMLSitemapParser,
-)
+from usp.fetch_parse.abstract import AbstractSitemapParser
+from usp.fetch_parse.lines import IndexRobotsTxtSitemapParser, PlainTextSitemapParser
+from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.fetch_parse.reading import Reading
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap

@@ -1,9 +1,9 @@
-"""The parsers: one document in, one `Reading` out.
+"""The parsers: one document in, one `Reading` out. Here are those of XML.
 
-    AbstractSitemapParser
-    ├── IndexRobotsTxtSitemapParser
-    └── AbstractPagesParser
-        ├── PlainTextSitemapParser
+    AbstractSitemapParser                     in `abstract`
+    ├── IndexRobotsTxtSitemapParser           in `lines`
+    └── AbstractPagesParser                   in `abstract`
+        ├── PlainTextSitemapParser            in `lines`
         └── XMLSitemapParser           looks at the root and hands its entries to one of
                 AbstractXMLSitemapParser
                 ├── IndexXMLSitemapParser
@@ -18,16 +18,15 @@ pages and problems are read when they are asked for, from the document opened an
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
-from usp.documents import Document
+from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.entry_codes import EntryCodes
 from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
     AtomPage,
     RSSPage,
-    TextLine,
     URLSetImage,
     URLSetPage,
     parsed_date,
@@ -35,171 +34,33 @@ from usp.fetch_parse.pages import (
     resolved_url,
 )
 from usp.fetch_parse.reading import ChildSitemap, Reading
-from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, page_of
+from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
 from usp.objects.pages import Pages
-from usp.objects.problem import UNLOGGED, Place, ProblemLog, Problems, printable, shortened
+from usp.objects.problem import UNLOGGED, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractSitemap,
-    IndexRobotsTxtSitemap,
     IndexXMLSitemap,
     PagesAtomSitemap,
     PagesRSSSitemap,
-    PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
+from usp.scan.columns import PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
-from usp.scan.lines import robots_sitemaps, text_lines, urls_on_line, within
 from usp.scan.places import places_of
-from usp.scan.plain import READERS, Readers
 from usp.scan.urls import absolute_url
-from usp.scan.vocabulary import Kind
 
 __all__ = [
-    "AbstractSitemapParser",
     "AbstractXMLSitemapParser",
-    "IndexRobotsTxtSitemapParser",
     "IndexXMLSitemapParser",
     "PagesAtomSitemapParser",
     "PagesRSSSitemapParser",
     "PagesXMLSitemapParser",
-    "PlainTextSitemapParser",
     "XMLSitemapParser",
 ]
 
 _MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
-_LINE = Kind(frozenset({"loc"}))  # what a line of a text is read as
-
-#: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
-Open = Callable[[ProblemLog], Iterable[bytes]]
-
-
-class AbstractSitemapParser(abc.ABC):
-    """Reads one document, which it may open several times."""
-
-    def __init__(self, url: str, open_text: Open) -> None:
-        self.url = url
-        self.open = open_text
-        self.document: Document | None = None  # if there is one, for those who read it ahead
-
-    @abc.abstractmethod
-    def reading(self) -> Reading:
-        """What the document holds."""
-
-    def sitemap(self) -> AbstractSitemap:
-        """The document as a sitemap whose children are left unfetched."""
-        return self.reading().unfetched_sitemap()
-
-    def not_supported(self, why: str, log: ProblemLog) -> Reading:
-        """The reading of a document that is no sitemap."""
-        reason = f"No parsers support sitemap from {shortened(self.url)}: {why}"
-        return Reading.invalid(self.url, reason, problems=log.problems())
-
-
-class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
-    """robots.txt: its `Sitemap:` lines."""
-
-    def reading(self) -> Reading:
-        """The sitemaps that robots.txt names."""
-        log = ProblemLog(self.url)
-        children: dict[str, ChildSitemap] = {}
-        for place, value in robots_sitemaps(self.open(log), log):
-            url, was_absolute = absolute_url(value, self.url)
-            if url is None:
-                log.add("U502", place, text=value, where="a Sitemap line")
-                continue
-            if not was_absolute:
-                log.add("R702", place, text=value)
-            children.setdefault(url, ChildSitemap(url))
-        return Reading(
-            self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=log.problems(), parser=self
-        )
-
-
-class AbstractPagesParser(AbstractSitemapParser):
-    """Reads a document that may list pages."""
-
-    def __init__(self, url: str, open_text: Open) -> None:
-        super().__init__(url, open_text)
-        self._problems: Problems | None = None
-
-    @abc.abstractmethod
-    def pages(self) -> Iterator[SitemapPage]:
-        """The pages; of several with the same URL the first counts."""
-
-    @abc.abstractmethod
-    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
-        """The same, as columns: those that are wanted, and the URLs."""
-
-    @abc.abstractmethod
-    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Read everything, for what is wrong with it."""
-
-    def problems(self) -> Problems:
-        """What is wrong with the document, found out once."""
-        if self._problems is None:
-            log = ProblemLog(self.url)
-            self.inspect(log)
-            self._problems = log.problems()
-        return self._problems
-
-
-class PlainTextSitemapParser(AbstractPagesParser):
-    """Plain text: a URL on each line."""
-
-    def reading(self) -> Reading:
-        """A text without any URL is no sitemap."""
-        if next(self.pages(), None) is None:
-            log = ProblemLog(self.url)
-            self.inspect(log)
-            is_empty = not log.counts["P412"]
-            return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
-        return Reading(
-            self.url, PagesTextSitemap, pages=Pages(self.pages, self.columns), problems=self.problems, parser=self
-        )
-
-    def pages(self) -> Iterator[SitemapPage]:
-        """The URLs, as pages."""
-        seen = set()
-        source = TextLine(self.url)
-        for _, url in self._urls(UNLOGGED):
-            if url not in seen:
-                seen.add(url)
-                yield page_of(url, source)
-
-    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
-        """The URLs, as columns."""
-        reader = READERS.columns(lambda text: None, lambda entry, name: None, wanted)  # neither is asked
-        log = EntryCodes(self.url) if "problems" in wanted else None
-        source = TextLine(self.url)
-        for place, url in self._urls(log or UNLOGGED):
-            page = page_of(url, source)
-            reader.append(page, "")
-            if log and log.has_noted:
-                log.end_entry(place, page)
-        return log.columns(reader) if log else reader.columns()
-
-    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Note the lines that are no URLs. Those that are count as entries."""
-        for place, url in self._urls(log):
-            if inspector is not None:
-                entry = Element("url", _LINE, place, {})
-                entry.fields["loc"] = url
-                inspector.entry(entry, url)
-        if log.encoding != "utf-8":
-            log.add("E204", text=name_of_encoding(log.encoding))
-
-    def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
-        for place, line in text_lines(self.open(log), log):
-            urls = urls_on_line(line)
-            if not urls:
-                log.add("P412", place, text=line)
-            elif urls != [line]:
-                log.add("P427", place, text=line)
-            for url in urls:
-                yield within(place, line, url), url
 
 
 class AbstractXMLSitemapParser(abc.ABC):
@@ -292,8 +153,6 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 class XMLSitemapParser(AbstractPagesParser):
     """Any XML: looks at the root and hands over to its parser."""
 
-    readers: Readers = READERS
-
     def reading(self) -> Reading:
         """An index is read at once; of any other sitemap, only whether it has children.
 
@@ -326,23 +185,23 @@ class XMLSitemapParser(AbstractPagesParser):
         """Convert every field of every entry."""
         self._read(self._scanner(log), log, inspector)
 
-    def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Columns:
-        """The pages as columns. Where problems are wanted, the reader takes only entries that have none."""
-        log = EntryCodes(self.url) if "problems" in wanted else None
-        scanner = self._scanner(log or UNLOGGED)
+    def _collected(
+        self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
+    ) -> Iterator[PureColumns]:
+        log = codes or UNLOGGED
+        scanner = XMLScanner(text, log)
         scanner.find_root()
         if scanner.root is None:
-            return PureColumns().columns()
-        parser = self._parser(scanner, log or UNLOGGED)
+            return
+        parser = self._parser(scanner, log)
         reader = self.readers.columns(parser.resolve, parser.convert, wanted)
         for _, entries in scanner.batches(reader):
             for entry in entries:
                 page = parser.page(entry) if entry.name != "sitemap" else None
+                noted = codes.end_entry(entry.at, page) if codes else ()
                 if page is not None:
-                    reader.append(page, page._source.last_modified_text())
-                if log:
-                    log.end_entry(entry.at, page)
-        return log.columns(reader) if log else reader.columns()
+                    reader.append(page, page._source.last_modified_text(), noted)
+            yield reader
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:

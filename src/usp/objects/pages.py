@@ -10,6 +10,9 @@ from usp.objects.page import SitemapPage
 
 __all__ = ["Pages"]
 
+#: Gives the same pages as `Columns` of `usp.scan`, those that are wanted, many rows at a time, with no object for each.
+ReadColumns = Callable[[Collection[str]], Iterator[Any]]
+
 _NOTHING = object()
 _FEW = 1_000  # pages that are read again rather than kept
 
@@ -24,11 +27,9 @@ class Pages(Sequence[SitemapPage]):
 
     __slots__ = ("_length", "_list", "_read", "columns")
 
-    def __init__(
-        self, read: Callable[[], Iterator[SitemapPage]], columns: Callable[[Collection[str]], Any] | None = None
-    ) -> None:
+    def __init__(self, read: Callable[[], Iterator[SitemapPage]], columns: ReadColumns | None = None) -> None:
         self._read = read
-        self.columns = columns  # gives the same pages as columns of `usp.scan`, with no object for each
+        self.columns = columns
         self._list: list[SitemapPage] | None = None
         self._length: int | None = None
 
@@ -41,8 +42,8 @@ class Pages(Sequence[SitemapPage]):
 
     def __len__(self) -> int:
         if self._length is None:
-            # Columns make no object for a page.
-            self._length = sum(1 for _ in self) if self.columns is None else self.columns(()).length
+            read = self.columns  # which makes no object for a page
+            self._length = sum(1 for _ in self) if read is None else sum(part.length for part in read(()))
         return self._length
 
     def __bool__(self) -> bool:

@@ -60,6 +60,7 @@ cdef class PlainCheck(Reader):
 
     cdef readonly bint has_pages
     cdef uint32_t most  # entries to be looked at: few, where the last was not in order
+    cdef bint judges_videos  # whether what is in videos is looked at later
     cdef bint holds  # whether the GIL is held
     cdef bint asks  # whether an entry cannot be judged without it
     cdef int64_t now
@@ -175,13 +176,15 @@ cdef class PlainCheck(Reader):
         cdef int tag
         memset(noticed, 0, sizeof(Noticed))
         noticed.priority = -1
-        if entry.extras & VIDEOS or staged.size < 0:
+        if staged.size < 0 or (entry.extras & VIDEOS and not self.judges_videos):
             return False
         if staged.flags & HIGH and not self.is_printable(staged.url, staged.size):
             return False
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
             tag = self.context.tabled.tags[record.name]
+            if noticed.group == VIDEO_TAG and (tag != VIDEO_TAG or record.kind != CLOSE):
+                continue
             if record.kind == TEXT:
                 if i != entry.loc and record.size and not self.is_clean_field(data, record, tag, noticed):
                     return False

@@ -25,6 +25,7 @@ cdef class PlainColumns(PlainCheck):
     """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
 
     cdef Seen seen  # the URLs
+    cdef size_t given  # how many of them were given already
     cdef uint32_t wants
     cdef Series dates
     cdef Texts date_texts
@@ -33,11 +34,14 @@ cdef class PlainColumns(PlainCheck):
     cdef Stories stories
     cdef Items images
     cdef Items linked
-    cdef dict videos  # row -> videos
+    cdef Videos videos
+    cdef dict rare_videos  # number of a video -> the video, if it has what is in no series
+    cdef dict problems  # row -> codes
 
     def __cinit__(self, *args):
         self.seen = Seen()
-        self.videos = {}
+        self.rare_videos = {}
+        self.problems = {}
 
     def __init__(self, resolve, convert, wanted=PAGE_TYPES):
         self.context.resolve = resolve
@@ -45,8 +49,13 @@ cdef class PlainColumns(PlainCheck):
         for name, bit in WANTED.items():
             if name in wanted:
                 self.wants |= <uint32_t>bit
+        self.judges_videos = True
 
     def __dealloc__(self):
+        self.clear()
+
+    cdef void clear(self) noexcept:
+        """Drop all but the URLs."""
         free_series(&self.dates)
         free_texts(&self.date_texts)
         free_series(&self.changes)
@@ -54,10 +63,11 @@ cdef class PlainColumns(PlainCheck):
         free_stories(&self.stories)
         free_items(&self.images)
         free_items(&self.linked)
+        free_videos(&self.videos)
 
     cdef void cut(self) noexcept nogil:
         """Take back what is there of a row that does not count."""
-        cdef size_t rows = self.seen.count
+        cdef size_t rows = self.seen.count - self.given
         cut_series(&self.dates, rows)
         cut_series(&self.date_texts.ends, rows)
         cut_series(&self.changes, rows)
@@ -65,6 +75,7 @@ cdef class PlainColumns(PlainCheck):
         cut_stories(&self.stories, rows)
         cut_items(&self.images, rows)
         cut_items(&self.linked, rows)
+        cut_videos(&self.videos, rows)
 
     cdef void expect(self, Staged *staged) noexcept nogil:
         staged.hashed = self.seen.expect(staged.url, <size_t>staged.size)
@@ -90,17 +101,19 @@ cdef class PlainColumns(PlainCheck):
         if not self.holds:
             self.asks = True
             return False
+        if self.wants & PROBLEMS and entry.extras & VIDEOS:
+            return False  # something may be to be noted of them
         with gil:
             self.add_by_python(data, entry, staged)
         return True
 
     cdef bint add_plainly(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
         """The row of an entry, unless its URL is there already; false if that is for Python."""
-        if staged.size < 0 or entry.extras & self.wants & VIDEOS:
+        if staged.size < 0:
             return False
         if staged.flags & HIGH and not is_printable_utf8(staged.url, staged.size):
             return False
-        if not self.add_fields(data, entry, self.seen.count):
+        if not self.add_fields(data, entry, self.seen.count - self.given):
             return False
         if not self.seen.add(staged.url, <size_t>staged.size, staged.hashed):
             self.cut()
@@ -111,7 +124,7 @@ cdef class PlainColumns(PlainCheck):
         cdef Record *cells[VIDEO_TAG + 1]  # of the group that is open
         cdef Record *record
         cdef int depth = 0, group = 0, stories = 0, publications = 0, tag
-        cdef uint32_t i
+        cdef uint32_t i, opened = 0
         memset(own, 0, sizeof(own))
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
@@ -123,25 +136,29 @@ cdef class PlainColumns(PlainCheck):
                 elif record.size and cells[tag] == NULL and (depth == 1 or publications == 1):
                     cells[tag] = record
             elif record.kind == ATTRIBUTES:
-                if tag == LINK and depth == 0 and self.wants & LINKS and not self.add_link(data, record):
+                if tag == LINK and depth == 0 and self.wants & LINKS and not add_link(&self.linked, data, record):
                     return False
             elif record.kind == OPEN:
                 if depth == 0:
                     memset(cells, 0, sizeof(cells))
-                    group, publications = tag, 0
+                    group, publications, opened = tag, 0, i + 1
                     stories += tag == NEWS_TAG
                 publications += tag == PUBLICATION
                 depth += 1
             else:
                 depth -= 1
-                if depth == 0 and group == IMAGE_TAG and self.wants & IMAGES and not self.add_image(data, cells):
+                if depth == 0 and group == IMAGE_TAG and self.wants & IMAGES and not add_image(&self.images, data, cells):
                     return False
                 if depth == 0 and group == NEWS_TAG and self.wants & NEWS and stories == 1:
                     if not self.add_story(data, cells, row):
                         return False
+                if depth == 0 and group == VIDEO_TAG and self.wants & (VIDEOS | PROBLEMS):
+                    if not self.add_video(data, opened, i):
+                        return False
         if entry.extras:
             end_items(&self.images, row)
             end_items(&self.linked, row)
+            end_videos(&self.videos, row)
         return self.add_own_fields(data, own, row)
 
     cdef bint add_own_fields(self, const uint8_t *data, Record **own, size_t row) except -1 nogil:
@@ -219,28 +236,57 @@ cdef class PlainColumns(PlainCheck):
                 return False
         return True
 
-    cdef bint add_image(self, const uint8_t *data, Record **cells) except -1 nogil:
-        cdef int i
-        if cells[LOC] == NULL:
+    cdef bint add_video(self, const uint8_t *data, uint32_t first, uint32_t end) except -1 nogil:
+        """A video of which nothing is to be noted, from these records; false if that is for Python to say."""
+        cdef Record *texts[VIDEO_FIELDS]
+        cdef int field
+        memset(texts, 0, sizeof(texts))
+        if not begin_video(
+            &self.videos, data, &self.batch.records[first], end - first, self.context.tabled.video_fields, texts
+        ):
             return False
-        if not put_url(&self.images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC])):
-            return False
-        for i in range(1, IMAGE_TEXTS):
-            if not put_text(&self.images.texts[i], data, cells[IMAGE_TAGS[i]]):
+        for field in range(VIDEO_FIELDS):
+            if texts[field] != NULL and texts[field].size and not self.add_video_field(data, field, texts[field]):
                 return False
-        return True
+        return end_video(&self.videos) == 0
 
-    cdef bint add_link(self, const uint8_t *data, Record *record) except -1 nogil:
-        """A page in another language, if a link is one; false if that is for Python to say."""
-        cdef Link link
-        if not parse_link(data + record.start, record.size, &link):
-            return False
-        if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
+    cdef bint add_video_field(self, const uint8_t *data, int field, Record *record) except -1 nogil:
+        cdef const uint8_t *text = data + record.start
+        cdef Texts *texts = &self.videos.texts[field]
+        cdef Series *fixed = &self.videos.fixed[field]
+        cdef int how = READ_AS[field]
+        cdef int64_t date
+        cdef bint has_zone
+        if how == AS_WORDS:
+            return put_words(&self.videos.lists[field].items, text, record.size)
+        if how == AS_TEXT or how == AS_URL:
+            pad(&texts.ends, self.videos.count, ENDS)
+            if how == AS_TEXT:
+                return put_video_text(texts, data, record)
+            return put_url(texts, text, record.size, record_flags(data, record))
+        pad(fixed, self.videos.count, SMALL if how == AS_FLAG else WORDS)
+        if how == AS_DATE:
+            if self.read_date(data, record, &date, &has_zone) != 1:
+                return False
+            put_word(fixed, &date, True)
             return True
-        if flags_of(link.hreflang, <size_t>link.hreflang_size):
-            return False
-        put_bytes(&self.linked.texts[0], link.hreflang, link.hreflang_size)
-        return put_url(&self.linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size))
+        if how == AS_FLAG:
+            return put_flag(fixed, text, record.size)
+        return put_whole(fixed, text, record.size) if how == AS_WHOLE else put_number(fixed, text, record.size)
+
+    # Lines
+
+    def take_lines(self, bytes buffer not None, Py_ssize_t position):
+        """Take lines that are a URL, or blank; gives where they end, and how many they are."""
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef Py_ssize_t size = len(buffer), count
+        if not 0 <= position <= size:
+            raise ValueError("the position is not in the buffer")
+        with nogil:
+            count = self.seen.add_lines(data, size, &position)
+            while self.wants & PRIORITIES and self.priorities.rows < self.seen.count - self.given:
+                put_word(&self.priorities, &STATED_NOWHERE, True)
+        return position, count
 
     # Pages
 
@@ -257,18 +303,16 @@ cdef class PlainColumns(PlainCheck):
             self.add_values(page, (<Entry>page._source).last_modified_text())
         return 0
 
-    def append(self, page not None, str last_modified_text not None):
-        """One page, unless its URL is there already."""
+    def append(self, page not None, str last_modified_text not None, problems=()):
+        """One page, and the codes of its problems, unless its URL was there already."""
         if self.seen.is_new(page.url):
             self.add_values(page, last_modified_text)
-
-    def row_of(self, str url not None):
-        """The row of a page; -1 if there is none."""
-        return self.seen.number_of(url)
+            if problems and self.wants & PROBLEMS:
+                self.problems[self.seen.count - self.given - 1] = problems
 
     cdef int add_values(self, page, str last_modified_text) except -1:
         """The last URL's values."""
-        cdef size_t row = self.seen.count - 1
+        cdef size_t row = self.seen.count - self.given - 1
         cdef double priority
         if self.wants & (DATES | DATE_TEXTS):
             date = page.last_modified
@@ -295,21 +339,29 @@ cdef class PlainColumns(PlainCheck):
             for alternate in page.alternates:
                 add_item(&self.linked, alternate)
             end_items(&self.linked, row)
-        if self.wants & VIDEOS and page.videos is not None:
-            self.videos[row] = page.videos
+        if self.wants & VIDEOS and page.videos:
+            for video in page.videos:
+                add_video_values(&self.videos, self.rare_videos, video)
+            end_videos(&self.videos, row)
         return 0
 
     # What was collected
 
-    def columns(self):
-        """All that was collected. To be called once, at the end."""
-        cdef size_t n = self.seen.count
+    @property
+    def rows(self):
+        """How many rows were collected."""
+        return self.seen.count - self.given
+
+    def columns(self, bint goes_on=False):
+        """All that was collected since this was last asked; of URLs it knows from then on only if it `goes_on`."""
+        cdef size_t n = self.seen.count - self.given
         cdef dict made = {}
         if n:
-            size = self.seen.ends[n]
-            data, ends = view(<void **>&self.seen.data, size, "B"), view(<void **>&self.seen.ends, (n + 1) * 8, "q")
-            made["url"] = Column(n, data, ends)
-            self.seen = Seen()
+            made["url"] = Column(n, *self.seen.views_from(self.given, not goes_on))
+        if goes_on:
+            self.given = self.seen.count
+        else:
+            self.seen, self.given = Seen(), 0
         if has_values(&self.dates):
             made["last_modified"] = fixed_column(&self.dates, n, WORDS, "q")
         if has_values(&self.date_texts.ends):
@@ -322,8 +374,13 @@ cdef class PlainColumns(PlainCheck):
             made["news"] = stories_column(&self.stories, n)
         if has_values(&self.images.ends):
             made["images"] = items_column(&self.images, IMAGE_TEXTS, n)
-        if self.videos:
-            made["videos"] = sparse_column(PAGE_TYPES["videos"], n, self.videos)
+        if self.wants & VIDEOS and has_values(&self.videos.ends):
+            made["videos"] = videos_column(&self.videos, self.rare_videos, n)
         if has_values(&self.linked.ends):
             made["alternates"] = items_column(&self.linked, 2, n)
+        if self.problems:
+            made["problems"] = sparse_column(PAGE_TYPES["problems"], n, self.problems)
+        self.clear()
+        self.rare_videos.clear()
+        self.problems.clear()
         return Columns(n, made)

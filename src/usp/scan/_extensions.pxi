@@ -126,6 +126,32 @@ cdef int add_item(Items *items, texts) except -1:
     return 0
 
 
+cdef bint add_image(Items *images, const uint8_t *data, Record **cells) except -1 nogil:
+    """An image; false if it is for Python to say."""
+    cdef int i
+    if cells[LOC] == NULL:
+        return False
+    if not put_url(&images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC])):
+        return False
+    for i in range(1, IMAGE_TEXTS):
+        if not put_text(&images.texts[i], data, cells[IMAGE_TAGS[i]]):
+            return False
+    return True
+
+
+cdef bint add_link(Items *linked, const uint8_t *data, Record *record) except -1 nogil:
+    """A page in another language, if a link is one; false if that is for Python to say."""
+    cdef Link link
+    if not parse_link(data + record.start, record.size, &link):
+        return False
+    if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
+        return True
+    if flags_of(link.hreflang, <size_t>link.hreflang_size):
+        return False
+    put_bytes(&linked.texts[0], link.hreflang, link.hreflang_size)
+    return put_url(&linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size))
+
+
 cdef int end_items(Items *items, size_t row) except -1 nogil:
     """All items that are in no row yet are in this one; if there are any."""
     if items.texts[0].ends.rows > <size_t>last_end(&items.ends):

@@ -20,6 +20,11 @@ cdef dict TAGS = {
     "video": VIDEO_TAG,
 }
 
+# Elements of a video -> 1 + the number of the field of `SitemapVideo` that they mean.
+cdef dict VIDEO_NUMBERS = {
+    {"tags": "tag"}.get(name, name): number for number, name in enumerate(SitemapVideo.__dataclass_fields__, 1)
+}
+
 
 @cython.final
 cdef class Tabled:
@@ -27,10 +32,12 @@ cdef class Tabled:
 
     cdef Tables tables
     cdef uint8_t tags[MAX_NAMES]
+    cdef uint8_t video_fields[MAX_NAMES]  # 1 + the number of the field of a video; 0 if it is none that is known here
     cdef readonly object grammar
 
     def __init__(self, grammar):
         memset(&self.tables, 0, sizeof(Tables))
+        memset(self.video_fields, 0, sizeof(self.video_fields))
         bits = {tag: number for number, tag in enumerate(dict.fromkeys(grammar.tags))}
         if len(grammar.names) >= MAX_NAMES or len(grammar.kinds) > MAX_STATES or len(bits) > 64:
             raise ValueError("the grammar is too large")  # the vocabulary has grown: so must the tables
@@ -61,6 +68,7 @@ cdef class Tabled:
         self.tables.extras[number] = EXTRAS.get(tag, 0)
         self.tables.is_loc[number] = tag == "loc" and self.grammar.rules[1][number][0] == FIELD
         self.tags[number] = TAGS.get(tag, OTHER_TAG)
+        self.video_fields[number] = VIDEO_NUMBERS.get(tag, 0)
         return 0
 
 

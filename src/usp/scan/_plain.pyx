@@ -24,6 +24,7 @@ from usp.objects.page import (
     SitemapNewsStory,
     SitemapPage,
     SitemapPageChangeFrequency,
+    SitemapVideo,
 )
 from usp.scan.columns import CHANGE_FREQUENCIES, microseconds
 from usp.scan.dates import parse_date
@@ -43,6 +44,7 @@ include "_readers.pxi"
 include "_utf8.pxi"
 include "_series.pxi"
 include "_extensions.pxi"
+include "_videos.pxi"
 include "_table.pxi"
 include "_check.pxi"
 include "_columns.pxi"

@@ -155,21 +155,51 @@ cdef class Seen:
         self.count += 1
         return True
 
+    cdef Py_ssize_t add_lines(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) except -1 nogil:
+        """Add the lines from `at` on that are a URL, or blank: how many they are, and where they end."""
+        cdef const uint8_t *line = data + at[0]
+        cdef const uint8_t *end
+        cdef Py_ssize_t count = 0, length
+        while True:
+            end = <const uint8_t *>memchr(line, c'\n', <size_t>(data + size - line))
+            if end == NULL:
+                break
+            length = end - line
+            if length and line[length - 1] == c'\r':
+                length -= 1
+            if length:
+                if not is_url_line(line, length):
+                    break
+                self.add(line, <size_t>length, self.expect(line, <size_t>length))
+            line = end + 1
+            count += 1
+        at[0] = line - data
+        return count
+
     def is_new(self, str text) -> bool:
         """Add a text; false if it was here already."""
         cdef bytes encoded = text.encode("utf-8", "replace")
         cdef const uint8_t *data = <const uint8_t *>encoded
         return self.add(data, <size_t>len(encoded), self.expect(data, <size_t>len(encoded)))
 
-    def number_of(self, str text) -> int:
-        """The number of a text, from 0 on; -1 if it is not here."""
-        cdef bytes encoded = text.encode("utf-8", "replace")
-        cdef const uint8_t *data = <const uint8_t *>encoded
-        cdef size_t slot = <size_t>self.expect(data, <size_t>len(encoded)) & (self.slot_count - 1), i
-        while self.slots[slot]:
-            i = self.slots[slot] - 1
-            if self.ends[i + 1] - self.ends[i] == len(encoded):
-                if memcmp(self.data + self.ends[i], data, <size_t>len(encoded)) == 0:
-                    return i
-            slot = (slot + 1) & (self.slot_count - 1)
-        return -1
+    cdef tuple views_from(self, size_t first, bint is_last):
+        """The bytes of the texts from the first of these on, and where each ends. If these are the `last` that are asked
+        for, what is there is handed out rather than copied, and this is of no more use.
+        """
+        cdef size_t texts = self.count - first, i
+        cdef int64_t start = self.ends[first]
+        cdef size_t size = <size_t>(self.ends[self.count] - start)
+        cdef uint8_t *data = NULL
+        cdef int64_t *ends = NULL
+        if is_last and first == 0:
+            return view(<void **>&self.data, size, "B"), view(<void **>&self.ends, (texts + 1) * 8, "q")
+        enlarge(<void **>&data, size + 1)
+        try:
+            enlarge(<void **>&ends, (texts + 1) * 8)
+            memcpy(data, self.data + start, size)
+            for i in range(texts + 1):
+                ends[i] = self.ends[first + i] - start
+            return view(<void **>&data, size, "B"), view(<void **>&ends, (texts + 1) * 8, "q")
+        finally:
+            free(data)
+            free(ends)

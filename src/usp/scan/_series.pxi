@@ -1,6 +1,6 @@
 # The buffers of columns, which grow row by row and are handed out as Arrow has them.
 
-from usp.scan.columns import PAGE_TYPES, Column, Columns, sparse_column
+from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct, column_of, sparse_column
 
 cdef enum:  # what a row is: eight bytes, where its texts or items end (and the first begins, before all), or one byte
     WORDS, ENDS, SMALL
@@ -56,11 +56,13 @@ cdef int enlarge(void **data, size_t size) except -1 nogil:
 cdef void free_series(Series *series) noexcept:
     free(series.data)
     free(series.valid)
+    memset(series, 0, sizeof(Series))
 
 
 cdef void free_texts(Texts *text) noexcept:
     free_series(&text.ends)
     free(text.data)
+    text.data, text.room = NULL, 0
 
 
 cdef int make_room(Series *series, int kind) except -1 nogil:

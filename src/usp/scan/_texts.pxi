@@ -259,39 +259,57 @@ ctypedef struct Link:
     uint8_t href_flags  # set where they matter
 
 
+ctypedef struct Attribute:
+    const uint8_t *name
+    Py_ssize_t name_size
+    const uint8_t *value  # without the white space around it
+    Py_ssize_t size
+
+
+cdef inline int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil:
+    """1 for an attribute; 0 if there are no more; -1 for one that is not written as usual."""
+    cdef Py_ssize_t i = at[0], start, end
+    cdef const uint8_t *closing
+    while i < size and is_space(text[i]):
+        i += 1
+    if i == size:
+        return 0
+    found.name = text + i
+    while i < size and (c'a' <= text[i] <= c'z' or text[i] == c'_'):
+        i += 1
+    found.name_size = text + i - found.name
+    if i + 2 >= size or text[i] != c'=' or not found.name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
+        return -1
+    start = i + 2
+    closing = <const uint8_t *>memchr(text + start, text[i + 1], <size_t>(size - start))
+    if closing == NULL:
+        return -1
+    end = closing - text
+    at[0] = end + 1
+    while start < end and is_space(text[start]):
+        start += 1
+    while end > start and is_space(text[end - 1]):
+        end -= 1
+    found.value, found.size = text + start, end - start
+    return 1
+
+
 cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
     """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
-    cdef Py_ssize_t i = 0, name, name_size, start, end
-    cdef const uint8_t *closing
-    cdef int count
+    cdef Py_ssize_t at = 0
+    cdef Attribute found
+    cdef int count, is_one
     memset(link, 0, sizeof(Link))
     for count in range(MAX_LINK_ATTRIBUTES):
-        while i < size and is_space(text[i]):
-            i += 1
-        if i == size:
-            return True
-        name = i
-        while i < size and c'a' <= text[i] <= c'z':
-            i += 1
-        name_size = i - name
-        if i + 2 >= size or text[i] != c'=' or not name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
-            return False
-        start = i + 2
-        closing = <const uint8_t *>memchr(text + start, text[i + 1], <size_t>(size - start))
-        if closing == NULL:
-            return False
-        end = closing - text
-        i = end + 1
-        while start < end and is_space(text[start]):
-            start += 1
-        while end > start and is_space(text[end - 1]):
-            end -= 1
-        if name_size == 4 and memcmp(text + name, b"href", 4) == 0 and link.href == NULL:
-            link.href, link.href_size = text + start, end - start
-        elif name_size == 8 and memcmp(text + name, b"hreflang", 8) == 0 and link.hreflang == NULL:
-            link.hreflang, link.hreflang_size = text + start, end - start
-        elif name_size == 3 and memcmp(text + name, b"rel", 3) == 0:
-            if end - start != 9 or memcmp(text + start, b"alternate", 9):
+        is_one = next_attribute(text, size, &at, &found)
+        if is_one <= 0:
+            return is_one == 0
+        if found.name_size == 4 and memcmp(found.name, b"href", 4) == 0 and link.href == NULL:
+            link.href, link.href_size = found.value, found.size
+        elif found.name_size == 8 and memcmp(found.name, b"hreflang", 8) == 0 and link.hreflang == NULL:
+            link.hreflang, link.hreflang_size = found.value, found.size
+        elif found.name_size == 3 and memcmp(found.name, b"rel", 3) == 0:
+            if found.size != 9 or memcmp(found.value, b"alternate", 9):
                 return False
     return False
 

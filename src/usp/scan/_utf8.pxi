@@ -60,6 +60,20 @@ cdef bint is_edged(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     return Py_UNICODE_ISPRINTABLE(character)
 
 
+cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
+    """Whether a line is a URL and nothing else, with nothing in it or around it to be put right."""
+    cdef uint8_t last = line[size - 1], unseen = 0, high = 0
+    cdef Py_ssize_t i
+    if size > MAX_TEXT_BYTES or not is_http_url(line, size):
+        return False
+    if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']' or last > 127:
+        return False
+    for i in range(size):
+        unseen |= (line[i] <= 32) | (line[i] == 127)
+        high |= line[i]
+    return not unseen and (high < 128 or is_printable_utf8(line, size))
+
+
 cdef bint has_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """Whether a text may have a reference of any kind."""
     cdef const uint8_t *end = text + size

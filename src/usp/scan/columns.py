@@ -1,7 +1,8 @@
 """Pages as columns: no object for each page, ready to become arrays of Arrow without a copy.
 
 `PAGE_TYPES` says which columns there are and what they hold. `PureColumns` collects pages one by one; compiled
-(`_columns.pxi`), it also takes plain entries straight from the buffer. `columns()` gives what it took.
+(`_columns.pxi`), it also takes plain entries straight from the buffer. `columns()` gives what it took since it was last
+asked, so that of a long document there is never more than a part.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Column:
 
 
 class Columns(NamedTuple):
-    """The columns of a document's pages, by their names. One that is missing has no value in any row."""
+    """Columns of the same length, by their names. One that is missing has no value in any row."""
 
     length: int
     columns: Mapping[str, Column]
@@ -248,35 +249,51 @@ class PureColumns:
     """Collects the columns that are wanted, page by page. The URL is always wanted."""
 
     def __init__(self, wanted: Collection[str] = PAGE_TYPES) -> None:
-        self._rows: dict[str, int] = {}  # the URLs, in their order
+        self._seen: set[str] = set()
+        self._urls: list[str] = []
         self._values: dict[str, dict[int, Any]] = {name: {} for name in PAGE_TYPES if name in wanted}
 
-    def append(self, page: SitemapPage, last_modified_text: str) -> None:
-        """One page, unless its URL is there already."""
-        if page.url in self._rows:
+    @property
+    def rows(self) -> int:
+        """How many rows were collected."""
+        return len(self._urls)
+
+    def append(self, page: SitemapPage, last_modified_text: str, problems: Sequence[str] = ()) -> None:
+        """One page, and the codes of its problems, unless its URL was there already."""
+        row = self._add_url(page.url)
+        if row < 0:
             return
-        row = self._rows[page.url] = len(self._rows)
         for name, values in self._values.items():
             if name in _OF_PAGE and (value := _OF_PAGE[name](page)) is not None:
                 values[row] = value
         self._add_text(row, page.last_modified, last_modified_text)
+        if problems and "problems" in self._values:
+            self._values["problems"][row] = problems
+
+    def _add_url(self, url: str) -> int:
+        """The row of a URL that is new; -1 if it was there already."""
+        if url in self._seen:
+            return -1
+        self._seen.add(url)
+        self._urls.append(url)
+        return len(self._urls) - 1
 
     def _add_text(self, row: int, date: datetime | None, text: str) -> None:
         """The text of a date, where it has no zone."""
         if date is not None and date.tzinfo is None and "last_modified_text" in self._values:
             self._values["last_modified_text"][row] = text
 
-    def row_of(self, url: str) -> int:
-        """The row of a page; -1 if there is none."""
-        return self._rows.get(url, -1)
-
-    def columns(self) -> Columns:
-        """All that was collected."""
-        length = len(self._rows)
-        found = {"url": column_of(PAGE_TYPES["url"], list(self._rows))} if length else {}
+    def columns(self, goes_on: bool = False) -> Columns:
+        """All that was collected since this was last asked; of URLs it knows from then on only if it `goes_on`."""
+        length = len(self._urls)
+        found = {"url": column_of(PAGE_TYPES["url"], self._urls)} if length else {}
         for name, values in self._values.items():
             if values:
                 found[name] = sparse_column(PAGE_TYPES[name], length, values)
+                values.clear()
+        self._urls.clear()
+        if not goes_on:
+            self._seen.clear()
         return Columns(length, found)
 
 

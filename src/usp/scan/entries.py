@@ -84,7 +84,7 @@ class XMLScanner:
         yield from self._finished
 
     def batches(self, reader: Reader) -> Iterator[tuple[list[SitemapPage], list[Element]]]:
-        """The same in order, as lists: of pages made of entries that the reader takes, or else of entries."""
+        """The same in order, as lists: of pages made of entries that the reader takes, if it makes any, or entries."""
         goes_on = True
         while goes_on:
             if self._entry is None and (grammar := self._grammar()) is not None:
@@ -99,8 +99,7 @@ class XMLScanner:
         while full or (more and self.tokens.extend()):
             pages, position, more, full = reader.take(grammar, *self.tokens.unread)
             self.tokens.skip_to(position)
-            if pages:
-                yield pages, []
+            yield pages, []
 
     def _grammar(self) -> Grammar | None:
         """What a plain entry may hold, where one may stand: right below the root of a urlset."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from usp.objects.problem import Place, ProblemLog
 from usp.scan.encodings import decode_field, in_parts
 from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 
-__all__ = ["after_comments", "is_robots_txt", "robots_sitemaps", "text_lines", "urls_on_line", "within"]
+__all__ = ["after_comments", "is_robots_txt", "line_lists", "robots_sitemaps", "text_lines", "urls_on_line", "within"]
 
 MAX_LINE_BYTES = 1 << 16
 
@@ -31,23 +31,49 @@ _CONTROLS = dict.fromkeys((*range(0x20), 0x7F, *map(ord, INVISIBLE)))
 _CONTROLS.pop(ord("\t"))
 
 
-def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+#: A line, and its place.
+Line = tuple[Place, str]
+
+
+def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[Line]:
     """The lines that are not blank, with their places, stripped of outer white space and of control characters."""
+    for lines in line_lists(pieces, log):
+        yield from lines
+
+
+def line_lists(
+    pieces: Iterable[bytes], log: ProblemLog, take: Callable[[bytes, int], tuple[int, int]] | None = None
+) -> Iterator[list[Line]]:
+    """The same in order, as lists, but for lines that `take` takes; a list is empty where it may have taken some.
+
+    It is given a buffer and a position, and says where the lines end that it has taken, and how many they are.
+    """
     number = 1
     rest = b""
     for piece in in_parts(pieces):
         buffer = rest + piece
-        *lines, rest = _BREAK.split(buffer)
+        start = 0
+        while take is not None:
+            start, count = take(buffer, start)
+            number += count
+            odd = _BREAK.search(buffer, start)
+            if odd is None or odd.end() == len(buffer):
+                break
+            yield _numbered([buffer[start : odd.start()]], number, log)
+            number += 1
+            start = odd.end()
+        *lines, rest = _BREAK.split(buffer[start:])
         if buffer.endswith(b"\r") and lines:  # its LF may be the first byte of the next piece
             rest = lines.pop() + b"\r"
-        yield from _numbered(lines, number, log)
+        yield _numbered(lines, number, log)
         number += len(lines)
         if len(rest) > MAX_LINE_BYTES:
             rest = rest[: MAX_LINE_BYTES + 1]
-    yield from _numbered([rest.rstrip(b"\r")], number, log)
+    yield _numbered([rest.rstrip(b"\r")], number, log)
 
 
-def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple[Place, str]]:
+def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> list[Line]:
+    found = []
     for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
             log.add("X115", Place(number, 1), text=str(MAX_LINE_BYTES), where="a line")
@@ -56,7 +82,8 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[tuple
         if not good:
             log.add("E203", Place(number, 1), text="UTF-8", where="a line")
         if line := whole.translate(_CONTROLS).strip():
-            yield Place(number, max(whole.find(line[0]), 0) + 1), line
+            found.append((Place(number, max(whole.find(line[0]), 0) + 1), line))
+    return found
 
 
 def urls_on_line(line: str) -> list[str]:

@@ -49,6 +49,9 @@ _START_OF_ENTRY = re.compile(
     rb"\s*+(?:<url>\s*+(?:<(loc|lastmod|changefreq|priority)>[^<]*+</\1>\s*+)*+"
     rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
 )
+_URL_LINE = re.compile(  # or a blank one
+    rb"(https?://[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?\r?\n", re.IGNORECASE
+)
 _W3C_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MAX_TAG_BYTES = 16
 _MAX_PAGES = 512
@@ -210,10 +213,19 @@ class PurePlainColumns(PureColumns):
             position = match.end()
             text = text_of(texts[0])
             url = text if is_plain_http_url(text) else self._resolve(text)
-            if url is not None and url not in self._rows:
-                row = self._rows[url] = len(self._rows)
+            if url is not None and (row := self._add_url(url)) >= 0:
                 self._add(row, _Entry(self._convert, *texts[1:]))
         return [], position, may_go_on(buffer, position), False
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        """Take lines that are a URL, or blank; gives where they end, and how many they are."""
+        count = 0
+        while match := _URL_LINE.match(buffer, position):
+            position = match.end()
+            count += 1
+            if match[1] and (row := self._add_url(match[1].decode())) >= 0 and "priority" in self._values:
+                self._values["priority"][row] = SITEMAP_PAGE_DEFAULT_PRIORITY
+        return position, count
 
     def _add(self, row: int, entry: _Entry) -> None:
         for name in self._stated:

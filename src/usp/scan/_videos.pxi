@@ -1,0 +1,304 @@
+# The columns of videos. What most of them have is read here; a video with anything else, or anything wrong, is for Python.
+
+from math import isfinite
+
+cdef enum:
+    VIDEO_FIELDS = 29
+
+cdef enum:  # how a field of a video is read
+    BY_PYTHON, AS_TEXT, AS_URL, AS_DATE, AS_WHOLE, AS_NUMBER, AS_FLAG, AS_WORDS, AS_TAGS
+
+cdef dict VIDEO_TYPES = PAGE_TYPES["videos"].item.fields
+cdef dict VIDEO_WAYS = {
+    AS_TEXT: Scalar.TEXT, AS_DATE: Scalar.TIME, AS_WHOLE: Scalar.WHOLE, AS_NUMBER: Scalar.NUMBER,
+    AS_FLAG: Scalar.FLAG, AS_WORDS: List(Scalar.TEXT),
+}
+cdef tuple VIDEO_NAMES = tuple(VIDEO_TYPES)
+cdef frozenset VIDEO_URLS = frozenset(("thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"))
+cdef int READ_AS[VIDEO_FIELDS]
+cdef object NO_VIDEO = SitemapVideo()
+cdef object LEAST_WHOLE = -(1 << 63)
+cdef object MOST_WHOLE = (1 << 63) - 1
+
+for _i, (_name, _type) in enumerate(VIDEO_TYPES.items()):
+    READ_AS[_i] = next((how for how, of_type in VIDEO_WAYS.items() if of_type == _type), BY_PYTHON)
+    if _name in VIDEO_URLS:
+        READ_AS[_i] = AS_URL
+    elif _name == "tags":
+        READ_AS[_i] = AS_TAGS
+
+# Those that Python reads, and that are in no series.
+cdef object RARE = Struct({name: kind for i, (name, kind) in enumerate(VIDEO_TYPES.items()) if READ_AS[i] == BY_PYTHON})
+
+ctypedef struct VideoAttribute:
+    int element  # the field of the element that it stands in
+    int field
+    Py_ssize_t size
+    char name[16]
+
+cdef enum:
+    VIDEO_ATTRIBUTES = 6
+
+
+cdef void set_name(char *out, bytes name):
+    memcpy(out, <const char *>name, len(name))
+
+
+cdef VideoAttribute VIDEO_ATTRIBUTE[VIDEO_ATTRIBUTES]
+for _i, (_element, _name, _field) in enumerate((
+    ("player_loc", b"allow_embed", "player_allow_embed"), ("player_loc", b"autoplay", "player_autoplay"),
+    ("gallery_loc", b"title", "gallery_title"), ("uploader", b"info", "uploader_info"),
+    ("restriction", b"relationship", "restriction_relationship"),
+    ("platform", b"relationship", "platform_relationship"),
+)):
+    VIDEO_ATTRIBUTE[_i].element = VIDEO_NAMES.index(_element)
+    VIDEO_ATTRIBUTE[_i].field = VIDEO_NAMES.index(_field)
+    VIDEO_ATTRIBUTE[_i].size = len(_name)
+    set_name(VIDEO_ATTRIBUTE[_i].name, _name)
+
+ctypedef struct Videos:  # a row of `ends` for each page; of all else, one for each video
+    Series ends
+    size_t count
+    Texts texts[VIDEO_FIELDS]
+    Series fixed[VIDEO_FIELDS]  # dates, numbers and flags
+    TextLists lists[VIDEO_FIELDS]
+
+
+cdef void free_videos(Videos *videos) noexcept:
+    cdef int i
+    free_series(&videos.ends)
+    videos.count = 0
+    for i in range(VIDEO_FIELDS):
+        free_texts(&videos.texts[i])
+        free_series(&videos.fixed[i])
+        free_series(&videos.lists[i].ends)
+        free_texts(&videos.lists[i].items)
+
+
+cdef void cut_videos(Videos *videos, size_t rows) noexcept nogil:
+    cdef int i
+    cut_series(&videos.ends, rows)
+    videos.count = <size_t>last_end(&videos.ends)
+    for i in range(VIDEO_FIELDS):
+        cut_series(&videos.texts[i].ends, videos.count)
+        cut_series(&videos.fixed[i], videos.count)
+        cut_series(&videos.lists[i].ends, videos.count)
+        cut_series(&videos.lists[i].items.ends, <size_t>last_end(&videos.lists[i].ends))
+
+
+cdef int end_videos(Videos *videos, size_t row) except -1 nogil:
+    """All videos that are in no row yet are in this one; if there are any."""
+    if videos.count > <size_t>last_end(&videos.ends):
+        pad(&videos.ends, row, ENDS)
+        put_end(&videos.ends, <int64_t>videos.count, True)
+    return 0
+
+
+cdef bint put_video_text(Texts *texts, const uint8_t *data, Record *record) except -1 nogil:
+    """A text of which something is left; false if that is for Python to say."""
+    cdef int64_t end = last_end(&texts.ends)
+    return put_text(texts, data, record) and last_end(&texts.ends) > end
+
+
+cdef bint put_words(Texts *words, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+    """The words of a text; false if they are for Python to say."""
+    cdef Py_ssize_t start = 0, end
+    if flags_of(text, <size_t>size):
+        return False
+    while start < size:
+        end = start
+        while end < size and not is_space(text[end]):
+            end += 1
+        if end > start:
+            put_bytes(words, text + start, end - start)
+        start = end + 1
+    return True
+
+
+cdef bint put_whole(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+    cdef int64_t number = 0
+    cdef Py_ssize_t i
+    if size > 18:
+        return False
+    for i in range(size):
+        if not c'0' <= text[i] <= c'9':
+            return False
+        number = number * 10 + (text[i] - c'0')
+    put_word(series, &number, True)
+    return True
+
+
+cdef bint put_number(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+    """A number with a few digits, and perhaps a point between them: both that are divided are exact, so the result is."""
+    cdef double number = 0, scale = 1
+    cdef Py_ssize_t i, point = -1
+    if size > 15 or not c'0' <= text[0] <= c'9' or not c'0' <= text[size - 1] <= c'9':
+        return False
+    for i in range(size):
+        if text[i] == c'.' and point < 0:
+            point = i
+        elif c'0' <= text[i] <= c'9':
+            number = number * 10 + (text[i] - c'0')
+            scale *= 10 if point >= 0 else 1
+        else:
+            return False
+    number /= scale
+    put_word(series, &number, True)
+    return True
+
+
+cdef bint put_flag(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+    cdef uint8_t lower[5]
+    cdef Py_ssize_t i
+    cdef int found = -1
+    if size > 5:
+        return False
+    for i in range(size):
+        lower[i] = text[i] | 32  # which digits have as it is
+    if size == 1:
+        found = text[0] - c'0' if c'0' <= text[0] <= c'1' else -1
+    elif (size == 3 and memcmp(lower, b"yes", 3) == 0) or (size == 4 and memcmp(lower, b"true", 4) == 0):
+        found = 1
+    elif (size == 2 and memcmp(lower, b"no", 2) == 0) or (size == 5 and memcmp(lower, b"false", 5) == 0):
+        found = 0
+    if found >= 0:
+        put_byte(series, <uint8_t>found, True)
+    return found >= 0
+
+
+cdef bint begin_video(
+    Videos *videos, const uint8_t *data, Record *records, uint32_t count, const uint8_t *numbers, Record **texts
+) except -1 nogil:
+    """Put the tags and attributes of a video, and find the texts of its fields; false if that is for Python to say.
+
+    `numbers` are those of fields, plus 1, by the names of records.
+    """
+    cdef Record *record
+    cdef uint32_t had = 0, i  # had: elements that may have attributes
+    cdef int field
+    for i in range(count):
+        record = &records[i]
+        field = numbers[record.name] - 1
+        if field < 0 or READ_AS[field] == BY_PYTHON or record.kind == OPEN:
+            return False
+        if record.kind == TEXT and READ_AS[field] != AS_TAGS:
+            texts[field] = record
+        elif record.kind == TEXT:
+            if record.size and not put_video_text(&videos.lists[field].items, data, record):
+                return False
+        elif READ_AS[field] == AS_TAGS:
+            if record.size:
+                return False
+        elif had >> field & 1 or not put_attributes(videos, data + record.start, record.size, field):
+            return False
+        else:
+            had |= <uint32_t>1 << field
+    return True
+
+
+cdef bint put_attributes(Videos *videos, const uint8_t *text, Py_ssize_t size, int element) except -1 nogil:
+    """The fields of a video that are attributes of one of its elements; false if they are for Python to say."""
+    cdef Attribute found
+    cdef Py_ssize_t at = 0
+    cdef int is_one, i
+    while True:
+        is_one = next_attribute(text, size, &at, &found)
+        if is_one <= 0:
+            return is_one == 0
+        if not found.size or flags_of(found.value, <size_t>found.size):
+            return False
+        for i in range(VIDEO_ATTRIBUTES):
+            if VIDEO_ATTRIBUTE[i].element != element or VIDEO_ATTRIBUTE[i].size != found.name_size:
+                continue
+            if memcmp(VIDEO_ATTRIBUTE[i].name, found.name, <size_t>found.name_size) == 0:
+                if not put_attribute(videos, VIDEO_ATTRIBUTE[i].field, &found):
+                    return False
+
+
+cdef bint put_attribute(Videos *videos, int field, Attribute *found) except -1 nogil:
+    cdef Texts *texts = &videos.texts[field]
+    cdef Series *flags = &videos.fixed[field]
+    if texts.ends.rows > videos.count or flags.rows > videos.count:
+        return False  # the first of two counts
+    if READ_AS[field] == AS_FLAG:
+        pad(flags, videos.count, SMALL)
+        return put_flag(flags, found.value, found.size)
+    pad(&texts.ends, videos.count, ENDS)
+    if READ_AS[field] == AS_URL:
+        return put_url(texts, found.value, found.size, 0)
+    put_bytes(texts, found.value, found.size)
+    return True
+
+
+cdef int end_video(Videos *videos) except -1 nogil:
+    """All that was put since the last is one video."""
+    cdef int i
+    for i in range(VIDEO_FIELDS):
+        if READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:
+            put_end(&videos.lists[i].ends, <int64_t>videos.lists[i].items.ends.rows, True)
+    videos.count += 1
+    return 0
+
+
+cdef int add_video_values(Videos *videos, dict rare, video) except -1:
+    """A video that Python has read; if it has what is in no series, it goes into `rare`, by its number."""
+    cdef int i, how
+    cdef double number
+    cdef int64_t whole
+    for i in range(VIDEO_FIELDS):
+        how, value = READ_AS[i], getattr(video, VIDEO_NAMES[i])
+        if how == AS_WORDS or how == AS_TAGS:
+            for part in value:
+                put_str(&videos.lists[i].items, part)
+        elif value is None:
+            pass
+        elif how == BY_PYTHON:
+            if value:
+                rare[videos.count] = video
+        elif how == AS_TEXT or how == AS_URL:
+            pad(&videos.texts[i].ends, videos.count, ENDS)
+            put_str(&videos.texts[i], value)
+        elif how == AS_FLAG:
+            pad(&videos.fixed[i], videos.count, SMALL)
+            put_byte(&videos.fixed[i], bool(value), True)
+        else:
+            pad(&videos.fixed[i], videos.count, WORDS)
+            if how == AS_DATE:
+                put_date(&videos.fixed[i], value)
+            elif how == AS_WHOLE:
+                whole = min(max(value, LEAST_WHOLE), MOST_WHOLE)
+                put_word(&videos.fixed[i], &whole, True)
+            else:
+                number = float(value) if isfinite(value) else 0
+                put_word(&videos.fixed[i], &number, isfinite(value))
+    return end_video(videos)
+
+
+cdef object flag_column(Series *flags, size_t rows):
+    cdef bytearray data = bytearray((rows + 7) >> 3)
+    cdef size_t i
+    pad(flags, rows, SMALL)
+    for i in range(rows):
+        if flags.data[i] == 1:
+            data[i >> 3] |= 1 << (i & 7)
+    return Column(rows, memoryview(bytes(data)), None, valid_view(flags))
+
+
+cdef object videos_column(Videos *videos, dict rare, size_t rows):
+    cdef Py_ssize_t i
+    cdef size_t n = videos.count
+    cdef list parts = []
+    of_rare = iter(column_of(RARE, [rare.get(number, NO_VIDEO) for number in range(n)]).children)
+    for i in range(VIDEO_FIELDS):
+        if READ_AS[i] == BY_PYTHON:
+            parts.append(next(of_rare))
+        elif READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:
+            items = text_column(&videos.lists[i].items, videos.lists[i].items.ends.rows)
+            parts.append(list_column(&videos.lists[i].ends, n, items))
+        elif READ_AS[i] == AS_TEXT or READ_AS[i] == AS_URL:
+            parts.append(text_column(&videos.texts[i], n))
+        elif READ_AS[i] == AS_FLAG:
+            parts.append(flag_column(&videos.fixed[i], n))
+        else:
+            parts.append(fixed_column(&videos.fixed[i], n, WORDS, "d" if READ_AS[i] == AS_NUMBER else "q"))
+    return list_column(&videos.ends, rows, Column(n, None, None, None, tuple(parts)))
