@@ -41,13 +41,20 @@ class OrderedPool(Generic[Item, Result]):
         self._pending: deque[Future[Result]] = deque()
 
     def put(self, item: Item) -> Iterator[Result]:
-        """Take an item in; gives the results that are there, and waits for those that are too far behind."""
+        """Take an item in; gives the results that are too far behind, which it waits for.
+
+        Others that are there are not given: while they are taken care of, the threads would have nothing to do.
+        """
         self._pending.append(self._executor.submit(self._work, item))
-        return self.ready()
+        return self._behind()
+
+    def _behind(self) -> Iterator[Result]:
+        while len(self._pending) > self._ahead:
+            yield self._pending.popleft().result()
 
     def ready(self) -> Iterator[Result]:
         """The results that are there."""
-        while self._pending and (self._pending[0].done() or len(self._pending) > self._ahead):
+        while self._pending and self._pending[0].done():
             yield self._pending.popleft().result()
 
     def rest(self) -> Iterator[Result]:
