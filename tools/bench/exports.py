@@ -67,16 +67,15 @@ def _memory(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
 
 
 def _arrow(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
-    """The time of `to_arrow()` against that of inflating the documents one after the other, in the same process."""
+    """The time of `to_arrow()` against that of inflating the documents one after the other."""
     sitemaps, pages = EXPORT_SITE
     homepage = workshop.site(sitemaps, pages)
     files = [str(path) for path in sorted((workshop.folder / f"site-{sitemaps}-{pages}").iterdir())]
     tables, inflating = [], []
     for number in workshop.rounds_in_time():
         progress(f"arrow: round {number + 1} of {workshop.rounds}")
-        answer = ask_fresh(workshop, sitemaps * pages, "to arrow", url=homepage, files=files)
-        tables.append(answer["seconds"])
-        inflating.append(answer["inflating"])
+        tables.append(ask_fresh(workshop, sitemaps * pages, "to arrow", url=homepage)["seconds"])
+        inflating.append(ask_fresh(workshop, sitemaps * pages, "inflate", files=files)["seconds"])
     ratio = Ratio.of(tables, inflating)
     detail = f"{duration(min(tables))} (worst {duration(max(tables))}) against {duration(min(inflating))}"
     return target.is_met_by(ratio.best), f"{significant(ratio.best)}x", spread_of(ratio, len(tables)), detail
