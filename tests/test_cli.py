@@ -20,8 +20,12 @@ from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
 from usp.cli import main
+from usp.cli.output import Counts
+from usp.cli.site import report
 from usp.compiled import IS_COMPILED
 from usp.drivers.options import _MAX_CONCURRENCY, DEFAULT_CONCURRENCY
+from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSitemap
+from usp.objects.transport import Transport
 from usp.version import __version__
 
 PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -226,6 +230,21 @@ def test_summary(site: Server) -> None:
     site.pages["/robots.txt"] = (200, {}, b"Sitemap: {base}/a.xml\nSitemap: {base}/missing.xml")
     assert usp("ls", "-q", site.url).stderr == ""
     assert "404 Not Found" in usp("ls", "-q", "-v", site.url).stderr
+
+
+def test_summary_of_sitemaps_that_came_in_part(capsys: pytest.CaptureFixture[str]) -> None:
+    """What is short of pages, because its transfer broke off, is said beside what failed."""
+    url = "http://h/"
+    part = Transport(url, url, 200, is_whole=False)
+    children = [
+        PagesXMLSitemap(url, [], transport=Transport(url, url, 200)),
+        PagesXMLSitemap(url, [], transport=part),
+        InvalidSitemap(url, "no", transport=part),
+    ]
+    for some, told in ((children, "3 sitemaps (1 failed, 1 cut short)"), (children[:2], "2 sitemaps (1 cut short)")):
+        tree = IndexWebsiteSitemap(url, some)
+        assert report(tree, Counts(tree, 7), cost=(5, 1)) == 0
+        assert capsys.readouterr().err == f"usp: {told}, 7 pages, 5 B in 1.0 s\n"
 
 
 def test_headers(run_here: RunHere, site: Server) -> None:

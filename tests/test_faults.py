@@ -39,6 +39,7 @@ from faults import (
 )
 from support import urlset
 from usp.limits import Limits
+from usp.objects.sitemap import InvalidSitemap
 
 LIMITS = Limits(request_seconds=0.3, tree_seconds=10, max_sitemap_bytes=1_000_000)
 
@@ -194,6 +195,8 @@ def test_fault(driver: Driver, fault: Fault) -> None:
     found = visit(driver, fault.handler, politeness=QUICK, limits=LIMITS, seconds=3)
     assert re.search(fault.says, described(found.sitemap)), described(found.sitemap)
     assert described(found.sitemap).isprintable()
+    if not isinstance(found.sitemap, InvalidSitemap) and found.sitemap.transport is not None:
+        assert found.sitemap.transport.is_whole == (re.search("T80[45]", fault.says) is None)
     if fault.tries and driver.name == "threads":
         assert found.server.count(BAD) == fault.tries
     elif fault.tries:  # where a kept connection is found closed, the request is made on another one at once

@@ -57,15 +57,18 @@ def log_to(path: str | None, verbosity: int) -> LogLines | None:
 class Counts:
     """What of a tree was printed."""
 
-    __slots__ = ("failed", "is_paged", "pages", "sitemaps")
+    __slots__ = ("failed", "is_paged", "pages", "partial", "sitemaps")
 
     def __init__(self, tree: AbstractSitemap, pages: int | None = 0) -> None:
-        self.sitemaps = self.failed = 0
+        self.sitemaps = self.failed = self.partial = 0
         self.pages = pages or 0
         self.is_paged = pages is not None  # else nobody has counted them
         for sitemap in tree.all_sitemaps():
             self.sitemaps += 1
-            self.failed += isinstance(sitemap, InvalidSitemap)
+            if isinstance(sitemap, InvalidSitemap):
+                self.failed += 1
+            elif sitemap.transport is not None and not sitemap.transport.is_whole:
+                self.partial += 1
 
 
 def _shown(url: str, stripped: str) -> str:

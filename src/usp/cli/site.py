@@ -60,6 +60,8 @@ def report(
 
 
 def _sitemaps(counts: Counts, *, is_whole: bool) -> str:
-    """How many sitemaps there are, and how many of them failed."""
-    failed = f" ({counts.failed:,} {'failed' if is_whole else 'failed or not fetched'})" if counts.failed else ""
-    return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{failed}"
+    """How many sitemaps there are, how many of them failed, and of how many not all came."""
+    failed = f"{counts.failed:,} {'failed' if is_whole else 'failed or not fetched'}" if counts.failed else ""
+    partial = f"{counts.partial:,} cut short" if counts.partial else ""
+    short = ", ".join(filter(None, (failed, partial)))
+    return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{short and f' ({short})'}"

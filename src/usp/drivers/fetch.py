@@ -32,6 +32,7 @@ log = logger(__name__)
 
 _TRIES = 5
 _SECONDS_BETWEEN_TRIES = 1.0
+_CUT_SHORT = frozenset({"T804", "T805"})  # codes of bodies that came in part
 
 
 class Answers:
@@ -79,6 +80,7 @@ class Answers:
             encoding = encoding and "identity"  # what there was, the client has taken off
         data = data if isinstance(data, bytes) else bytes(memoryview(data))
         content_type = response.header("Content-Type")
+        problems = response.transport_problems()
         transport = replace(
             tried,
             url=self._terms.without_credentials(response.url() or tried.url),
@@ -87,13 +89,14 @@ class Answers:
             content_encoding=stated,
             size=len(data),
             last_modified=_date_of(response.header("Last-Modified")),
+            is_whole=_CUT_SHORT.isdisjoint(problems),
         )
         return Document(
             transport.url,
             data,
             content_type,
             encoding,
-            response.transport_problems(),
+            problems,
             store=self._store,
             limit=self._limit,
             transport=transport,

@@ -19,7 +19,8 @@ class Transport:
     `requested_url` is the URL as it was declared, `url` the one that answered, after redirects. `status` is the HTTP
     status; a file has none. `content_type` and `content_encoding` are the headers of that name. `size` counts the bytes
     as they were transferred. `seconds` go from the start of the request to the end of its answer. `fetched_at` is when
-    that was, in UTC; of a file, when it was last written. `last_modified` is the header of that name.
+    that was, in UTC; of a file, when it was last written. `last_modified` is the header of that name. `is_whole` is
+    false where the transfer broke off, or was broken off at a limit: what came of the document is used.
     """
 
     requested_url: str
@@ -31,6 +32,7 @@ class Transport:
     seconds: float | None = None
     fetched_at: datetime | None = None
     last_modified: datetime | None = None
+    is_whole: bool = True
 
     @property
     def is_redirected(self) -> bool:
