@@ -29,6 +29,7 @@ ctypedef struct Answer:
 
 ctypedef struct Noticed:
     int64_t date  # of the last modification
+    int64_t period  # how long the time is that it may mean; 0 if it has a zone
     int64_t published  # the end of the time that the first news story may be of; below is all of its publication
     double priority  # -1 if none is stated
     Record *name
@@ -214,11 +215,10 @@ cdef class PlainCheck(Reader):
         """Whether a text is a value that its field may have, and nothing in it is to be put right."""
         cdef const uint8_t *text = data + record.start
         cdef uint8_t flags
-        cdef int64_t period
         noticed.has |= <uint32_t>1 << tag
         if tag == LASTMOD:
             noticed.is_dated = True
-            return self.is_date(text, record, &noticed.date, &period, &noticed.codes)
+            return self.is_date(text, record, &noticed.date, &noticed.period, &noticed.codes)
         if tag == CHANGEFREQ:
             noticed.codes |= <uint32_t>(not is_lower(text, record.size)) << P423
             return not record.flags and frequency_of(text, record.size) >= 0

@@ -20,6 +20,12 @@ cdef int64_t LATEST = microseconds(datetime_module.datetime.max)
 cdef uint8_t UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
 cdef double STATED_NOWHERE = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
 
+
+cdef inline int64_t in_years(int64_t date) noexcept nogil:
+    """The date, moved to the nearest that has a year from 1 to 9999 in UTC."""
+    return EARLIEST if date < EARLIEST else LATEST if date > LATEST else date
+
+
 @cython.final
 cdef class PlainColumns(PlainCheck):
     """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
@@ -95,7 +101,7 @@ cdef class PlainColumns(PlainCheck):
         cdef Noticed noticed
         if self.wants & PROBLEMS and not self.is_clean(data, entry, staged, &noticed):
             return False
-        if self.add_plainly(data, entry, staged):
+        if self.add_plainly(data, entry, staged, &noticed if self.wants & PROBLEMS else NULL):
             return True
         self.cut()
         if not self.holds:
@@ -107,19 +113,21 @@ cdef class PlainColumns(PlainCheck):
             self.add_by_python(data, entry, staged)
         return True
 
-    cdef bint add_plainly(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
-        """The row of an entry, unless its URL is there already; false if that is for Python."""
+    cdef bint add_plainly(
+        self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed
+    ) except -1 nogil:
+        """The row of an entry, unless its URL is there already; false if that is for Python. `noticed` may be NULL."""
         if staged.size < 0:
             return False
         if staged.flags & HIGH and not is_printable_utf8(staged.url, staged.size):
             return False
-        if not self.add_fields(data, entry, self.seen.count - self.given):
+        if not self.add_fields(data, entry, noticed, self.seen.count - self.given):
             return False
         if not self.seen.add(staged.url, <size_t>staged.size, staged.hashed):
             self.cut()
         return True
 
-    cdef bint add_fields(self, const uint8_t *data, PlainEntry *entry, size_t row) except -1 nogil:
+    cdef bint add_fields(self, const uint8_t *data, PlainEntry *entry, Noticed *noticed, size_t row) except -1 nogil:
         cdef Record *own[PRIORITY + 1]
         cdef Record *cells[VIDEO_TAG + 1]  # of the group that is open
         cdef Record *record
@@ -159,15 +167,18 @@ cdef class PlainColumns(PlainCheck):
             end_items(&self.images, row)
             end_items(&self.linked, row)
             end_videos(&self.videos, row)
-        return self.add_own_fields(data, own, row)
+        return self.add_own_fields(data, own, noticed, row)
 
-    cdef bint add_own_fields(self, const uint8_t *data, Record **own, size_t row) except -1 nogil:
-        cdef int found
+    cdef bint add_own_fields(self, const uint8_t *data, Record **own, Noticed *noticed, size_t row) except -1 nogil:
+        cdef int found = 1
         cdef int64_t date
         cdef bint has_zone
         cdef double priority = STATED_NOWHERE
         if own[LASTMOD] != NULL and self.wants & (DATES | DATE_TEXTS):
-            found = self.read_date(data, own[LASTMOD], &date, &has_zone)
+            if noticed != NULL:
+                date, has_zone = in_years(noticed.date), noticed.period == 0
+            else:
+                found = self.read_date(data, own[LASTMOD], &date, &has_zone)
             if found < 0:
                 return False
             if found and self.wants & DATES:
@@ -183,7 +194,9 @@ cdef class PlainColumns(PlainCheck):
             pad(&self.changes, row, SMALL)
             put_byte(&self.changes, <uint8_t>found if found >= 0 else UNKNOWN_FREQUENCY, True)
         if self.wants & PRIORITIES:
-            if own[PRIORITY] != NULL and not self.read_priority(data, own[PRIORITY], &priority):
+            if own[PRIORITY] != NULL and noticed != NULL:
+                priority = noticed.priority
+            elif own[PRIORITY] != NULL and not self.read_priority(data, own[PRIORITY], &priority):
                 return False
             put_word(&self.priorities, &priority, True)
         return True
@@ -194,8 +207,7 @@ cdef class PlainColumns(PlainCheck):
         cdef Moment moment
         cdef Answer answer
         if parse_moment(text, record.size, &moment):
-            date[0], has_zone[0] = microseconds_of(&moment), moment.has_zone
-            date[0] = EARLIEST if date[0] < EARLIEST else LATEST if date[0] > LATEST else date[0]
+            date[0], has_zone[0] = in_years(microseconds_of(&moment)), moment.has_zone
             return 1
         if record_flags(data, record) or not self.ask(WHICH_DATE, text, record.size, 0, &answer):
             return -1
