@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -22,11 +22,13 @@ from usp.fetch_parse.lines import PlainTextSitemapParser
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.page import SitemapPage
-from usp.objects.problem import ProblemLog
+from usp.objects.pages import Pages
+from usp.objects.problem import ProblemLog, Problems
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, PureColumns, Scalar, Struct, Type, bits
 from usp.scan.grammar import grammar_of
 from usp.scan.plain import READERS, PurePlainColumns, Readers
 
+Result = TypeVar("Result")
 ALL = frozenset(PAGE_TYPES)
 DAY = 86_400_000_000
 FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1  # of the microseconds that have a year from 1 to 9999
@@ -450,6 +452,49 @@ def test_long_documents_come_in_parts(readers: Readers, most_rows: int) -> None:
 
 
 @each_reader
+def test_parts_of_plain_entries(readers: Readers) -> None:
+    """A reader that could take all at once is looked at now and then."""
+    data = urlset(*(f"<url><loc>http://h/{i}</loc></url>" for i in range(2_000)))
+    parser = XMLSitemapParser(URL, lambda log: [data])
+    parser.readers = readers
+    parser.most_rows = 600
+    first, second = (part.length for part in parser.columns())
+    assert first + second == 2_000
+    assert 600 <= first <= 600 + 512
+
+
+@each_reader
+def test_no_part_is_empty(readers: Readers) -> None:
+    """However long a text without any URL is, nothing comes of it."""
+    parser = PlainTextSitemapParser(URL, lambda log: [b"nothing\n" * 1_000] * 10)
+    parser.readers = readers
+    parser.most_bytes = 1_000
+    assert [*parser.columns()] == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 9, 15, 16, 25, 26])
+def test_the_first_rows(count: int) -> None:
+    """Of pages that are cut at a number, columns are too, wherever parts end, with all that they say."""
+    data = urlset(
+        *(
+            f"<url><loc>http://h/{i}</loc><priority>{i}</priority><video:video><video:tag>é{i}</video:tag><video:live>no"
+            "</video:live></video:video></url>"
+            for i in range(25)
+        )
+    )
+    parser = XMLSitemapParser(URL, lambda log: [data])
+    parser.readers = GENERAL
+    parser.most_rows = 9
+    pages = parser.reading().first(count, Problems()).pages
+    assert isinstance(pages, Pages)
+    assert pages.columns is not None
+    whole = as_rows(parser.columns())
+    assert len(pages) == min(count, 25)
+    assert as_rows(pages.columns(ALL)) == whole[:count]
+    assert whole[7]["problems"] == ["P406"]
+
+
+@each_reader
 def test_parts_are_cut_by_bytes(readers: Readers) -> None:
     """A document of few rows that are long comes in parts, too."""
     data = urlset(*(f"<url><loc>http://h/{i}</loc><title>{'x' * 1_000}</title></url>" for i in range(1_000)))
@@ -465,6 +510,9 @@ def test_problems_of_lines() -> None:
     """A line that is more than a URL is a problem of its URL; one without any, of none."""
     data = b"http://h/0\nsee http://h/1\nnothing\nhttp://h/2\n"
     assert [row["problems"] for row in as_rows(columns_of(Document(URL, data)))] == [None, ["P427"], None]
+    odd = b"see http://h/3 http://h/4\n" + b"  http://h/5\n" * 9 + b"\xff http://h/6\n nothing\n http://h/7\n"
+    found = [row["problems"] for row in as_rows(columns_of(Document(URL, odd)))]
+    assert found == [["P427"], ["P427"], None, ["E203", "P427"], None]
 
 
 @pytest.mark.parametrize("wanted", [ALL, ALL - {"problems"}], ids=["problems", "no problems"])
@@ -495,15 +543,22 @@ def python_calls(reader: PurePlainColumns, data: str) -> list[str]:
     assert grammar is not None
     calls: list[str] = []
     buffer, position, full = data.encode(), 0, True
+    while full:
+        called, (_, position, _, full) = profiled(lambda: reader.take(grammar, buffer, position))  # noqa: B023 -- at once
+        calls += called[1:]
+    assert position == len(buffer)
+    return calls
+
+
+def profiled(run: Callable[[], Result]) -> tuple[list[str], Result]:
+    """The functions of Python that something calls, itself among them if it is one, and what it gives."""
+    calls: list[str] = []
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
     try:
-        while full:
-            _, position, _, full = reader.take(grammar, buffer, position)
+        return calls, run()
     finally:
         sys.setprofile(before)
-    assert position == len(buffer)
-    return calls
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
@@ -525,8 +580,9 @@ def test_plain_entries_need_no_python(wanted: frozenset[str]) -> None:
         "</video:uploader></video:video></url>"
     )
     reader = READERS.columns(str, lambda *_: None, wanted)
-    assert python_calls(reader, "".join(entry.replace("{0}", str(i)) for i in range(100))) == []
-    columns = reader.columns()
+    assert python_calls(reader, "".join(entry.replace("{0}", str(i)) for i in range(2_000))) == []
+    calls, columns = profiled(reader.columns)
+    assert len(calls) < 1_000  # for columns, not for rows
     assert columns.columns.keys() == ALL - {"problems"}
     assert as_rows([columns])[7]["url"] == "http://h/é7?a&b"
 

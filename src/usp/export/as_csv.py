@@ -36,9 +36,9 @@ from usp.export.texts import (
     scalar_parts,
     whole_text,
 )
-from usp.export.values import flags_of, repeated_text, texts_of
+from usp.export.values import repeated_text, texts_of
 from usp.export.writing import Writer
-from usp.scan.columns import Column, Columns, Scalar, Type
+from usp.scan.columns import Column, Columns, Scalar, Type, flags_of
 
 __all__ = ["csv_cell", "csv_writer", "defused", "escaped"]
 

@@ -24,9 +24,9 @@ from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS, pieces
 from usp.export.schema import VERSION, flattened
 from usp.export.texts import json_parts, row_texts, time_texts
-from usp.export.values import flags_of, repeated_text, texts_of, values_of
+from usp.export.values import repeated_text, texts_of, values_of
 from usp.export.writing import Writer
-from usp.scan.columns import Column, Columns, Scalar, Type
+from usp.scan.columns import Column, Columns, Scalar, Type, flags_of
 
 __all__ = ["sqlite_writer"]
 

@@ -17,8 +17,8 @@ from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
 
 __all__ = ["Batch", "Listing", "listing_of", "page_columns"]
 
-_MANY = 1 << 16  # rows; few sitemaps have more
-_MANY_PAGES = 1 << 13
+_MANY = 1 << 16  # rows; few sitemaps have more, and few parts of them
+_MANY_PAGES = 1 << 13  # of which there are objects, each of a kB or so
 
 
 @dataclass(frozen=True, slots=True)

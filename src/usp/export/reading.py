@@ -105,7 +105,7 @@ class PageReader(Generic[Result]):
             self._firsts.close()
 
     def put(self, listing: Listing) -> Iterator[PageRows[Result]]:
-        """Take a sitemap in; gives the rows that are ready."""
+        """Take a sitemap in; gives the rows of those that are too far behind."""
         return self._finished(self._pool.put(listing))
 
     def ready(self) -> Iterator[PageRows[Result]]:

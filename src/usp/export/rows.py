@@ -12,8 +12,8 @@ from itertools import accumulate, chain, compress, pairwise, repeat
 
 from usp.export.batches import Batch
 from usp.export.schema import column_at
-from usp.export.values import flags_of, repeated_text
-from usp.scan.columns import Column, Columns, List, Scalar, Struct, Type, bits
+from usp.export.values import repeated_text
+from usp.scan.columns import Column, Columns, List, Scalar, Struct, Type, between, bits, flags_of
 
 __all__ = ["PIECE_ROWS", "pieces"]
 
@@ -31,38 +31,10 @@ def pieces(batch: Batch, types: Mapping[str, Type], chosen: Mapping[str, Type]) 
         count = end - start if kept is None else sum(kept)
         if count == 0:
             continue
-        piece = {path: _between(chosen[path], column, start, end) for path, column in there.items()}
+        piece = {path: between(chosen[path], column, start, end) for path, column in there.items()}
         if kept is not None and count < end - start:
             piece = {path: _kept(chosen[path], column, kept) for path, column in piece.items()}
         yield Columns(count, piece)
-
-
-def _between(kind: Type, column: Column, start: int, end: int) -> Column:
-    """The rows of a column from one to another. Its offsets begin with 0."""
-    if start == 0 and end == column.length:
-        return column
-    valid = None if column.valid is None else _bits_between(column.valid, start, end)
-    if isinstance(kind, Struct):
-        parts = zip(kind.fields.values(), column.children, strict=True)
-        return Column(end - start, valid=valid, children=tuple(_between(*part, start, end) for part in parts))
-    if column.offsets is None:
-        assert column.data is not None
-        data = _bits_between(column.data, start, end) if kind is Scalar.FLAG else column.data[start:end]
-        return Column(end - start, data, valid=valid)
-    first, last = column.offsets[start], column.offsets[end]
-    offsets = column.offsets[start : end + 1]
-    if first:
-        offsets = memoryview(array("q", [offset - first for offset in offsets.tolist()]))
-    if isinstance(kind, List):
-        return Column(end - start, None, offsets, valid, (_between(kind.item, column.children[0], first, last),))
-    assert column.data is not None
-    return Column(end - start, column.data[first:last], offsets, valid)
-
-
-def _bits_between(view: memoryview, start: int, end: int) -> memoryview:
-    if start % 8 == 0:
-        return view[start // 8 : (end + 7) // 8]
-    return bits(flags_of(view, end)[start:])
 
 
 def _kept(kind: Type, column: Column, kept: Sequence[bool]) -> Column:
@@ -79,7 +51,7 @@ def _kept(kind: Type, column: Column, kept: Sequence[bool]) -> Column:
         kept_data = array(column.data.format, compress(column.data.tolist(), kept))
         return Column(length, memoryview(kept_data), valid=valid)
     if kind is Scalar.TEXT and repeated_text(column) is not None:
-        return _between(kind, column, 0, length)
+        return between(kind, column, 0, length)
     ranges = list(compress(pairwise(column.offsets.tolist()), kept))
     offsets = memoryview(array("q", accumulate((end - start for start, end in ranges), initial=0)))
     if isinstance(kind, List):

@@ -15,8 +15,8 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any
 
-from usp.export.values import flags_of, repeated_text, texts_of
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type
+from usp.export.values import repeated_text, texts_of
+from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
 
 __all__ = [
     "CONTROLS",

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type
+from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
 
-__all__ = ["flags_of", "repeated_text", "texts_of", "values_of"]
+__all__ = ["repeated_text", "texts_of", "values_of"]
 
-#: A byte of bits -> its bits, the lowest first.
-_BITS = [[bool(byte >> bit & 1) for bit in range(8)] for byte in range(256)]
 _FREQUENCIES = [frequency.value for frequency in CHANGE_FREQUENCIES]
 
 
@@ -45,14 +43,6 @@ def repeated_text(column: Column) -> str | None:
     if data != text * length or (size and bytes(offsets) != bytes(array("q", range(0, len(data) + 1, size)))):
         return None
     return text.decode("utf-8")
-
-
-def flags_of(bits: memoryview, length: int) -> list[bool]:
-    """As many flags, of which each is a bit."""
-    found: list[bool] = []
-    for byte in bits:
-        found += _BITS[byte]
-    return found[:length]
 
 
 def _read(kind: Type, column: Column) -> list[Any]:

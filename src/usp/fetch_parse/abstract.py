@@ -60,9 +60,10 @@ class AbstractPagesParser(AbstractSitemapParser):
     """Reads a document that may list pages."""
 
     readers: Readers = READERS
-    # Columns have about so many rows, or are of so many bytes of the document, if it has more: few sitemaps do.
-    most_rows = 1 << 16
-    most_bytes = 1 << 24
+    # Columns have about so many rows, or are of so many bytes of the document, if it has more. No sitemap should: the
+    # protocol allows 50,000 pages and 50 MB. With the rows that come at once, there are 65,536 at most.
+    most_rows = 56_000
+    most_bytes = 1 << 26
 
     def __init__(self, url: str, open_text: Open) -> None:
         super().__init__(url, open_text)
@@ -79,7 +80,7 @@ class AbstractPagesParser(AbstractSitemapParser):
         limit = self.most_bytes
         reader = None
         for reader in self._collected(wanted, text, codes):
-            if reader.rows >= self.most_rows or text.size > limit:
+            if reader.rows >= self.most_rows or (reader.rows and text.size > limit):
                 yield reader.columns(goes_on=True)
                 limit = text.size + self.most_bytes
         if reader is not None and reader.rows:

@@ -28,7 +28,9 @@ class EntryCodes(ProblemLog):
             getattr(page, name)
         if not self._noted:
             return []
-        noted, self._noted = self._noted, {}
+        noted = self._noted
+        if not isinstance(start, Place):  # a line may have several entries, all of which it is a problem of
+            self._noted = {}
         return sorted(code for code, at in noted.items() if _is_within(at, start))
 
 

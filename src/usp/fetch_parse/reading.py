@@ -12,6 +12,7 @@ from usp.objects.pages import Pages
 from usp.objects.problem import Problem, Problems
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted
 from usp.objects.transport import Transport
+from usp.scan.columns import first_rows
 
 __all__ = ["UNFETCHED", "ChildSitemap", "Reading"]
 
@@ -66,10 +67,9 @@ class Reading:
 
     def first(self, count: int, problems: Problems) -> Reading:
         """The reading with its first pages only, and problems that say why."""
-        pages = self.pages
         return replace(
             self,
-            pages=pages[:count] if isinstance(pages, list) else Pages(lambda: islice(iter(pages), count)),
+            pages=self.pages[:count] if isinstance(self.pages, list) else _first_pages(self.pages, count),
             problems=lambda: problems.and_more(self.found_problems()),
         )
 
@@ -104,3 +104,9 @@ class Reading:
         return self.sitemap(
             [InvalidSitemap(child.url, UNFETCHED, last_modified=child.last_modified) for child in self.children]
         )
+
+
+def _first_pages(pages: Pages, count: int) -> Pages:
+    read = pages.columns
+    columns = None if read is None else lambda wanted: first_rows(read(wanted), count)
+    return Pages(lambda: islice(iter(pages), count), columns)

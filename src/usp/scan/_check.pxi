@@ -61,7 +61,7 @@ cdef class PlainCheck(Reader):
 
     cdef readonly bint has_pages
     cdef uint32_t most  # entries to be looked at: few, where the last was not in order
-    cdef bint judges_videos  # whether what is in videos is looked at later
+    cdef bint leaves_videos  # whether somebody else looks for what is wrong in videos
     cdef bint holds  # whether the GIL is held
     cdef bint asks  # whether an entry cannot be judged without it
     cdef int64_t now
@@ -177,7 +177,7 @@ cdef class PlainCheck(Reader):
         cdef int tag
         memset(noticed, 0, sizeof(Noticed))
         noticed.priority = -1
-        if staged.size < 0 or (entry.extras & VIDEOS and not self.judges_videos):
+        if staged.size < 0 or (entry.extras & VIDEOS and not self.leaves_videos):
             return False
         if staged.flags & HIGH and not self.is_printable(staged.url, staged.size):
             return False

@@ -55,7 +55,7 @@ cdef class PlainColumns(PlainCheck):
         for name, bit in WANTED.items():
             if name in wanted:
                 self.wants |= <uint32_t>bit
-        self.judges_videos = True
+        self.leaves_videos = True  # to `add_video`, which takes none that has anything wrong
 
     def __dealloc__(self):
         self.clear()

@@ -20,7 +20,7 @@ cdef dict TAGS = {
     "video": VIDEO_TAG,
 }
 
-# Elements of a video -> 1 + the number of the field of `SitemapVideo` that they mean.
+# Elements of a video -> 1 + the number of the field of `SitemapVideo` that they mean; and fields that are no elements.
 cdef dict VIDEO_NUMBERS = {
     {"tags": "tag"}.get(name, name): number for number, name in enumerate(SitemapVideo.__dataclass_fields__, 1)
 }

@@ -167,6 +167,8 @@ cdef class Seen:
             length = end - line
             if length and line[length - 1] == c'\r':
                 length -= 1
+            while length and (line[length - 1] == c' ' or line[length - 1] == c'\t'):
+                length -= 1
             if length:
                 if not is_url_line(line, length):
                     break

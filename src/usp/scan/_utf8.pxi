@@ -66,8 +66,10 @@ cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
     cdef Py_ssize_t i
     if size > MAX_TEXT_BYTES or not is_http_url(line, size):
         return False
-    if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']' or last > 127:
+    if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']':
         return False
+    if size > 3 and line[size - 3] == 0xE2 and line[size - 2] == 0x80 and 0x98 <= last <= 0x9D:
+        return False  # perhaps a quotation mark
     for i in range(size):
         unseen |= (line[i] <= 32) | (line[i] == 127)
         high |= line[i]

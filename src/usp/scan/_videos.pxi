@@ -20,6 +20,9 @@ cdef object NO_VIDEO = SitemapVideo()
 cdef object LEAST_WHOLE = -(1 << 63)
 cdef object MOST_WHOLE = (1 << 63) - 1
 
+if len(VIDEO_TYPES) != VIDEO_FIELDS:
+    raise ImportError("videos have other fields than the compiled parts know of; build them anew")
+
 for _i, (_name, _type) in enumerate(VIDEO_TYPES.items()):
     READ_AS[_i] = next((how for how, of_type in VIDEO_WAYS.items() if of_type == _type), BY_PYTHON)
     if _name in VIDEO_URLS:
@@ -40,8 +43,12 @@ cdef enum:
     VIDEO_ATTRIBUTES = 6
 
 
-cdef void set_name(char *out, bytes name):
-    memcpy(out, <const char *>name, len(name))
+cdef int set_name(VideoAttribute *attribute, bytes name) except -1:
+    if len(name) > sizeof(attribute.name):
+        raise ImportError("the name of an attribute is too long")
+    attribute.size = len(name)
+    memcpy(attribute.name, <const char *>name, len(name))
+    return 0
 
 
 cdef VideoAttribute VIDEO_ATTRIBUTE[VIDEO_ATTRIBUTES]
@@ -53,8 +60,7 @@ for _i, (_element, _name, _field) in enumerate((
 )):
     VIDEO_ATTRIBUTE[_i].element = VIDEO_NAMES.index(_element)
     VIDEO_ATTRIBUTE[_i].field = VIDEO_NAMES.index(_field)
-    VIDEO_ATTRIBUTE[_i].size = len(_name)
-    set_name(VIDEO_ATTRIBUTE[_i].name, _name)
+    set_name(&VIDEO_ATTRIBUTE[_i], _name)
 
 ctypedef struct Videos:  # a row of `ends` for each page; of all else, one for each video
     Series ends
@@ -174,7 +180,8 @@ cdef bint begin_video(
     `numbers` are those of fields, plus 1, by the names of records.
     """
     cdef Record *record
-    cdef uint32_t had = 0, i  # had: elements that may have attributes
+    cdef uint32_t i
+    cdef uint64_t had = 0  # elements that may have attributes, by their fields
     cdef int field
     for i in range(count):
         record = &records[i]
@@ -192,7 +199,7 @@ cdef bint begin_video(
         elif had >> field & 1 or not put_attributes(videos, data + record.start, record.size, field):
             return False
         else:
-            had |= <uint32_t>1 << field
+            had |= <uint64_t>1 << field
     return True
 
 
@@ -284,11 +291,32 @@ cdef object flag_column(Series *flags, size_t rows):
     return Column(rows, memoryview(bytes(data)), None, valid_view(flags))
 
 
+cdef tuple rare_columns(dict rare, size_t n):
+    """The columns of what is in no series, of so many videos."""
+    if rare:
+        return column_of(RARE, [rare.get(number, NO_VIDEO) for number in range(n)]).children
+    return tuple([column_of_nothing(kind, n, isinstance(kind, List)) for kind in RARE.fields.values()])
+
+
+cdef object column_of_nothing(kind, size_t n, bint is_valid):
+    """The column that has, so many times, no value; or an empty list, which is one."""
+    valid = None if is_valid or n == 0 else memoryview(bytes((n + 7) >> 3))
+    if isinstance(kind, Struct):
+        parts = tuple([column_of_nothing(part, n, False) for part in kind.fields.values()])
+        return Column(n, None, None, valid, parts)
+    zeros = memoryview(bytes(8 * (n + 1))).cast("q")
+    if isinstance(kind, List):
+        return Column(n, None, zeros, valid, (column_of(kind.item, []),))
+    if kind is Scalar.TEXT:
+        return Column(n, memoryview(b""), zeros, valid)
+    return Column(n, zeros[:n], None, valid)  # times and whole numbers are all that is rare
+
+
 cdef object videos_column(Videos *videos, dict rare, size_t rows):
     cdef Py_ssize_t i
     cdef size_t n = videos.count
     cdef list parts = []
-    of_rare = iter(column_of(RARE, [rare.get(number, NO_VIDEO) for number in range(n)]).children)
+    of_rare = iter(rare_columns(rare, n))
     for i in range(VIDEO_FIELDS):
         if READ_AS[i] == BY_PYTHON:
             parts.append(next(of_rare))

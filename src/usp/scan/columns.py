@@ -8,7 +8,7 @@ asked, so that of a long document there is never more than a part.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
@@ -28,14 +28,20 @@ __all__ = [
     "Scalar",
     "Struct",
     "Type",
+    "between",
+    "bits",
     "column_of",
     "columns_of_all",
+    "first_rows",
+    "flags_of",
     "microseconds",
     "sparse_column",
 ]
 
 CHANGE_FREQUENCIES = tuple(SitemapPageChangeFrequency)
 _NUMBER_OF = {frequency: number for number, frequency in enumerate(CHANGE_FREQUENCIES)}
+#: A byte of bits -> its bits, the lowest first.
+_BITS = [[bool(byte >> bit & 1) for bit in range(8)] for byte in range(256)]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _EARLIEST = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
@@ -155,6 +161,18 @@ class Columns(NamedTuple):
     columns: Mapping[str, Column]
 
 
+def first_rows(parts: Iterable[Columns], count: int) -> Iterator[Columns]:
+    """The first rows of columns of pages that come in parts."""
+    for length, columns in parts:
+        if length >= count:
+            if count:
+                cut = {name: between(PAGE_TYPES[name], column, 0, count) for name, column in columns.items()}
+                yield Columns(count, cut)
+            return
+        yield Columns(length, columns)
+        count -= length
+
+
 class _Alternate(NamedTuple):
     hreflang: str
     url: str
@@ -182,6 +200,14 @@ def bits(flags: Iterable[bool]) -> memoryview:
     return memoryview(int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little"))
 
 
+def flags_of(bits: memoryview, length: int) -> list[bool]:
+    """As many flags, of which each is a bit."""
+    found: list[bool] = []
+    for byte in bits:
+        found += _BITS[byte]
+    return found[:length]
+
+
 def column_of(kind: Type, values: Sequence[Any]) -> Column:
     """The column of values, of which None is none."""
     if kind is Scalar.NUMBER:  # what is too large for one is none
@@ -205,6 +231,34 @@ def column_of(kind: Type, values: Sequence[Any]) -> Column:
 def sparse_column(kind: Type, length: int, values: Mapping[int, Any]) -> Column:
     """The column that has values in few rows."""
     return column_of(kind, list(map(values.get, range(length))))
+
+
+def between(kind: Type, column: Column, start: int, end: int) -> Column:
+    """The rows of a column from one to another. Its offsets begin with 0."""
+    if start == 0 and end == column.length:
+        return column
+    valid = None if column.valid is None else _bits_between(column.valid, start, end)
+    if isinstance(kind, Struct):
+        parts = zip(kind.fields.values(), column.children, strict=True)
+        return Column(end - start, valid=valid, children=tuple(between(*part, start, end) for part in parts))
+    if column.offsets is None:
+        assert column.data is not None
+        data = _bits_between(column.data, start, end) if kind is Scalar.FLAG else column.data[start:end]
+        return Column(end - start, data, valid=valid)
+    first, last = column.offsets[start], column.offsets[end]
+    offsets = column.offsets[start : end + 1]
+    if first:
+        offsets = memoryview(array("q", [offset - first for offset in offsets.tolist()]))
+    if isinstance(kind, List):
+        return Column(end - start, None, offsets, valid, (between(kind.item, column.children[0], first, last),))
+    assert column.data is not None
+    return Column(end - start, column.data[first:last], offsets, valid)
+
+
+def _bits_between(view: memoryview, start: int, end: int) -> memoryview:
+    if start % 8 == 0:
+        return view[start // 8 : (end + 7) // 8]
+    return bits(flags_of(view, end)[start:])
 
 
 def _offsets(values: Iterable[Sequence[Any] | None]) -> memoryview:

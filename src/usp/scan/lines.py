@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from usp.objects.problem import Place, ProblemLog
 from usp.scan.encodings import decode_field, in_parts
@@ -12,6 +13,7 @@ from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 __all__ = ["after_comments", "is_robots_txt", "line_lists", "robots_sitemaps", "text_lines", "urls_on_line", "within"]
 
 MAX_LINE_BYTES = 1 << 16
+_MANY_LINES = 512
 
 # What Python's str.splitlines() splits at, in UTF-8, but for the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
@@ -43,8 +45,8 @@ def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[Line]:
 
 def line_lists(
     pieces: Iterable[bytes], log: ProblemLog, take: Callable[[bytes, int], tuple[int, int]] | None = None
-) -> Iterator[list[Line]]:
-    """The same in order, as lists, but for lines that `take` takes; a list is empty where it may have taken some.
+) -> Iterator[Iterator[Line]]:
+    """The same in order, some at a time, but for lines that `take` takes.
 
     It is given a buffer and a position, and says where the lines end that it has taken, and how many they are.
     """
@@ -52,16 +54,18 @@ def line_lists(
     rest = b""
     for piece in in_parts(pieces):
         buffer = rest + piece
-        start = 0
+        start, odd = 0, 1
         while take is not None:
             start, count = take(buffer, start)
             number += count
-            odd = _BREAK.search(buffer, start)
-            if odd is None or odd.end() == len(buffer):
+            odd = 1 if count else min(odd * 2, _MANY_LINES)  # where lines are odd, it is not asked at each
+            ends = [*islice(_BREAK.finditer(buffer, start), odd)]
+            if not ends or ends[-1].end() == len(buffer):
                 break
-            yield _numbered([buffer[start : odd.start()]], number, log)
-            number += 1
-            start = odd.end()
+            starts = [start, *(end.end() for end in ends)]
+            yield _numbered([buffer[at : end.start()] for at, end in zip(starts, ends, strict=False)], number, log)
+            number += len(ends)
+            start = starts[-1]
         *lines, rest = _BREAK.split(buffer[start:])
         if buffer.endswith(b"\r") and lines:  # its LF may be the first byte of the next piece
             rest = lines.pop() + b"\r"
@@ -72,8 +76,8 @@ def line_lists(
     yield _numbered([rest.rstrip(b"\r")], number, log)
 
 
-def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> list[Line]:
-    found = []
+def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]:
+    """One at a time: what is noted of a line comes after what is noted of the line before."""
     for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
             log.add("X115", Place(number, 1), text=str(MAX_LINE_BYTES), where="a line")
@@ -82,8 +86,7 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> list[Line]:
         if not good:
             log.add("E203", Place(number, 1), text="UTF-8", where="a line")
         if line := whole.translate(_CONTROLS).strip():
-            found.append((Place(number, max(whole.find(line[0]), 0) + 1), line))
-    return found
+            yield Place(number, max(whole.find(line[0]), 0) + 1), line
 
 
 def urls_on_line(line: str) -> list[str]:

@@ -50,7 +50,7 @@ _START_OF_ENTRY = re.compile(
     rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
 )
 _URL_LINE = re.compile(  # or a blank one
-    rb"(https?://[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?\r?\n", re.IGNORECASE
+    rb"(https?://[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?[ \t]*+\r?\n", re.IGNORECASE
 )
 _W3C_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MAX_TAG_BYTES = 16
@@ -206,7 +206,10 @@ class PurePlainColumns(PureColumns):
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Take plain entries; gives no pages."""
-        while match := next_entry(grammar, buffer, position):
+        for _ in range(_MAX_PAGES):
+            match = next_entry(grammar, buffer, position)
+            if match is None:
+                return [], position, may_go_on(buffer, position), False
             texts = match.groups(b"")
             if self._leaves_unclean and not is_clean(*texts):
                 return [], position, False, False
@@ -215,7 +218,7 @@ class PurePlainColumns(PureColumns):
             url = text if is_plain_http_url(text) else self._resolve(text)
             if url is not None and (row := self._add_url(url)) >= 0:
                 self._add(row, _Entry(self._convert, *texts[1:]))
-        return [], position, may_go_on(buffer, position), False
+        return [], position, False, True
 
     def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
         """Take lines that are a URL, or blank; gives where they end, and how many they are."""
