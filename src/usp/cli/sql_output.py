@@ -148,9 +148,9 @@ def _shown(value: object) -> str:
     return printable(value if isinstance(value, str) else _as_text(value))
 
 
-def _as_text(value: object) -> str:
+def _as_text(value: Any) -> str:
     if type(value).__name__ == "MonthDayNano":  # pyarrow's; a tuple, too
-        return _duration(*value)  # type: ignore[misc]
+        return _duration(*value)
     if isinstance(value, (list, tuple, dict)):
         return json_of(_as_json(value))
     if isinstance(value, datetime):

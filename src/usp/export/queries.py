@@ -94,9 +94,7 @@ class Query:
         relation = self._beside(lambda: self._connection.sql(self._text))
         if relation is None:
             return None
-        # The name that it has since DuckDB 1.5, or that it had before.
-        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-        reader = self._beside(lambda: read(_ROWS_AT_ONCE))
+        reader = self._beside(lambda: relation.to_arrow_reader(_ROWS_AT_ONCE))
         return Answer(reader.schema, self._batches(iter(reader)))
 
     def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:

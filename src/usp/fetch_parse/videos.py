@@ -16,6 +16,7 @@ from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, unescaped_url
+from usp.scan.vocabulary import VIDEO_URLS
 
 __all__ = ["video"]
 
@@ -93,7 +94,6 @@ _WITH_ATTRIBUTES: dict[str, tuple[str, Convert, dict[str, tuple[str, Convert]]]]
 #: Attributes of the video that are from an element of another name.
 _ELEMENTS = {"uploader_info": "uploader"}
 _DATE_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
-_URLS = frozenset({"thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"})
 #: Fields that may repeat, kept as pairs of text and attributes.
 _REPEATED = {"price": "prices", "content_segment_loc": "content_segments", "id": "ids"}
 
@@ -107,7 +107,7 @@ def video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
             for attribute, (our_attribute, convert_attribute) in xml_attributes.items():
                 if attribute in element.attributes:
                     values[our_attribute] = convert_attribute(element.attributes[attribute])
-    for name in sorted(_URLS & values.keys()):
+    for name in sorted(VIDEO_URLS & values.keys()):
         values[name] = _resolved(values[name] or "", base, group, name, log) or values[name]
     for name, ours in _REPEATED.items():
         values[ours] = [(unescape(element.text), element.attributes) for element in group.all(name)]

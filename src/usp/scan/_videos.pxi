@@ -2,6 +2,9 @@
 
 from math import isfinite
 
+from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE
+from usp.scan.vocabulary import VIDEO_URLS
+
 cdef enum:
     VIDEO_FIELDS = 29
 
@@ -14,11 +17,8 @@ cdef dict VIDEO_WAYS = {
     AS_FLAG: Scalar.FLAG, AS_WORDS: List(Scalar.TEXT),
 }
 cdef tuple VIDEO_NAMES = tuple(VIDEO_TYPES)
-cdef frozenset VIDEO_URLS = frozenset(("thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"))
 cdef int READ_AS[VIDEO_FIELDS]
 cdef object NO_VIDEO = SitemapVideo()
-cdef object LEAST_WHOLE = -(1 << 63)
-cdef object MOST_WHOLE = (1 << 63) - 1
 
 if len(VIDEO_TYPES) != VIDEO_FIELDS:
     raise ImportError("videos have other fields than the compiled parts know of; build them anew")

@@ -20,6 +20,8 @@ from usp.objects.page import SitemapPage, SitemapPageChangeFrequency, SitemapVid
 
 __all__ = [
     "CHANGE_FREQUENCIES",
+    "LEAST_WHOLE",
+    "MOST_WHOLE",
     "PAGE_TYPES",
     "Column",
     "Columns",
@@ -273,12 +275,13 @@ def _part(value: Any, name: str) -> Any:
 
 
 _DESCRIBED_PARTS = {name for name, kind in _VIDEO_TYPES.items() if kind is _DESCRIBED}
-_LEAST, _MOST = -(1 << 63), (1 << 63) - 1
+#: The whole numbers that a column can hold; others are moved to the nearest.
+LEAST_WHOLE, MOST_WHOLE = -(1 << 63), (1 << 63) - 1
 _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
     Scalar.TIME: lambda values: memoryview(array("q", [0 if v is None else microseconds(v) for v in values])),
     Scalar.FREQUENCY: lambda values: memoryview(bytes(255 if v is None else _NUMBER_OF[v] for v in values)),
     Scalar.NUMBER: lambda values: memoryview(array("d", [0 if v is None else float(v) for v in values])),
-    Scalar.WHOLE: lambda values: memoryview(array("q", [min(max(v or 0, _LEAST), _MOST) for v in values])),
+    Scalar.WHOLE: lambda values: memoryview(array("q", [min(max(v or 0, LEAST_WHOLE), MOST_WHOLE) for v in values])),
     Scalar.FLAG: lambda values: bits(map(bool, values)),
 }
 

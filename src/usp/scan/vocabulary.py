@@ -14,6 +14,7 @@ __all__ = [
     "PREFIXES",
     "RIGHT_URIS",
     "ROOTS",
+    "VIDEO_URLS",
     "VOID_TAGS",
     "Dialect",
     "Kind",
@@ -78,6 +79,9 @@ def _video(prefix: str) -> Kind:
     groups = {f"{prefix}tvshow": Kind(_named(prefix, tv_show))}
     return Kind(_named(prefix, fields), _named(prefix, repeated), groups)
 
+
+#: The fields of a video that are URLs, as `SitemapVideo` calls them.
+VIDEO_URLS = frozenset({"thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"})
 
 _EXTENSIONS = {"image": _image, "news": _news, "video": _video}
 _URL = Kind(
