@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
@@ -323,6 +323,9 @@ LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(
 
 
 @settings(max_examples=1_000, deadline=None)
+@example("User-agent: *\nUser-agent: x\nDisallow \nUser-agent: x\nDisallow: /", ["a"], "/")
+@example("User-agent: *\nDisallow: \nUser-agent foo: bar\nDisallow: /", ["a"], "/")
+@example("User-agent: *\nDisallow: */", [""], "")
 @given(
     st.lists(LINES, max_size=8).map(lambda lines: "\n".join(["User-agent: *", *lines])),
     st.lists(PATHS, min_size=3, max_size=6),

@@ -102,18 +102,21 @@ def _of_interest(text: str) -> tuple[str, bool]:
     is_cut = False
     for line in text.splitlines():
         lowered = line.partition("#")[0].strip().lower()
-        if agent := _AGENT.match(lowered):
+        agent = _AGENT.match(lowered)
+        if agent and _SURELY_AGENT.match(lowered):
             is_ours = agent[1] == _ALL or any(_may_name(agent[1], crawler) for crawler in CRAWLERS)
             name = agent[1] if is_ours else _OTHERS
             if name not in header:
                 lines.append(line if is_ours else f"User-agent: {_OTHERS}")
             header.add(name)
             continue
-        if _RULE.match(lowered) or _DISALLOW.match(lowered):
-            header.clear()
+        if lowered:
+            header.clear()  # to protego, whatever it is, it may end the header
+        if agent or _RULE.match(lowered) or _DISALLOW.match(lowered):
+            is_costly = agent is not None or "*" in lowered  # what may be a user agent is as costly as a wildcard
             rules += 1
-            wildcards += "*" in lowered
-            if rules > MAX_RULES or ("*" in lowered and wildcards > MAX_WILDCARDS):
+            wildcards += is_costly
+            if rules > MAX_RULES or (is_costly and wildcards > MAX_WILDCARDS):
                 is_cut = True
                 continue
         lines.append(line)
@@ -175,6 +178,9 @@ def literal_parts(origin: str, pattern: str) -> tuple[str, ...]:
     if pattern.startswith(("http://", "https://")):
         pattern = f"/{pattern}"  # as protego takes it
     first, *others = _NOT_LITERAL.split(pattern)
-    if first[:2] in ("/", "/?"):  # the slash before a query, or at the end, may be left out
-        first, others = "", [first[1:], *others]
-    return (origin + first, *(part for part in others if part))
+    parts = [part for part in (first, *others) if part]
+    if parts and parts[0][:2] in ("/", "/?"):  # the slash before a query, or at the end, may be left out
+        first, parts = "", [parts[0][1:], *parts[1:]]
+    elif first:
+        parts = parts[1:]
+    return (origin + first, *(part for part in parts if part))
