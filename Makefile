@@ -14,7 +14,7 @@ ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' -
   $(patsubst %,--ignore=tests/test_%.py,soak deadlines requests_session terms redirects bench fuzz aio schedule limits \
   export_files export_where export_select export_dedupe export_arrow export_frames plain columns survey)
 # What shows that a wheel has all that it needs: its modules, its compiled parts, its pages. The rest was run before it was built.
-PACKED := $(patsubst %,tests/test_%.py,public_api fixtures plain survey check_pages docs tree)
+PACKED := $(patsubst %,tests/test_%.py,public_api fixtures check_pages docs tree)
 # What the compiled parts are built of.
 COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxi)
 
