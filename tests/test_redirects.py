@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from usp.limits import Limits
@@ -100,6 +102,17 @@ def test_cookies(values: list[str], expected: str | None) -> None:
     assert redirects.cookie() is None
     assert redirects.follow(b"/x", values) is None
     assert redirects.cookie() == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["a=" + " " * 100_000 + "\xe9", " " * 100_000 + "a", "a" * 100_000, "a=" + "x " * 50_000 + "\xe9", ";" * 100_000],
+)
+def test_hostile_cookies_cost_no_time(value: str) -> None:
+    """A Set-Cookie header of any shape is judged in linear time: spaces used to cost minutes."""
+    started = time.process_time()
+    assert start().follow(b"/x", [value] * 10) is None
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("elsewhere", [b"https://h.example/x", b"http://h.example:81/x", b"http://www.h.example/x"])

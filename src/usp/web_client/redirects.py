@@ -27,7 +27,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_COOKIES = 20
 _MAX_COOKIE_BYTES = 4096  # of all together: more than that, and many servers refuse the request
 # https://www.rfc-editor.org/rfc/rfc6265#section-4.1.1, with spaces and commas in values, which are common.
-_COOKIE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*=\s*([ -:<-~]*?)\s*(?:;.*)?", re.DOTALL)
+_COOKIE_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_COOKIE_VALUE = re.compile(r"[ -~]*")
 _UNSEEN = re.compile(r"[\t\n\r]")
 
 
@@ -89,15 +90,29 @@ class Redirects:
     def _keep(self, set_cookies: Iterable[str]) -> None:
         cookies = None
         for text in set_cookies:
-            if match := _COOKIE.fullmatch(text):
+            if cookie := _cookie(text):
                 if cookies is None:
                     cookies = self._cookies.setdefault(origin_of(self.url), {})
-                name, value = match.groups()
+                name, value = cookie
                 others = sum(len(n) + len(v) + 3 for n, v in cookies.items() if n != name)
                 if others + len(name) + len(value) > _MAX_COOKIE_BYTES:
                     continue
                 if name in cookies or len(cookies) < _MAX_COOKIES:
                     cookies[name] = value
+
+
+def _cookie(header: str) -> tuple[str, str] | None:
+    """Return the name and value of a Set-Cookie header, or None if it is malformed or too long.
+
+    Split by hand, in linear time: one pattern for all of it backtracks for minutes on a run of spaces.
+    """
+    pair = header.partition(";")[0]
+    if len(pair) > _MAX_COOKIE_BYTES:
+        return None
+    name, equals, value = (part.strip() for part in pair.partition("="))
+    if equals and _COOKIE_NAME.fullmatch(name) and _COOKIE_VALUE.fullmatch(value):
+        return name, value
+    return None
 
 
 def _text(location: bytes) -> str:
