@@ -14,14 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from usp.origins import Origin, origin_of
+from usp.scan.lines import robots_text
 from usp.scan.urls import strip_url_to_homepage
 
 __all__ = ["CRAWLERS", "RobotsRules", "disallowed_patterns", "literal_parts"]
 
 #: The crawlers of the search engines that read sitemaps. What is said to others does not keep a page from being found.
 CRAWLERS = ("Googlebot", "Bingbot")
-#: How much of a robots.txt counts; Google reads no more.
-MAX_RULES_BYTES = 512_000
 _ALL = "*"
 _OTHERS = "usp-other"
 #: How many rules are looked at, how many of them with a wildcard, and of how many URLs it is asked what they say.
@@ -48,7 +47,7 @@ class RobotsRules:
     def __init__(self, url: str, pieces: Iterable[bytes], answered_url: str | None = None) -> None:
         from protego import Protego  # imported only when needed
 
-        text, self.is_cut = _of_interest(_start_of(pieces).decode("utf-8", "replace"))
+        text, self.is_cut = _of_interest(robots_text(pieces).decode("utf-8", "replace"))
         self._rules: Any = Protego.parse(text)
         self._asked = 0
         urls = [url]
@@ -79,15 +78,6 @@ class RobotsRules:
         except ValueError:  # of what is no URL nothing is said
             return ""
         return "all crawlers" if is_for_all and len(barred) == len(CRAWLERS) else " and ".join(barred)
-
-
-def _start_of(pieces: Iterable[bytes]) -> bytes:
-    data = b""
-    for piece in pieces:
-        data += piece
-        if len(data) >= MAX_RULES_BYTES:
-            break
-    return data[:MAX_RULES_BYTES]
 
 
 def _of_interest(text: str) -> tuple[str, bool]:

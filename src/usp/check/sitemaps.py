@@ -26,7 +26,6 @@ __all__ = ["CLOCK_SKEW", "SITEMAP_RULES", "CheckedDocument"]
 
 MAX_ENTRIES = 50_000
 MAX_BYTES = 50 * 1024 * 1024
-MAX_ROBOTS_BYTES = 512_000
 MAX_STORIES = 1_000
 MAX_SECONDS = 10.0
 #: How far apart clocks may be.
@@ -70,12 +69,6 @@ def many_entries(document: CheckedDocument) -> Finding | None:
 def many_bytes(document: CheckedDocument) -> Finding | None:
     """P416: a sitemap has 50 MB at most, inflated."""
     is_so = document.size > MAX_BYTES and not isinstance(document.sitemap, IndexRobotsTxtSitemap)
-    return Finding(None, values={"total": f"{document.size:,}"}) if is_so else None
-
-
-def long_robots(document: CheckedDocument) -> Finding | None:
-    """R708: of a robots.txt, Google reads the first 500 KiB."""
-    is_so = document.size > MAX_ROBOTS_BYTES and isinstance(document.sitemap, IndexRobotsTxtSitemap)
     return Finding(None, values={"total": f"{document.size:,}"}) if is_so else None
 
 
@@ -179,7 +172,6 @@ SITEMAP_RULES: dict[str, Rule] = {
     "L301": same_date,
     "L304": build_date,
     "N602": many_stories,
-    "R708": long_robots,
     "T806": content_type,
     "T808": slow_answer,
 }

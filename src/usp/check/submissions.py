@@ -17,6 +17,7 @@ from usp.drivers.fetch import Answers
 from usp.drivers.options import Options
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.origins import Origin, host_of, origin_of, requested_url
+from usp.scan.lines import MAX_ROBOTS_TXT_BYTES
 from usp.web_client.abstract_client import AbstractWebClient
 from usp.web_client.terms import Terms, under
 
@@ -25,7 +26,6 @@ __all__ = ["MAX_HOSTS", "Submissions"]
 MAX_HOSTS = 10
 MAX_SECONDS = 10.0  # for one host
 MAX_SECONDS_IN_ALL = 30.0
-MAX_BYTES = 512_000  # of a robots.txt; Google reads no more
 _LEAST_SECONDS = 0.01
 
 
@@ -80,7 +80,7 @@ class Submissions:
             return frozenset()
         try:
             with under(terms):
-                answer = Answers(terms, MAX_BYTES).of(self._client.get(terms.with_credentials(url)), url)
+                answer = Answers(terms, MAX_ROBOTS_TXT_BYTES).of(self._client.get(terms.with_credentials(url)), url)
             robots = SitemapFetcher(url, 0).receive(answer)
             return frozenset(requested_url(child.url) for child in robots.children)
         except Exception:  # a client of the caller's may raise anything
@@ -93,7 +93,7 @@ class Submissions:
         limits = replace(
             limits,
             request_seconds=min(seconds, limits.request_seconds),
-            max_sitemap_bytes=min(MAX_BYTES, limits.max_sitemap_bytes),
+            max_sitemap_bytes=min(MAX_ROBOTS_TXT_BYTES, limits.max_sitemap_bytes),
         )
         terms = Terms(self._homepage_url, limits, self._options.cross_host)
         # What address the homepage's host has was settled when the tree was fetched. Here it is not known, so any that

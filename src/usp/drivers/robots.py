@@ -9,13 +9,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from usp.documents import Document, Failure
+from usp.scan.lines import robots_text
 
 if TYPE_CHECKING:
     from protego import Protego
 
 __all__ = ["Rules"]
-
-_MAX_RULES_BYTES = 512 * 1024  # RFC 9309, 2.5 asks for 500 KiB at least
 
 
 class Rules:
@@ -26,7 +25,7 @@ class Rules:
         self.unreachable: str | None = None
         text = ""
         if isinstance(answer, Document):
-            text = _text(answer)
+            text = robots_text(answer.pieces(lambda code: None)).decode("utf-8-sig", "replace")
         elif not 400 <= (answer.status or 0) < 500:  # 2.3.1.3: a 4xx means that there is none, and all is allowed
             self.unreachable = answer.message  # 2.3.1.4: nothing is allowed
         self._rules: Protego = _parsed(text)
@@ -42,15 +41,6 @@ class Rules:
     def delay(self) -> float:
         """The seconds between requests that it asks for."""
         return float(self._rules.crawl_delay(self._user_agent) or 0)
-
-
-def _text(document: Document) -> str:
-    data = b""
-    for piece in document.pieces(lambda code: None):
-        data += piece
-        if len(data) > _MAX_RULES_BYTES:
-            break
-    return data[:_MAX_RULES_BYTES].decode("utf-8-sig", "replace")
 
 
 @lru_cache(16)

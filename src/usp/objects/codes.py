@@ -153,7 +153,7 @@ CODES: dict[str, Code] = {
     "R705": Code(_WARNING, 'no robots.txt names this sitemap; add the line "Sitemap: {text}" to robots.txt'),
     "R706": Code(_ERROR, "robots.txt names {text}, which cannot be had: {reason}"),
     "R707": Code(_WARNING, "robots.txt names {text}, which redirects here; name this URL"),
-    "R708": Code(_WARNING, "{total} bytes; Google reads the first 512,000 (500 KiB) of a robots.txt only"),
+    "R708": Code(_WARNING, "robots.txt is longer than 512,000 bytes (500 KiB); neither Google nor usp reads the rest"),
     "R709": Code(_ERROR, "robots.txt disallows this page to {where}; take it out of the sitemap, or allow it"),
     "R710": Code(_WARNING, 'not every reader understands this line; write "Sitemap: {text}" on a line of its own'),
     "R711": Code(

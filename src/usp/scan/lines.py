@@ -6,23 +6,37 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from usp.objects.problem import Place, ProblemLog
+from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.scan.encodings import decode_field, in_parts
 from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
 
-__all__ = ["after_comments", "is_robots_txt", "line_lists", "robots_sitemaps", "text_lines", "urls_on_line", "within"]
+__all__ = [
+    "MAX_ROBOTS_TXT_BYTES",
+    "after_comments",
+    "is_robots_txt",
+    "line_lists",
+    "robots_sitemaps",
+    "robots_text",
+    "text_lines",
+    "urls_on_line",
+    "within",
+]
 
 MAX_LINE_BYTES = 1 << 16
+#: Bytes read of a robots.txt. Google reads 500 KiB, and RFC 9309, 2.5 asks for at least that.
+MAX_ROBOTS_TXT_BYTES = 500 * 1024
 _MANY_LINES = 512
 
 # What Python's str.splitlines() splits at, in UTF-8, but for the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 # Lines that were meant to name a sitemap: "Video Sitemap: URL", "Sitemaps: URL", "Sitemap = URL", or just its URL.
-_MEANT_AS_SITEMAP = re.compile(
-    r"(?:.{0,40}\b)?site[ -]?maps?\s*[:=\s]\s*(?P<named>https?://\S+)|(?P<bare>https?://\S*(?:sitemap\S*|\.xml(?:\.gz)?))",
+# The spaces are possessive: each is looked at once, whatever follows.
+_NAMES_SITEMAP = re.compile(
+    r"(?:.{0,40}\b)?site[ -]?maps?(?:\s*+[:=]\s*+|\s++)(https?://\S+)",
     re.IGNORECASE,
 )
+_BARE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
 _BEFORE_URL = re.compile(r"[\s,;](?=https?://)", re.IGNORECASE)
@@ -117,13 +131,28 @@ def is_robots_txt(head: bytes) -> bool:
     return _WEB_PAGE.search(head) is None and _ROBOTS_LINE.search(head) is not None
 
 
+def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
+    """Return the start of a robots.txt that is read: 500 KiB, without the line that is cut there."""
+    kept = []
+    room = MAX_ROBOTS_TXT_BYTES
+    for piece in pieces:
+        if len(piece) <= room:
+            kept.append(piece)
+            room -= len(piece)
+            continue
+        log.add("R708")
+        text = b"".join((*kept, piece[:room]))
+        return text[: max(text.rfind(b"\n"), text.rfind(b"\r")) + 1]
+    return b"".join(kept)
+
+
 def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
     """The values of the `Sitemap:` lines of a robots.txt, with their places."""
-    for place, line in text_lines(pieces, log):
+    for place, line in text_lines([robots_text(pieces, log)], log):
         match = _SITEMAP_LINE.match(line)
         if not match:
-            if meant := _MEANT_AS_SITEMAP.fullmatch(_COMMENT.sub("", line).strip()):
-                log.add("R712", place, text=meant["named"] or meant["bare"])
+            if url := _url_meant_as_sitemap(_COMMENT.sub("", line).strip()):
+                log.add("R712", place, text=url)
             continue
         written = _COMMENT.sub("", match[1]).strip()
         value = unwrapped(written)
@@ -135,6 +164,17 @@ def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[
             log.add("R710", place, text=urls[0])
         for url in urls:
             yield within(place, line, url), url
+
+
+def _url_meant_as_sitemap(line: str) -> str | None:
+    """Return the URL on a line that looks as if it were meant to name a sitemap, or None."""
+    if match := _NAMES_SITEMAP.fullmatch(line):
+        return match[1]
+    if _BARE_URL.fullmatch(line):
+        lowered = line.lower()
+        if "sitemap" in lowered or lowered.endswith((".xml", ".xml.gz")):
+            return line
+    return None
 
 
 def within(place: Place, line: str, text: str) -> Place:
