@@ -9,6 +9,7 @@ from typing import Any
 from support import SITEMAP_XMLNS, FakeClient, FakeResponse
 from usp.check import Report, check_homepage
 from usp.check.checking import Check
+from usp.check.entries import ENTRY_RULES, EntryRules
 from usp.check.inspection import Ledger
 from usp.check.readings import Readings, Site
 from usp.objects.sitemap import AbstractSitemap
@@ -35,9 +36,9 @@ def url_of(path: str, *fields: str) -> str:
     return f"<url><loc>{HOME}{path}</loc>{''.join(fields)}</url>"
 
 
-def report_of(tree: AbstractSitemap, ledger: Ledger, homepage: str = HOME) -> Report:
-    """The report on a tree that is here already, with a ledger of one's own."""
-    return Check(tree, Readings(Site(homepage, NOW, {}), ledger)).report()
+def report_of(tree: AbstractSitemap, ledger: Ledger, rules: EntryRules = ENTRY_RULES) -> Report:
+    """Check a tree that is here already, with tables and rules of the test's own."""
+    return Check(tree, Readings(Site(HOME, NOW, {}), ledger, rules)).report()
 
 
 def response(name: str, body: Any, **headers: str) -> Any:

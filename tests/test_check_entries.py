@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from checks import HOME, check_site, found_at, found_in, place_of, report_of, site_of, url_of, urlset_of
+from usp.check.entries import ENTRY_RULES, CheckedEntry, Finding
 from usp.check.inspection import Ledger
 from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors
-from usp.tree import sitemap_tree_for_homepage
+from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
 
 BARE = HOME.removesuffix("/")
 EACH_SURVEY = pytest.mark.parametrize("surveyors", [SURVEYORS, PURE_SURVEYORS], ids=["in use", "pure"])
@@ -123,3 +124,25 @@ def test_ampersands_in_attributes(surveyors: Surveyors, attributes: str) -> None
     entry = url_of("a", f'<xhtml:link rel="alternate" {attributes.format(HOME)}/>')
     codes = [code for _, code, _ in found(surveyors, urlset_of(entry))]
     assert "X102" in codes
+
+
+@EACH_SURVEY
+def test_a_rule_that_the_survey_does_not_know(surveyors: Surveyors) -> None:
+    """A rule that the survey does not know sees every entry; what other rules find stays the same."""
+
+    def session_in_url(entry: CheckedEntry) -> Finding | None:
+        return Finding(entry.at, entry.text) if "sessionid=" in entry.url else None
+
+    rules = ENTRY_RULES | {"url": ENTRY_RULES["url"] | {"U511": session_in_url}}
+    plain = [url_of(f"{number}?sessionid={number}", "<priority>0.5</priority>") for number in range(3)]
+    entries = [url_of("a"), *plain, url_of("b#c"), url_of("a")]
+    tree = sitemap_from_bytes(urlset_of(*entries).encode(), f"{HOME}0.xml")
+    report = report_of(tree, Ledger(surveyors=surveyors), rules)
+    assert [(problem.code, problem.line) for problem in report.problems()] == [
+        *(("U511", line) for line in (3, 4, 5)),
+        ("U510", 6),
+        ("P418", 7),
+    ]
+    many = urlset_of(*(url_of(f"{number}?sessionid=1#x") for number in range(60)))
+    counts = report_of(sitemap_from_bytes(many.encode(), f"{HOME}0.xml"), Ledger(surveyors=surveyors), rules).counts()
+    assert counts == {"U511": 60, "U510": 60}

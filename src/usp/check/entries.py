@@ -25,6 +25,7 @@ from usp.scan.entities import unescape
 from usp.scan.survey import (
     MAX_IMAGES,
     MAX_URL_LENGTH,
+    SURVEYED,
     Yardstick,
     date_code,
     elsewhere_code,
@@ -36,7 +37,7 @@ from usp.scan.survey import (
 )
 from usp.scan.values import parse_change_frequency, plain_text
 
-__all__ = ["ENTRY_RULES", "CheckedEntry", "Finding", "Standard"]
+__all__ = ["ENTRY_RULES", "CheckedEntry", "EntryRules", "Finding", "Standard", "needs_every_entry"]
 
 
 class Finding(NamedTuple):
@@ -321,10 +322,19 @@ _PAGE_RULES: dict[str, Rule] = {
 # Feeds link to comments, each with a fragment of its own, and to whatever they are about.
 _NOT_OF_FEEDS = {"U506", "U507", "U508", "U509", "U510"}
 _FEED_RULES = {code: rule for code, rule in _URL_RULES.items() if code not in _NOT_OF_FEEDS} | {"R709": disallowed}
+#: Rules on videos, which the survey does not know: it stops at every entry that has a video.
+_VIDEO_RULES = frozenset({"V621", "V622"})
 #: The name of an entry's element -> code -> the rule that finds it.
-ENTRY_RULES: dict[str, dict[str, Rule]] = {
+EntryRules = dict[str, dict[str, Rule]]
+ENTRY_RULES: EntryRules = {
     "url": _URL_RULES | _LISTED_PAGE_RULES | _DATE_RULES | _PAGE_RULES,
     "sitemap": _URL_RULES | _DATE_RULES,
     "item": _FEED_RULES,
     "entry": _FEED_RULES,
 }
+
+
+def needs_every_entry(rules: EntryRules) -> bool:
+    """Return whether any rule is unknown to the survey. The survey must not skip an entry then."""
+    known = _VIDEO_RULES.union(SURVEYED)
+    return any(code not in known for table in rules.values() for code in table)

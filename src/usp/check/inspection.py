@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from usp.check.alternates import ReturnLinks, alternates_of
-from usp.check.entries import ENTRY_RULES, CheckedEntry, Standard
+from usp.check.entries import ENTRY_RULES, CheckedEntry, EntryRules, Standard, needs_every_entry
 from usp.objects.page import SitemapPage
 from usp.objects.problem import KEPT_PER_CODE, ProblemLog
 from usp.scan.columns import microseconds
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
-from usp.scan.survey import SURVEYED, SURVEYORS, Facts, PureSurvey, PureURLTable, Surveyors, Yardstick
+from usp.scan.survey import SURVEYED, SURVEYORS, Facts, PureSurvey, PureURLTable, SurveyOff, Surveyors, Yardstick
 from usp.scan.values import parse_priority
 from usp.scan.vocabulary import Kind
 
@@ -74,13 +74,22 @@ class Ledger:
 class Inspection:
     """Looks at the entries of one sitemap that the survey did not pass over, in their order."""
 
-    def __init__(self, standard: Standard, number: int, ledger: Ledger, log: ProblemLog) -> None:
+    def __init__(
+        self,
+        standard: Standard,
+        number: int,
+        ledger: Ledger,
+        log: ProblemLog,
+        rules: EntryRules = ENTRY_RULES,
+    ) -> None:
         self._standard = standard
         self._number = number
         self._ledger = ledger
         self._log = log
+        self._rules = rules
         self._sitemaps = 0  # entries that are no pages
-        self.reader: PureSurvey = ledger.surveyors.survey(
+        survey = SurveyOff if needs_every_entry(rules) else ledger.surveyors.survey
+        self.reader: PureSurvey = survey(
             standard.yardstick, ledger.pages, ledger.stories, number, ledger.returns.clusters
         )
 
@@ -96,7 +105,7 @@ class Inspection:
         entry = CheckedEntry(element, url, self._standard)
         is_story = element.name == "url" and entry.is_story
         self._note_duplicate(entry, is_story)
-        for code, rule in ENTRY_RULES[element.name].items():
+        for code, rule in self._rules[element.name].items():
             if (found := rule(entry)) is not None:
                 self._log.add(code, found.at, text=found.text, where=found.where, **found.values)
                 if self._log.counts[code] >= KEPT_PER_CODE and code in _BITS:

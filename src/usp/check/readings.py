@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
-from usp.check.entries import Standard
+from usp.check.entries import ENTRY_RULES, EntryRules, Standard
 from usp.check.inspection import Inspection, Inspects, Ledger, inspect_pages
 from usp.check.languages import language_problem, news_language_problem
 from usp.check.robots import RobotsRules
@@ -77,8 +77,9 @@ class _Sitemap(Protocol):
 class Readings:
     """Reads sitemaps, each once."""
 
-    def __init__(self, site: Site, ledger: Ledger | None = None) -> None:
+    def __init__(self, site: Site, ledger: Ledger | None = None, rules: EntryRules = ENTRY_RULES) -> None:
         self.site = site
+        self._entry_rules = rules
         self.ledger = ledger or Ledger()
         self.rules: RobotsRules | None = None
         self._done: dict[str, SitemapReading] = {}
@@ -103,7 +104,7 @@ class Readings:
         if url not in self._done:
             log = ProblemLog(url)
             number = self.ledger.number_of(self.site.name_of(url))
-            inspection = Inspection(self._standard(url, lead), number, self.ledger, log)
+            inspection = Inspection(self._standard(url, lead), number, self.ledger, log, self._entry_rules)
             if parser is None:
                 inspect_pages(sitemap.pages, inspection)
             else:

@@ -35,6 +35,7 @@ __all__ = [
     "PureClusterSums",
     "PureSurvey",
     "PureURLTable",
+    "SurveyOff",
     "Surveyors",
     "Yardstick",
     "date_code",
@@ -347,6 +348,14 @@ class PureSurvey:
     def _duplicate(self, url: str) -> list[str]:
         first = -1 if self.table is None else self.table.find(url)
         return [] if first < 0 else ["P418" if first == self.number else "P419"]
+
+
+class SurveyOff(PureSurvey):
+    """Stop at every entry, for rules that the survey does not know. It is slower, and nothing is missed."""
+
+    def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
+        """Take no entry."""
+        return [], position, False, False
 
 
 class Surveyors(NamedTuple):
