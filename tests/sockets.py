@@ -23,8 +23,8 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
-from usp.web_client.terms import Terms, under
 
 Handler = Callable[["Peer"], None]
 
@@ -160,10 +160,10 @@ class Blocking:
         self.client = RequestsWebClient(**options)
         self.client.set_timeout(timeout)
 
-    def get(self, url: str, terms: Terms | None = None) -> AbstractWebClientResponse:
-        if terms is None:
+    def get(self, url: str, policy: RequestPolicy | None = None) -> AbstractWebClientResponse:
+        if policy is None:
             return self.client.get(url)
-        with under(terms):
+        with applying(policy):
             return self.client.get(url)
 
     def close(self) -> None:
@@ -177,11 +177,11 @@ class Awaiting:
         self.runner = asyncio.Runner()
         self.client = AiohttpWebClient(timeout=timeout, **options)
 
-    def get(self, url: str, terms: Terms | None = None) -> AbstractWebClientResponse:
+    def get(self, url: str, policy: RequestPolicy | None = None) -> AbstractWebClientResponse:
         context = contextvars.copy_context()
-        if terms is None:
+        if policy is None:
             return self.runner.run(self.client.get(url), context=context)
-        with under(terms):
+        with applying(policy):
             return self.runner.run(self.client.get(url), context=contextvars.copy_context())
 
     def close(self) -> None:

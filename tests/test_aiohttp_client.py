@@ -13,7 +13,7 @@ from sockets import Peer, answering, error, self_signed, server_context, success
 from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.web_client.aiohttp_client import AiohttpWebClient
-from usp.web_client.terms import Terms, under
+from usp.web_client.policy import RequestPolicy, applying
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -68,20 +68,20 @@ def test_many_at_once(site: Server) -> None:
 
 
 def test_each_task_has_its_terms() -> None:
-    """Requests of two trees at once are each under their own terms."""
+    """Requests of two trees at once are each under their own policy."""
 
     def keep_alive(peer: Peer) -> None:
         while peer.head():
             peer.send(OK)
 
     async def use(url: str) -> list[bool]:
-        async def get(terms: Terms) -> bool:
-            with under(terms):
+        async def get(policy: RequestPolicy) -> bool:
+            with applying(policy):
                 return hasattr(await client.get(url), "raw_data")
 
         async with AiohttpWebClient() as client:
-            own, other = Terms(url), Terms("http://other.example/")
-            return await asyncio.gather(*(get(terms) for terms in (own, other) * 10))
+            own, other = RequestPolicy(url), RequestPolicy("http://other.example/")
+            return await asyncio.gather(*(get(policy) for policy in (own, other) * 10))
 
     with talk(keep_alive) as server:
         assert asyncio.run(use(server.url.replace("127.0.0.1", "localhost"))) == [True, False] * 10

@@ -17,7 +17,7 @@ from usp.drivers.options import Options
 from usp.limits import Limits
 from usp.tree import sitemap_tree_for_homepage
 from usp.web_client.abstract_client import AbstractWebClientResponse
-from usp.web_client.terms import terms_for
+from usp.web_client.policy import policy_for
 
 SHOP = "https://shop.example.com"
 ROBOTS = f"{SHOP}/robots.txt"
@@ -128,7 +128,7 @@ def test_cancelled() -> None:
 
     def robots(url: str) -> str:
         submissions.cancel()
-        is_cancelled.append(terms_for(url).is_cancelled)
+        is_cancelled.append(policy_for(url).is_cancelled)
         return f"Sitemap: {HOME}a.xml"
 
     client = FakeClient(robots)
@@ -140,7 +140,7 @@ def test_cancelled() -> None:
 
 
 def test_over_the_network() -> None:
-    """The client that fetches the tree asks, under the terms of the tree; here at another port of a private host."""
+    """The client that fetches the tree asks, under the policy of the tree; here at another port of a private host."""
     other_pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
     xml = {"Content-Type": "text/xml"}
     with serve(other_pages) as other:
@@ -166,7 +166,7 @@ class Clock:
     allowed: list[tuple[float, int]] = field(default_factory=list)
 
     def get(self, url: str) -> AbstractWebClientResponse:
-        limits = terms_for(url).limits
+        limits = policy_for(url).limits
         self.asked.append(url)
         self.allowed.append((limits.request_seconds, limits.max_sitemap_bytes))
         self.now += min(self.seconds, limits.request_seconds)

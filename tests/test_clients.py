@@ -15,7 +15,7 @@ from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
 from usp.version import __version__
-from usp.web_client.terms import Terms, under
+from usp.web_client.policy import RequestPolicy, applying
 
 TEXT = b"some text, repeated. " * 1_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -133,7 +133,7 @@ def test_redirects(site: Server, make: Make) -> None:
     site.requests.clear()
     assert success(make().get(f"{site.url}/one")).url() == f"{site.url}/plain"
     assert site.paths() == ["/one", "/two", "/three", "/four", "/five?a=b", "/plain"]
-    response = make().get(f"{site.url}/moved", Terms(site.url, Limits(max_redirects=0)))
+    response = make().get(f"{site.url}/moved", RequestPolicy(site.url, Limits(max_redirects=0)))
     assert error(response).message() == "redirected more than 0 times"
 
 
@@ -340,8 +340,8 @@ def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.
 def test_trees_with_different_limits(site: Server, make: Make) -> None:
     """A body is read as far as its own tree allows, whatever the limit of another tree that shares the client."""
     client = make()
-    first, second = (Terms(site.url, Limits(max_sitemap_bytes=most)) for most in (5, 10_000_000))
-    with under(first):
+    first, second = (RequestPolicy(site.url, Limits(max_sitemap_bytes=most)) for most in (5, 10_000_000))
+    with applying(first):
         assert success(client.get(f"{site.url}/plain")).raw_data() == TEXT[:5]
-    with under(second):
+    with applying(second):
         assert success(client.get(f"{site.url}/plain")).raw_data() == TEXT

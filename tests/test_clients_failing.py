@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, self_signed, server_context, success, talk
-from usp.web_client.terms import Terms
+from usp.web_client.policy import RequestPolicy
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -182,11 +182,11 @@ def test_no_tls_where_it_should_be(make: Make) -> None:
 
 def test_hosts_that_look_like_a_status(make: Make) -> None:
     """A request without an answer has no status, whatever its message begins with."""
-    terms = Terms("http://home.example/")
+    policy = RequestPolicy("http://home.example/")
     responses = [
-        make(_resolve=resolving({"404.example": ["127.0.0.1"]})).get("http://404.example/", terms),
-        make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://404.example/", terms),
-        make().get("http://127.0.0.1/", terms),
+        make(_resolve=resolving({"404.example": ["127.0.0.1"]})).get("http://404.example/", policy),
+        make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://404.example/", policy),
+        make().get("http://127.0.0.1/", policy),
     ]
     assert [error(response).message().partition(" ")[0] for response in responses] == [
         *("404.example", "404.example", "127.0.0.1")

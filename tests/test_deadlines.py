@@ -14,7 +14,7 @@ from sockets import CLIENTS, Make, Peer, error, full_backlog, making, self_signe
 from usp.limits import Limits
 from usp.web_client.connections import looked_up
 from usp.web_client.lookups import AddressInfo
-from usp.web_client.terms import Terms
+from usp.web_client.policy import RequestPolicy
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -81,9 +81,9 @@ SLOW: dict[str, Callable[[Peer], None]] = {
 def test_deadline(make: Make, what: str) -> None:
     """A request ends by its deadline, whatever the server is doing; what came of a body can be had."""
     with talk(SLOW[what]) as server:
-        terms = Terms(server.url, Limits(request_seconds=0.5))
+        policy = RequestPolicy(server.url, Limits(request_seconds=0.5))
         started = time.monotonic()
-        response = error(make().get(server.url, terms))
+        response = error(make().get(server.url, policy))
         assert 0.45 < time.monotonic() - started < 0.9
     assert response.message() == "timed out: no whole answer within 0.5 seconds"
     assert response.retryable()
@@ -94,7 +94,7 @@ def test_deadline_of_connecting(make: Make) -> None:
     """So it does while there is no connection yet."""
     with full_backlog() as url:
         started = time.monotonic()
-        response = error(make().get(url, Terms(url, Limits(request_seconds=0.5))))
+        response = error(make().get(url, RequestPolicy(url, Limits(request_seconds=0.5))))
         assert 0.45 < time.monotonic() - started < 0.9
     assert response.message() == "timed out: no whole answer within 0.5 seconds"
 
@@ -111,10 +111,10 @@ def test_deadline_with_tls(make: Make, tmp_path: Path, what: str) -> None:
     """It holds with TLS too, in the handshake and after it."""
     context = server_context(self_signed(tmp_path)) if what != "silence" else None
     with talk(SLOW[what], context, scheme="https") as server:
-        terms = Terms(server.url, Limits(request_seconds=0.5))
+        policy = RequestPolicy(server.url, Limits(request_seconds=0.5))
         client = make(verify=str(tmp_path / "cert.pem") if context else True)
         started = time.monotonic()
-        response = error(client.get(server.url, terms))
+        response = error(client.get(server.url, policy))
         assert 0.45 < time.monotonic() - started < 0.9
     assert response.message() == "timed out: no whole answer within 0.5 seconds"
 
@@ -122,10 +122,10 @@ def test_deadline_with_tls(make: Make, tmp_path: Path, what: str) -> None:
 def test_deadline_of_the_tree(make: Make) -> None:
     """No request outlives its tree, or starts after it."""
     with talk(Peer.hold) as server:
-        terms = Terms(server.url, expires=time.monotonic() + 0.3)
+        policy = RequestPolicy(server.url, expires=time.monotonic() + 0.3)
         client = make()
         for _ in range(2):
-            response = error(client.get(server.url, terms))
+            response = error(client.get(server.url, policy))
             assert (response.message(), response.retryable()) == ("the tree's time is up", False)
         assert server.accepted == 1
 
@@ -141,12 +141,12 @@ def test_deadline_of_a_lookup(make: Make) -> None:
     url = "http://slow.example/"
     try:
         started = time.monotonic()
-        response = error(make(_resolve=resolve).get(url, Terms(url, Limits(request_seconds=0.3))))
+        response = error(make(_resolve=resolve).get(url, RequestPolicy(url, Limits(request_seconds=0.3))))
         assert 0.25 < time.monotonic() - started < 0.7
         assert response.message() == "timed out: no whole answer within 0.3 seconds"
-        terms = Terms(url)
-        with cancelled_soon(terms):
-            assert error(make(_resolve=resolve).get(url, terms)).message() == "cancelled"
+        policy = RequestPolicy(url)
+        with cancelled_soon(policy):
+            assert error(make(_resolve=resolve).get(url, policy)).message() == "cancelled"
     finally:
         is_over.set()
 
@@ -170,8 +170,8 @@ def test_addresses_need_no_thread(make: Make) -> None:
 
 
 @contextmanager
-def cancelled_soon(terms: Terms) -> Iterator[None]:
-    timer = threading.Timer(0.2, terms.cancel)
+def cancelled_soon(policy: RequestPolicy) -> Iterator[None]:
+    timer = threading.Timer(0.2, policy.cancel)
     timer.start()
     started = time.monotonic()
     yield
@@ -183,21 +183,21 @@ def cancelled_soon(terms: Terms) -> Iterator[None]:
 def test_cancelling(make: Make, what: str) -> None:
     """A tree that is cancelled, from any thread, ends its requests at once, and starts no more."""
     with talk(SLOW[what]) as server:
-        terms = Terms(server.url)
+        policy = RequestPolicy(server.url)
         client = make()
-        with cancelled_soon(terms):
-            response = error(client.get(server.url, terms))
+        with cancelled_soon(policy):
+            response = error(client.get(server.url, policy))
         assert (response.message(), response.retryable()) == ("cancelled", False)
-        assert error(client.get(server.url, terms)).message() == "cancelled"
+        assert error(client.get(server.url, policy)).message() == "cancelled"
         assert server.accepted == 1
 
 
 def test_cancelling_while_connecting(make: Make) -> None:
     """So does one without a connection yet."""
     with full_backlog() as url:
-        terms = Terms(url)
-        with cancelled_soon(terms):
-            assert error(make().get(url, terms)).message() == "cancelled"
+        policy = RequestPolicy(url)
+        with cancelled_soon(policy):
+            assert error(make().get(url, policy)).message() == "cancelled"
 
 
 @pytest.mark.parametrize("what", ["silence", "body"])
@@ -205,17 +205,17 @@ def test_cancelling_with_tls(make: Make, tmp_path: Path, what: str) -> None:
     """And one with TLS, in the handshake and after it."""
     context = server_context(self_signed(tmp_path)) if what != "silence" else None
     with talk(SLOW[what], context, scheme="https") as server:
-        terms = Terms(server.url)
+        policy = RequestPolicy(server.url)
         client = make(verify=str(tmp_path / "cert.pem") if context else True)
-        with cancelled_soon(terms):
-            assert error(client.get(server.url, terms)).message() == "cancelled"
+        with cancelled_soon(policy):
+            assert error(client.get(server.url, policy)).message() == "cancelled"
 
 
 def test_cancelling_one_of_two(make: Make) -> None:
     """A connection that was kept is no longer the business of the tree that it was used for."""
     with talk(keep_alive) as server:
         client = make()
-        first, second = Terms(server.url), Terms(server.url)
+        first, second = RequestPolicy(server.url), RequestPolicy(server.url)
         success(client.get(server.url, first))
         first.cancel()
         for _ in range(2):

@@ -16,8 +16,8 @@ from usp.documents import MAX_DOCUMENT_BYTES, Document, DocumentStore
 from usp.drivers.fetch import Answers
 from usp.inflate import engines
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientResponse
+from usp.web_client.policy import RequestPolicy
 from usp.web_client.requests_client import RequestsWebClient, RequestsWebClientSuccessResponse
-from usp.web_client.terms import Terms
 
 URL = "http://h/s.xml"
 
@@ -210,7 +210,7 @@ def site() -> Iterator[Server]:
 
 def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
     """A body as a tree gets it, and what was noted."""
-    document = Answers(Terms(url), 0).of(client.get(url), url)
+    document = Answers(RequestPolicy(url), 0).of(client.get(url), url)
     assert isinstance(document, Document), document
     codes: list[str] = []
     return b"".join(document.pieces(codes.append)), codes

@@ -7,14 +7,14 @@ import time
 import pytest
 
 from usp.limits import Limits
+from usp.web_client.policy import RequestPolicy
 from usp.web_client.redirects import Redirects
-from usp.web_client.terms import Terms
 
 URL = "http://h.example/a/b"
 
 
 def start(url: str = URL, **limits: int) -> Redirects:
-    return Redirects(url, Terms("http://h.example/", Limits(**limits)))
+    return Redirects(url, RequestPolicy("http://h.example/", Limits(**limits)))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_locations(location: bytes, url: str) -> None:
     ],
 )
 def test_places_that_are_not_gone_to(location: bytes, reason: str) -> None:
-    """A redirect to nowhere, or to where the terms forbid, has a reason."""
+    """A redirect to nowhere, or to where the policy forbids, has a reason."""
     assert (start().follow(location) or "").startswith(reason)
 
 

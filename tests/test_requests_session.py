@@ -24,8 +24,8 @@ from sockets import Peer, answering, error, resolving, success, talk
 from support import Server, serve
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
 from usp.web_client.adapter import GuardedAdapter
+from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
-from usp.web_client.terms import Terms, under
 
 TEXT = b"some text"
 
@@ -53,7 +53,7 @@ def test_session_goes_home_only(site: Server) -> None:
         site.pages["/to-self"] = (302, {"Location": "/plain"}, b"here")
         with RequestsWebClient(session=session, headers={"X-More": "yes"}) as client:
             assert client.user_agent == "me"
-            with under(Terms(site.url)):
+            with applying(RequestPolicy(site.url)):
                 assert success(client.get(f"{site.url}/to-self")).raw_data() == TEXT
                 assert success(client.get(f"{site.url}/to-other")).url() == f"{other.url}/x"
         for _, headers in site.requests[-3:]:
@@ -103,7 +103,7 @@ def test_adapters_are_checked_when_they_are_taken(site: Server, kind: str) -> No
         with RequestsWebClient(session=session, _resolve=resolve) as client:
             session.mount("http://", Mine() if kind == "subclass" else requests.adapters.HTTPAdapter(max_retries=2))
             port = site.url.rpartition(":")[2]
-            with under(Terms("http://home.example/")):
+            with applying(RequestPolicy("http://home.example/")):
                 response = error(client.get(f"http://inner.example:{port}/plain"))
             assert response.message().startswith("inner.example leads to 127.0.0.1, which is not a public address")
             assert Mine.used == 0
@@ -127,7 +127,10 @@ def test_home_of_an_unknown_adapter(site: Server) -> None:
     with requests.Session() as session:
         session.mount("http://home.example/", Mine())
         resolve = resolving({"home.example": ["127.0.0.1"]})
-        with RequestsWebClient(session=session, _resolve=resolve) as client, under(Terms("http://home.example/")):
+        with (
+            RequestsWebClient(session=session, _resolve=resolve) as client,
+            applying(RequestPolicy("http://home.example/")),
+        ):
             assert success(client.get("http://home.example/")).raw_data() == b"mine"
             inner = site.url.replace("127.0.0.1", "home.example")
             assert "not a public address" in error(client.get(f"{inner}/plain")).message()
@@ -243,7 +246,7 @@ def test_many_threads(client: RequestsWebClient, caplog: pytest.LogCaptureFixtur
 
         def fetch(i: int) -> None:
             barrier.wait()
-            with under(Terms(server.url)):
+            with applying(RequestPolicy(server.url)):
                 for n in range(5):
                     assert success(client.get(f"{server.url}{i}-{n}")).raw_data() == f"/{i}-{n}".encode()
 

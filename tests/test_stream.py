@@ -29,7 +29,7 @@ from usp.politeness import Politeness
 from usp.progress import Progress
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
 from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
-from usp.web_client.terms import terms_for
+from usp.web_client.policy import policy_for
 
 H = "http://h/"
 PATIENCE = 10.0  # seconds after which a test that waits has failed
@@ -58,7 +58,7 @@ class ThreadedClient(FakeClient):
                 cancelled.set()
 
             self.asked.append(url)
-            with terms_for(url).calling(cancel):
+            with policy_for(url).calling_on_cancel(cancel):
                 self.waiting.append(url)
                 ends_at = time.monotonic() + PATIENCE
                 while not gate.wait(0.002):

@@ -19,7 +19,7 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.origins import Origin, host_of, origin_of, requested_url
 from usp.scan.lines import MAX_ROBOTS_TXT_BYTES
 from usp.web_client.abstract_client import AbstractWebClient
-from usp.web_client.terms import Terms, under
+from usp.web_client.policy import RequestPolicy, applying
 
 __all__ = ["MAX_HOSTS", "Submissions"]
 
@@ -32,7 +32,7 @@ _LEAST_SECONDS = 0.01
 class Submissions:
     """What the robots.txt files of other hosts name, as far as it was asked for, by the client that fetches the tree.
 
-    The requests are made under terms of their own, of the same homepage: with the caller's options, if these are
+    The requests are made under a policy of their own, of the same homepage: with the caller's options, if these are
     stricter than the limits here. They end when the tree has to.
     """
 
@@ -50,7 +50,7 @@ class Submissions:
         self._end = now() + options.limits.tree_seconds
         self._seconds = 0.0  # that all requests have taken
         self._named: dict[Origin, frozenset[str]] = {}  # by the sites that were asked
-        self._asking: Terms | None = None  # those of the last request
+        self._asking: RequestPolicy | None = None  # those of the last request
         self._is_cancelled = False
 
     def is_named(self, start: str, sitemap_urls: tuple[str, ...]) -> bool:
@@ -75,12 +75,12 @@ class Submissions:
         seconds = min(MAX_SECONDS, MAX_SECONDS_IN_ALL - self._seconds, self._end - started)
         if seconds < _LEAST_SECONDS:
             return frozenset()
-        terms = self._asking = self._terms(seconds)
-        if self._is_cancelled or terms.refusal(url) is not None:
+        policy = self._asking = self._policy(seconds)
+        if self._is_cancelled or policy.refusal(url) is not None:
             return frozenset()
         try:
-            with under(terms):
-                answer = Answers(terms, MAX_ROBOTS_TXT_BYTES).of(self._client.get(terms.with_credentials(url)), url)
+            with applying(policy):
+                answer = Answers(policy, MAX_ROBOTS_TXT_BYTES).of(self._client.get(policy.with_credentials(url)), url)
             robots = SitemapFetcher(url, 0).receive(answer)
             return frozenset(requested_url(child.url) for child in robots.children)
         except Exception:  # a client of the caller's may raise anything
@@ -88,15 +88,15 @@ class Submissions:
         finally:
             self._seconds += self._now() - started
 
-    def _terms(self, seconds: float) -> Terms:
+    def _policy(self, seconds: float) -> RequestPolicy:
         limits = self._options.limits
         limits = replace(
             limits,
             request_seconds=min(seconds, limits.request_seconds),
             max_sitemap_bytes=min(MAX_ROBOTS_TXT_BYTES, limits.max_sitemap_bytes),
         )
-        terms = Terms(self._homepage_url, limits, self._options.cross_host)
+        policy = RequestPolicy(self._homepage_url, limits, self._options.cross_host)
         # What address the homepage's host has was settled when the tree was fetched. Here it is not known, so any that
         # is not public is refused, unless the homepage itself is such an address.
-        terms.looked_up_elsewhere(host_of(self._homepage_url))
-        return terms
+        policy.mark_resolved_elsewhere(host_of(self._homepage_url))
+        return policy

@@ -19,7 +19,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.reading import Reading
 from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
-from usp.web_client.terms import Terms, under
+from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.threads import in_thread
 
 __all__ = ["check_client", "client_or_default", "run", "steps"]
@@ -90,15 +90,17 @@ async def steps(
     """Fetch all that the walk asks for, with a pause after each answer; see `usp.drivers.blocking.steps`."""
     now = time.monotonic
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
-    answers = Answers(terms, options.memory_bytes)
+    policy = RequestPolicy(
+        homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds
+    )
+    answers = Answers(policy, options.memory_bytes)
     if (limit := getattr(client, "limit_response_data_length", None)) is not None:
         limit(options.limits.max_sitemap_bytes)
     tasks = _Tasks()
     try:
         while True:
             for task in schedule.tasks(now()):
-                tasks.start(task, _perform(task, client, terms, answers))
+                tasks.start(task, _perform(task, client, policy, answers))
             if schedule.is_done:
                 return
             if (done := await tasks.wait(schedule.seconds(now()))) is not None:
@@ -107,18 +109,18 @@ async def steps(
                 schedule.idle()
             yield
     finally:
-        terms.cancel()
+        policy.cancel()
         await tasks.close()
         walk.stop("it was ended early")
 
 
-async def _perform(task: Task, client: AbstractAsyncWebClient, terms: Terms, answers: Answers) -> Outcome:
+async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, answers: Answers) -> Outcome:
     if not isinstance(task, Fetch):
         return await in_thread(task.reading)
     url, started = task.job.url, time.monotonic()
     try:
-        with under(terms):
-            return answers.of(await client.get(terms.with_credentials(url)), url, started)
+        with applying(policy):
+            return answers.of(await client.get(policy.with_credentials(url)), url, started)
     except Exception as error:
         return answers.of_error(error, url, started)
 

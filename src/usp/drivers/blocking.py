@@ -20,7 +20,7 @@ from usp.fetch_parse.reading import Reading
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
-from usp.web_client.terms import Terms, under
+from usp.web_client.policy import RequestPolicy, applying
 
 __all__ = ["check_client", "client_or_default", "is_alone", "run", "sitemap_of", "steps", "website"]
 
@@ -55,8 +55,10 @@ def steps(
     """
     now = time.monotonic
     schedule = Schedule(walk, _suited(options, client), homepage_url, now(), getattr(client, "user_agent", "usp"))
-    terms = Terms(homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds)
-    perform = _performer(client, terms, Answers(terms, options.memory_bytes))
+    policy = RequestPolicy(
+        homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds
+    )
+    perform = _performer(client, policy, Answers(policy, options.memory_bytes))
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
     limit(options.limits.max_sitemap_bytes)
@@ -73,13 +75,13 @@ def steps(
                 schedule.idle()
             yield
     except KeyboardInterrupt:
-        terms.cancel()
+        policy.cancel()
         while (done := workers.wait(0)) is not None:
             schedule.done(*done, now())
         schedule.stop("it was interrupted")
         raise
     finally:
-        terms.cancel()
+        policy.cancel()
         workers.close()
         walk.stop("it was ended early")  # where nothing is left to stop, this does nothing
 
@@ -94,7 +96,7 @@ def _suited(options: Options, client: AbstractWebClient) -> Options:
     return options if getattr(client, "is_thread_safe", False) else replace(options, concurrency=1)
 
 
-def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Callable[[Task], Outcome]:
+def _performer(client: AbstractWebClient, policy: RequestPolicy, answers: Answers) -> Callable[[Task], Outcome]:
     """What does a task, in any thread."""
 
     def perform(task: Task) -> Outcome:
@@ -102,8 +104,8 @@ def _performer(client: AbstractWebClient, terms: Terms, answers: Answers) -> Cal
             return task.reading()
         url, started = task.job.url, time.monotonic()
         try:
-            with under(terms):
-                return answers.of(client.get(terms.with_credentials(url)), url, started)
+            with applying(policy):
+                return answers.of(client.get(policy.with_credentials(url)), url, started)
         except Exception as error:
             return answers.of_error(error, url, started)
 

@@ -24,7 +24,7 @@ from usp.web_client.abstract_client import (
     AbstractWebClientSuccessResponse,
     WebClientErrorResponse,
 )
-from usp.web_client.terms import Terms
+from usp.web_client.policy import RequestPolicy
 
 __all__ = ["Answers", "get_with_retries"]
 
@@ -38,9 +38,9 @@ _CUT_SHORT = frozenset({"T804", "T805"})  # codes of bodies that came in part
 class Answers:
     """Makes plain values of what a client gives, and puts documents into the store of the tree."""
 
-    def __init__(self, terms: Terms, memory_bytes: int) -> None:
-        self._terms = terms
-        self._limit = terms.limits.max_sitemap_bytes
+    def __init__(self, policy: RequestPolicy, memory_bytes: int) -> None:
+        self._policy = policy
+        self._limit = policy.limits.max_sitemap_bytes
         self._store = DocumentStore(memory_bytes)
 
     def of(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
@@ -83,7 +83,7 @@ class Answers:
         problems = response.transport_problems()
         transport = replace(
             tried,
-            url=self._terms.without_credentials(response.url() or tried.url),
+            url=self._policy.without_credentials(response.url() or tried.url),
             status=_status_of(response),
             content_type=content_type,
             content_encoding=stated,

@@ -88,7 +88,7 @@ class GuardedAdapter(requests.adapters.HTTPAdapter):
             return super().send(request, *args, **options)
         proxies = options.get("proxies")
         if proxies and select_proxy(request.url or "", proxies):
-            exchange.terms.looked_up_elsewhere(host_of(request.url or ""))
+            exchange.policy.mark_resolved_elsewhere(host_of(request.url or ""))
         response = super().send(request, *args, **options)
         if exchange.target is None and not 200 <= response.status_code < 300:
             # Before the session sees it: what authenticates there would read the body whole, and inflate it.

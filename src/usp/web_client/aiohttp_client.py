@@ -1,6 +1,6 @@
 """The asyncio client: aiohttp.
 
-It behaves as the client of requests does, under the same terms, and says the same of what goes wrong. Bodies are kept
+It behaves as the client of requests does, under the same policy, and says the same of what goes wrong. Bodies are kept
 as they were transferred. Nothing is read from .netrc, and there is no cookie jar.
 
 A session of aiohttp belongs to the event loop that it was made in. One is made when a loop first needs it, and is
@@ -46,8 +46,8 @@ from usp.web_client.answers import (
 )
 from usp.web_client.environment import checked_verify, getproxies, proxy_of, tls_context
 from usp.web_client.lookups import Resolver
+from usp.web_client.policy import RequestPolicy, bytes_allowed, policy_for
 from usp.web_client.redirects import Redirects
-from usp.web_client.terms import Terms, bytes_allowed, terms_for
 
 __all__ = ["AiohttpWebClient", "AiohttpWebClientErrorResponse", "AiohttpWebClientSuccessResponse"]
 
@@ -159,15 +159,15 @@ class AiohttpWebClient(AbstractAsyncWebClient):
 
     async def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects."""
-        terms = terms_for(url)
-        redirects = Redirects(url, terms)
+        policy = policy_for(url)
+        redirects = Redirects(url, policy)
         if reason := redirects.refusal():
             return AiohttpWebClientErrorResponse(reason, retryable=False, status=None)
         loop = asyncio.get_running_loop()
-        deadline = terms.deadline()
+        deadline = policy.deadline()
         allowed = deadline - time.monotonic()
         scope = asyncio.timeout(allowed)
-        fetch = _Fetch(self, redirects, terms)
+        fetch = _Fetch(self, redirects, policy)
 
         def end_now() -> None:
             with suppress(RuntimeError):  # it has just ended by itself
@@ -181,7 +181,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         try:
             if allowed <= 0:
                 raise TimeoutError
-            with terms.calling(cancelled):
+            with policy.calling_on_cancel(cancelled):
                 async with scope:
                     return await fetch.run()
         except _ERRORS as error:
@@ -207,7 +207,7 @@ class AiohttpWebClient(AbstractAsyncWebClient):
             limit=self._max_connections,
             ssl=self._context,
             resolver=CheckedResolver(self._resolve),
-            use_dns_cache=False,  # its answers are shared, and each request is to be checked under its own terms
+            use_dns_cache=False,  # its answers are shared, and each request is to be checked under its own policy
             socket_factory=checked_socket,
         )
         session = aiohttp.ClientSession(
@@ -251,15 +251,15 @@ def _checked_timeout(timeout: Timeout) -> aiohttp.ClientTimeout:
 class _Fetch:
     """One URL on its way to an answer."""
 
-    __slots__ = ("_client", "_content", "_redirects", "_success", "_terms", "hop")
+    __slots__ = ("_client", "_content", "_policy", "_redirects", "_success", "hop")
 
-    def __init__(self, client: AiohttpWebClient, redirects: Redirects, terms: Terms) -> None:
+    def __init__(self, client: AiohttpWebClient, redirects: Redirects, policy: RequestPolicy) -> None:
         self._client = client
         self._redirects = redirects
-        self._terms = terms
+        self._policy = policy
         self._success: AiohttpWebClientSuccessResponse | None = None
         self._content: aiohttp.StreamReader | None = None
-        self.hop = Hop(terms)
+        self.hop = Hop(policy)
 
     async def run(self) -> AbstractWebClientResponse:
         """The answer after redirects."""
@@ -278,13 +278,13 @@ class _Fetch:
     async def _answer(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
         """The answer to one request."""
         url, authorization = authorized(self._redirects.url)
-        headers = self._client._home_headers if self._terms.is_home(url) else self._client._headers
+        headers = self._client._home_headers if self._policy.is_home(url) else self._client._headers
         headers = with_additions(headers, authorization, self._redirects.cookie())
         proxy = self._client._proxy_for(url)
         self.hop.host = host_of(url)
         self.hop.is_proxied = proxy is not None
         if proxy is not None:
-            self._terms.looked_up_elsewhere(self.hop.host)
+            self._policy.mark_resolved_elsewhere(self.hop.host)
         ask = partial(session.get, URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy)
         self.hop.is_new = False
         try:
@@ -329,7 +329,7 @@ class _Fetch:
             AiohttpWebClientErrorResponse,
             _plain(error),
             self._redirects,
-            self._terms,
+            self._policy,
             refused=self.hop.refused,
             deadline=deadline,
             success=self._success,

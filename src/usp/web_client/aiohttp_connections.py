@@ -1,4 +1,4 @@
-"""The connections of the aiohttp client: only to addresses that the terms admit.
+"""The connections of the aiohttp client: only to addresses that the policy allows.
 
 The addresses of a host are checked when they are looked up, each one again when a socket is made for it, which is also
 where those in URLs pass, and the other end of a connection before each request that uses it.
@@ -19,7 +19,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 
 from usp.web_client.lookups import Resolver, looked_up_aside
-from usp.web_client.terms import RefusedError, Terms
+from usp.web_client.policy import RefusedError, RequestPolicy
 
 __all__ = ["CURRENT", "CheckedConnector", "CheckedResolver", "Hop", "checked_socket"]
 
@@ -30,21 +30,21 @@ _MAX_INTERIM_ANSWERS = 100
 class Hop:
     """One request as the connections see it."""
 
-    __slots__ = ("host", "is_new", "is_proxied", "refused", "terms")
+    __slots__ = ("host", "is_new", "is_proxied", "policy", "refused")
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, policy: RequestPolicy) -> None:
+        self.policy = policy
         self.host = ""
         self.is_proxied = False
         self.is_new = False  # whether a connection was to be made for it
-        #: Why there was no connection, if the terms are the reason.
+        #: Why there was no connection, if the policy is the reason.
         self.refused: RefusedError | None = None
 
     def check(self, address: str) -> None:
         """Raise `RefusedError` if an address may not be connected to."""
         if not self.is_proxied:
             try:
-                self.terms.check_peer(self.host, address)
+                self.policy.check_peer(self.host, address)
             except RefusedError as refused:
                 self.refused = refused
                 raise
@@ -133,7 +133,7 @@ def checked_socket(info: Any) -> socket.socket:
 
 
 class CheckedResolver(AbstractResolver):
-    """Gives those addresses of a host that the terms admit."""
+    """Gives those addresses of a host that the policy allows."""
 
     def __init__(self, resolve: Resolver | None) -> None:
         self._resolve = resolve
@@ -148,7 +148,7 @@ class CheckedResolver(AbstractResolver):
         addresses = [_with_scope(info[4]) for info in found]
         if not hop.is_proxied:
             try:
-                addresses = hop.terms.admitted(host, addresses)
+                addresses = hop.policy.allowed_addresses(host, addresses)
             except RefusedError as refused:
                 hop.refused = refused
                 raise

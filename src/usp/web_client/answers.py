@@ -30,8 +30,8 @@ from usp.web_client.abstract_client import (
     AbstractWebClientSuccessResponse,
     WebClientErrorResponse,
 )
+from usp.web_client.policy import RefusedError, RequestPolicy
 from usp.web_client.redirects import REDIRECTS, Redirects
-from usp.web_client.terms import RefusedError, Terms
 
 __all__ = [
     "DEFAULT_MAX_BYTES",
@@ -191,7 +191,7 @@ def ended(
     kind: type[AnError],
     error: BaseException,
     redirects: Redirects,
-    terms: Terms,
+    policy: RequestPolicy,
     *,
     refused: RefusedError | None,
     deadline: float | None,
@@ -203,14 +203,14 @@ def ended(
     success.
     """
     size = success._give_up() if success is not None else 0
-    if terms.is_cancelled:
+    if policy.is_cancelled:
         return kind("cancelled", False, status=None)
     if refused is not None:
         return kind(str(refused), False, status=None)
-    if deadline is not None and terms.is_trees(deadline):
+    if deadline is not None and policy.is_tree_deadline(deadline):
         message, retryable = "the tree's time is up", False
     elif deadline is not None:
-        message, retryable = f"timed out: no whole answer within {terms.limits.request_seconds:.3g} seconds", True
+        message, retryable = f"timed out: no whole answer within {policy.limits.request_seconds:.3g} seconds", True
     elif success is not None:
         message, retryable = _cut_off(error, size), True
     else:

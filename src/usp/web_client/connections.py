@@ -1,4 +1,4 @@
-"""The connections of the requests client: only to addresses that the terms admit, and only until the deadline.
+"""The connections of the requests client: only to addresses that the policy allows, and only until the deadline.
 
 requests and urllib3 know a time-out between two reads, but none for a request as a whole, and they connect to whatever
 a name leads to. Both can only be put right at the socket: a `TimedSocket` waits no longer than the request that uses it
@@ -30,7 +30,7 @@ from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.web_client.environment import state_of
 from usp.web_client.lookups import AddressInfo, Resolver, looked_up_in_time
-from usp.web_client.terms import RefusedError, Terms
+from usp.web_client.policy import RefusedError, RequestPolicy
 
 if TYPE_CHECKING:
     from requests.cookies import RequestsCookieJar
@@ -50,14 +50,14 @@ def looked_up(host: str, port: int) -> Sequence[AddressInfo]:
 class Exchange:
     """One request with all its redirects, as the connections see it. To be used as a context, in one thread."""
 
-    __slots__ = ("_lent", "_resolve", "_token", "cookies", "deadline", "refused", "target", "terms")
+    __slots__ = ("_lent", "_resolve", "_token", "cookies", "deadline", "policy", "refused", "target")
 
-    def __init__(self, terms: Terms, deadline: float, resolve: Resolver) -> None:
-        self.terms = terms
+    def __init__(self, policy: RequestPolicy, deadline: float, resolve: Resolver) -> None:
+        self.policy = policy
         self.deadline = deadline
         #: What to request, as it stands in the request; None to leave that to requests.
         self.target: str | None = None
-        #: Why there was no connection, if the terms are the reason.
+        #: Why there was no connection, if the policy is the reason.
         self.refused: RefusedError | None = None
         #: The cookies that were set on the way, where a session of the caller's is asked.
         self.cookies: RequestsCookieJar | None = None
@@ -86,7 +86,7 @@ class Exchange:
 
     def lend(self, connection: _Timed) -> None:
         """Let a socket be used for this request, until it is given back or the request has ended."""
-        using = self.terms.using(connection)
+        using = self.policy.shutting_down_on_cancel(connection)
         self._allowed(using.__enter__)
         self._lent[connection] = using
         connection.exchange = self
@@ -99,18 +99,18 @@ class Exchange:
             using.__exit__(None, None, None)
 
     def check_peer(self, host: str, connection: socket.socket) -> None:
-        """Raise an error if the other end of a connection is not one that the terms admit."""
+        """Raise an error if the other end of a connection is not one that the policy allows."""
         address = connection.getpeername()[0]
-        self._allowed(lambda: self.terms.check_peer(host, address))
+        self._allowed(lambda: self.policy.check_peer(host, address))
 
     def connect(
         self, host: str, port: int, timeout: float | None, bound_to: Any, options: Any, *, is_proxy: bool
     ) -> TimedSocket:
-        """Connect to a host, at one of the addresses that the terms admit."""
+        """Connect to a host, at one of the addresses that the policy allows."""
         host = host.strip("[]")
-        found = self._allowed(lambda: looked_up_in_time(self._resolve, host, port, self.terms, self.seconds_left()))
+        found = self._allowed(lambda: looked_up_in_time(self._resolve, host, port, self.policy, self.seconds_left()))
         addresses = [str(info[4][0]) for info in found]
-        admitted = addresses if is_proxy else self._allowed(lambda: self.terms.admitted(host, addresses))
+        admitted = addresses if is_proxy else self._allowed(lambda: self.policy.allowed_addresses(host, addresses))
         error: OSError | None = None
         for family, kind, protocol, _, address in found:
             if address[0] not in admitted:
@@ -133,7 +133,7 @@ class Exchange:
                 connection.bind(bound_to)
             connection.settimeout(timeout)
             connection.connect(address)
-            if self.terms.is_cancelled:
+            if self.policy.is_cancelled:
                 raise ConnectionAbortedError("cancelled")
         except BaseException:
             self.give_back(connection)
@@ -142,7 +142,7 @@ class Exchange:
         return connection
 
     def _allowed(self, ask: Callable[[], Result]) -> Result:
-        """What the terms say, if they do not refuse."""
+        """Return what the policy answers, and remember if it refuses."""
         try:
             return ask()
         except RefusedError as refused:
@@ -274,7 +274,7 @@ class _GuardedHTTPConnection(HTTPConnection):
         super().request(method, url, body, headers, **options)
 
     def _be_lent_to(self, exchange: Exchange) -> None:
-        """Use the connection that there is for a request, if the terms admit it."""
+        """Use the connection that there is for a request, if the policy allows it."""
         connection = self.sock
         if type(connection) is socket.socket:  # made outside of any exchange, so its waiting cannot be bounded
             if not self.proxy_is_tunneling:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from usp.web_client.terms import RefusedError, Terms
+from usp.web_client.policy import RefusedError, RequestPolicy
 from usp.web_client.threads import in_thread
 
 __all__ = ["AddressInfo", "Resolver", "looked_up_aside", "looked_up_in_time"]
@@ -59,17 +59,17 @@ class _Lookup(threading.Thread):
 
 
 def looked_up_in_time(
-    resolve: Resolver, host: str, port: int, terms: Terms, seconds: float | None
+    resolve: Resolver, host: str, port: int, policy: RequestPolicy, seconds: float | None
 ) -> Sequence[AddressInfo]:
     """The addresses of a host. Raises `TimeoutError` after so many seconds, `RefusedError` if the tree is cancelled."""
     if _is_address(host):
         return resolve(host, port)
     is_over = threading.Event()
     lookup = _Lookup(resolve, host, port, is_over.set)
-    with terms.calling(is_over.set):
+    with policy.calling_on_cancel(is_over.set):
         lookup.begin()
         is_over.wait(seconds)
-    if terms.is_cancelled:
+    if policy.is_cancelled:
         raise RefusedError("cancelled")
     return lookup.found()
 

@@ -1,7 +1,7 @@
 """Redirects: from one URL to the one that answers, whichever client makes the requests.
 
 `Redirects` is handed each answer (status, Location, Set-Cookie) and says what to request next, or why that is not done.
-It opens nothing and waits for nothing. Every URL on the way is checked against the terms, the first one too.
+It opens nothing and waits for nothing. Every URL on the way is checked against the policy, the first one too.
 
 There is no cookie jar. But some sites set a cookie, redirect to the same URL, and do so forever unless the cookie comes
 back. So a cookie set on the way is sent on later requests of the same way, to the origin that set it; name and value
@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 
 from usp.objects.problem import printable, shortened
 from usp.origins import Origin, origin_of, put_credentials, requested_url, split_credentials
-from usp.web_client.terms import Terms
+from usp.web_client.policy import RequestPolicy
 
 __all__ = ["REDIRECTS", "Redirects"]
 
@@ -35,17 +35,17 @@ _UNSEEN = re.compile(r"[\t\n\r]")
 class Redirects:
     """The way from one URL to its answer. `url` is what to request now, `refusal()` says why not."""
 
-    __slots__ = ("_cookies", "_requested", "_terms", "url")
+    __slots__ = ("_cookies", "_policy", "_requested", "url")
 
-    def __init__(self, url: str, terms: Terms) -> None:
+    def __init__(self, url: str, policy: RequestPolicy) -> None:
         self.url = requested_url(url)
-        self._terms = terms
+        self._policy = policy
         self._cookies: dict[Origin, dict[str, str]] = {}
         self._requested: set[tuple[str, str | None]] = set()
 
     def refusal(self) -> str | None:
         """Why the URL may not be requested; None if it may."""
-        reason = self._terms.refusal(self.url)
+        reason = self._policy.refusal(self.url)
         if reason and self._requested:
             return f"redirects to {_shown(self.url)}: {reason}"
         return reason
@@ -63,8 +63,8 @@ class Redirects:
         `location` is the header as it came; `set_cookies` are the values of the Set-Cookie headers.
         """
         self._requested.add((self.url, self.cookie()))
-        if len(self._requested) > self._terms.limits.max_redirects:
-            return f"redirected more than {self._terms.limits.max_redirects} times"
+        if len(self._requested) > self._policy.limits.max_redirects:
+            return f"redirected more than {self._policy.limits.max_redirects} times"
         self._keep(set_cookies)
         try:
             url = self._with_credentials(requested_url(urljoin(self.url, _text(location))))

@@ -4,7 +4,7 @@ Bodies are read in pieces and only up to the limit, and kept as they were transf
 `raw_data()` is asked for, by what they are, not by what their headers say: a server that announces gzip and sends plain
 text is read all the same.
 
-Every request is made under the terms of its tree (`usp.web_client.terms`). Redirects are followed here, not by
+Every request is made under the policy of its tree (`usp.web_client.policy`). Redirects are followed here, not by
 requests. What the caller gave, a session or headers, goes to the homepage's origin only; all else is asked for with no
 more than the name of the client. So only there is the session itself asked; elsewhere its adapters are, which have no
 credentials and keep no cookies.
@@ -45,8 +45,8 @@ from usp.web_client.answers import (
 from usp.web_client.connections import Exchange, looked_up
 from usp.web_client.environment import checked_verify
 from usp.web_client.lookups import Resolver
+from usp.web_client.policy import RefusedError, RequestPolicy, bytes_allowed, policy_for
 from usp.web_client.redirects import REDIRECTS, Redirects
-from usp.web_client.terms import RefusedError, Terms, bytes_allowed, terms_for
 
 __all__ = ["RequestsWebClient", "RequestsWebClientErrorResponse", "RequestsWebClientSuccessResponse"]
 
@@ -212,22 +212,22 @@ class RequestsWebClient(AbstractWebClient):
 
     def get(self, url: str) -> AbstractWebClientResponse:
         """Fetch a URL, following redirects."""
-        terms = terms_for(url)
-        redirects = Redirects(url, terms)
+        policy = policy_for(url)
+        redirects = Redirects(url, policy)
         if reason := redirects.refusal():
             return RequestsWebClientErrorResponse(reason, retryable=False, status=None)
-        self._waiter.wait(lambda: terms.is_cancelled)
+        self._waiter.wait(lambda: policy.is_cancelled)
         success: RequestsWebClientSuccessResponse | None = None
-        with Exchange(terms, terms.deadline(), self._resolve) as exchange:
+        with Exchange(policy, policy.deadline(), self._resolve) as exchange:
             try:
-                if terms.is_cancelled:
+                if policy.is_cancelled:
                     raise RefusedError("cancelled")
                 exchange.seconds_left()
-                answer = self._last_answer(redirects, terms, exchange)
+                answer = self._last_answer(redirects, policy, exchange)
                 if isinstance(answer, RequestsWebClientSuccessResponse):
                     success = answer
                     success._check(success._body())  # now, so that what goes wrong with it is this request's failure
-                if terms.is_cancelled:  # which looks like the end of an answer that does not say where it ends
+                if policy.is_cancelled:  # which looks like the end of an answer that does not say where it ends
                     raise RefusedError("cancelled")
                 return answer
             except ERRORS as error:
@@ -235,16 +235,18 @@ class RequestsWebClient(AbstractWebClient):
                     RequestsWebClientErrorResponse,
                     error,
                     redirects,
-                    terms,
+                    policy,
                     refused=exchange.refused,
                     deadline=exchange.deadline if exchange.is_over() else None,
                     success=success,
                 )
 
-    def _last_answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> AbstractWebClientResponse:
+    def _last_answer(
+        self, redirects: Redirects, policy: RequestPolicy, exchange: Exchange
+    ) -> AbstractWebClientResponse:
         """The answer after redirects, its body not read yet."""
         while True:
-            response, location = self._answer(redirects, terms, exchange)
+            response, location = self._answer(redirects, policy, exchange)
             status = response.status_code
             if 200 <= status < 300:
                 response.url = redirects.url
@@ -261,13 +263,15 @@ class RequestsWebClient(AbstractWebClient):
             ):
                 return failed
 
-    def _answer(self, redirects: Redirects, terms: Terms, exchange: Exchange) -> tuple[requests.Response, str | None]:
+    def _answer(
+        self, redirects: Redirects, policy: RequestPolicy, exchange: Exchange
+    ) -> tuple[requests.Response, str | None]:
         """The answer to one request, and where it redirects to."""
         url, authorization = authorized(redirects.url)
-        is_home = terms.is_home(url)
+        is_home = policy.is_home(url)
         if is_home and not self._is_own_session:
             exchange.target = None
-            return self._answer_to_session(url, authorization, terms, exchange)
+            return self._answer_to_session(url, authorization, policy, exchange)
         headers = self._home_headers if is_home else self._headers
         headers = with_additions(headers, authorization, redirects.cookie())
         exchange.target = url
@@ -297,7 +301,7 @@ class RequestsWebClient(AbstractWebClient):
             return self._guarded
 
     def _answer_to_session(
-        self, url: str, authorization: str | None, terms: Terms, exchange: Exchange
+        self, url: str, authorization: str | None, policy: RequestPolicy, exchange: Exchange
     ) -> tuple[requests.Response, str | None]:
         """The same, of the caller's session, with all that it has for the homepage."""
         session = self._session
@@ -329,7 +333,7 @@ class RequestsWebClient(AbstractWebClient):
             hooks={"response": [*([hooks] if callable(hooks) else hooks), keep]},
             cookies=cookies or None,
         )
-        terms.looked_up_elsewhere(host_of(url))  # it has an effect only where no connection of ours was made
+        policy.mark_resolved_elsewhere(host_of(url))  # it has an effect only where no connection of ours was made
         return response, location[-1] if location else response.headers.get("Location")
 
     def _settings_for(self, url: str) -> dict[str, Any]:

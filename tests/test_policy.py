@@ -1,4 +1,4 @@
-"""The terms of requests, by themselves and as both clients hold them, against real sockets on loopback."""
+"""The request policy, by itself and as both clients keep it, against real sockets on loopback."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sockets import (
 )
 from support import serve
 from usp.exceptions import InvalidArgumentError
-from usp.web_client.terms import RefusedError, Terms, is_public, terms_for, under
+from usp.web_client.policy import RefusedError, RequestPolicy, applying, is_public, policy_for
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PUBLIC = "93.184.216.34"
@@ -106,7 +106,7 @@ def test_public_addresses(address: str, expected: bool) -> None:
 )
 def test_refusals(url: str, reason: str | None) -> None:
     """What a URL says for itself is judged before anything is looked up."""
-    found = Terms(HOME).refusal(url)
+    found = RequestPolicy(HOME).refusal(url)
     assert (found or "").startswith(reason or "")
     assert (found is None) is (reason is None)
 
@@ -115,79 +115,79 @@ def test_cross_host() -> None:
     """Hosts can be restricted to those of the same site, or to the homepage's."""
     urls = ["http://www.example.co.uk:81/", "https://news.example.co.uk/", "http://other.co.uk/"]
     allowed = {
-        kind: [Terms("http://www.example.co.uk/", cross_host=kind).refusal(url) is None for url in urls]
+        kind: [RequestPolicy("http://www.example.co.uk/", cross_host=kind).refusal(url) is None for url in urls]
         for kind in ("allow", "same-site", "same-host")
     }
     assert allowed == {"allow": [True] * 3, "same-site": [True, True, False], "same-host": [True, False, False]}
     with pytest.raises(InvalidArgumentError, match="cross_host"):
-        Terms("http://h.example/", cross_host="nonsense").refusal("http://h.example/")
+        RequestPolicy("http://h.example/", cross_host="nonsense").refusal("http://h.example/")
 
 
-def test_admitted_addresses() -> None:
-    """Of a host's addresses the public ones are admitted; to a home that had none of these at first, those it had."""
-    terms = Terms(HOME)
-    assert terms.admitted("other.example", [PUBLIC, "127.0.0.1"]) == [PUBLIC]
+def test_allowed_addresses() -> None:
+    """Of a host's addresses the public ones are allowed; to a home that had none of these at first, those it had."""
+    policy = RequestPolicy(HOME)
+    assert policy.allowed_addresses("other.example", [PUBLIC, "127.0.0.1"]) == [PUBLIC]
     with pytest.raises(RefusedError, match=r"other.example leads to 10.0.0.1"):
-        terms.admitted("other.example", ["10.0.0.1"])
-    assert terms.admitted("home.example", []) == []
-    assert terms.admitted("HOME.example.", ["10.0.0.1", "10.0.0.2"]) == ["10.0.0.1", "10.0.0.2"]
-    assert terms.admitted("home.example", ["10.0.0.2", "10.0.0.3", PUBLIC]) == ["10.0.0.2"]
+        policy.allowed_addresses("other.example", ["10.0.0.1"])
+    assert policy.allowed_addresses("home.example", []) == []
+    assert policy.allowed_addresses("HOME.example.", ["10.0.0.1", "10.0.0.2"]) == ["10.0.0.1", "10.0.0.2"]
+    assert policy.allowed_addresses("home.example", ["10.0.0.2", "10.0.0.3", PUBLIC]) == ["10.0.0.2"]
     with pytest.raises(RefusedError, match=r"leads to 10.0.0.3, which is not a public address"):
-        terms.admitted("home.example", ["10.0.0.3"])
+        policy.allowed_addresses("home.example", ["10.0.0.3"])
     with pytest.raises(RefusedError, match=f"leads to {PUBLIC} now, which is not an address that it had at first"):
-        terms.admitted("home.example", [PUBLIC])
+        policy.allowed_addresses("home.example", [PUBLIC])
     with pytest.raises(RefusedError, match="had at first"):
-        terms.check_peer("home.example", PUBLIC)
-    mixed = Terms(HOME)
-    assert mixed.admitted("home.example", [PUBLIC, "10.0.0.1"]) == [PUBLIC]
+        policy.check_peer("home.example", PUBLIC)
+    mixed = RequestPolicy(HOME)
+    assert mixed.allowed_addresses("home.example", [PUBLIC, "10.0.0.1"]) == [PUBLIC]
     with pytest.raises(RefusedError):
         mixed.check_peer("home.example", "10.0.0.1")
 
 
-def known_by_lookup(terms: Terms, address: str) -> None:
-    assert terms.admitted("home.example", [address]) == [address]
+def known_by_lookup(policy: RequestPolicy, address: str) -> None:
+    assert policy.allowed_addresses("home.example", [address]) == [address]
 
 
-def known_by_peer(terms: Terms, address: str) -> None:
-    terms.check_peer("home.example", address)
+def known_by_peer(policy: RequestPolicy, address: str) -> None:
+    policy.check_peer("home.example", address)
 
 
 @pytest.mark.parametrize("known", [known_by_lookup, known_by_peer])
-def test_what_a_home_is(known: Callable[[Terms, str], None]) -> None:
+def test_what_a_home_is(known: Callable[[RequestPolicy, str], None]) -> None:
     """A home is public or not by what is known of it first, a lookup or a connection that was kept."""
-    public, inner = Terms(HOME), Terms(HOME)
+    public, inner = RequestPolicy(HOME), RequestPolicy(HOME)
     known(public, PUBLIC)
     known(inner, "10.0.0.1")
     for check in (known_by_lookup, known_by_peer):
         check(public, "8.8.8.8")
         check(inner, "10.0.0.1")
-        for terms, address in ((public, "10.0.0.1"), (inner, "10.0.0.2"), (inner, PUBLIC)):
+        for policy, address in ((public, "10.0.0.1"), (inner, "10.0.0.2"), (inner, PUBLIC)):
             with pytest.raises(RefusedError):
-                check(terms, address)
+                check(policy, address)
 
 
 def test_homes_behind_a_proxy() -> None:
     """A home that a proxy looks up is public, unless it was known before not to be, or is an address."""
-    terms = Terms(HOME)
-    terms.looked_up_elsewhere("other.example")
-    terms.check_peer("home.example", "10.0.0.1")
-    terms.looked_up_elsewhere("home.example")
-    terms.check_peer("home.example", "10.0.0.1")
-    terms = Terms(HOME)
-    terms.looked_up_elsewhere("home.example")
+    policy = RequestPolicy(HOME)
+    policy.mark_resolved_elsewhere("other.example")
+    policy.check_peer("home.example", "10.0.0.1")
+    policy.mark_resolved_elsewhere("home.example")
+    policy.check_peer("home.example", "10.0.0.1")
+    policy = RequestPolicy(HOME)
+    policy.mark_resolved_elsewhere("home.example")
     with pytest.raises(RefusedError):
-        terms.check_peer("home.example", "10.0.0.1")
+        policy.check_peer("home.example", "10.0.0.1")
     for host, address in (
         ("10.0.0.1", "10.0.0.1"),
         ("127.1", "127.0.0.1"),
         ("[::1]", "::1"),
         ("[fe80::1%25e0]", "fe80::1"),
     ):
-        terms = Terms(f"http://{host}/")
-        terms.looked_up_elsewhere(host)
-        terms.check_peer(host.strip("[]"), address)
+        policy = RequestPolicy(f"http://{host}/")
+        policy.mark_resolved_elsewhere(host)
+        policy.check_peer(host.strip("[]"), address)
         with pytest.raises(RefusedError):
-            terms.admitted(host.strip("[]"), ["10.0.0.2"])
+            policy.allowed_addresses(host.strip("[]"), ["10.0.0.2"])
 
 
 def test_this_host_is_this_machine(make: Make) -> None:
@@ -195,32 +195,36 @@ def test_this_host_is_this_machine(make: Make) -> None:
     with talk(keep_alive) as server:
         client = make()
         url = f"http://0.0.0.0:{server.port}/"
-        terms = Terms(url)
+        policy = RequestPolicy(url)
         for _ in range(2):
-            success(client.get(url, terms))
+            success(client.get(url, policy))
 
 
 def test_credentials_of_the_homepage() -> None:
     """A user and password in the homepage's URL are put into URLs of its origin, and taken off these, and no others."""
-    terms = Terms("http://me:secret@h.example:80/", cross_host="same-host")
-    assert terms.is_home("http://h.example/x")
-    assert terms.refusal("http://h.example/x") is None
-    assert "same-host" in (terms.refusal("http://other.example/") or "")
-    assert terms.with_credentials("http://h.example/x") == "http://me:secret@h.example/x"
-    assert terms.without_credentials("http://me:secret@h.example/x") == "http://h.example/x"
+    policy = RequestPolicy("http://me:secret@h.example:80/", cross_host="same-host")
+    assert policy.is_home("http://h.example/x")
+    assert policy.refusal("http://h.example/x") is None
+    assert "same-host" in (policy.refusal("http://other.example/") or "")
+    assert policy.with_credentials("http://h.example/x") == "http://me:secret@h.example/x"
+    assert policy.without_credentials("http://me:secret@h.example/x") == "http://h.example/x"
     for url in ("http://you:x@h.example/", "https://h.example/", "http://o.example/", "http://[bad/", "nonsense", ""):
-        assert terms.with_credentials(url) == terms.without_credentials(url) == url
+        assert policy.with_credentials(url) == policy.without_credentials(url) == url
     for url in ("http://h.example/", "http://me:secret@h.example/"):
-        assert Terms(HOME).with_credentials(url) == Terms("http://h.example/").without_credentials(url) == url
+        assert (
+            RequestPolicy(HOME).with_credentials(url)
+            == RequestPolicy("http://h.example/").without_credentials(url)
+            == url
+        )
 
 
 def test_whose_terms() -> None:
-    """A request has the terms of its tree; outside of any, those of its own URL, which may be nonsense."""
-    terms = Terms(HOME)
-    with under(terms):
-        assert terms_for("http://other.example/") is terms
-    assert terms_for("http://127.0.0.1/").refusal("http://127.0.0.1/") is None
-    assert terms_for("http://[bad/").refusal("http://[bad/") == "it is not a URL"
+    """A request has the policy of its tree; outside of any, those of its own URL, which may be nonsense."""
+    policy = RequestPolicy(HOME)
+    with applying(policy):
+        assert policy_for("http://other.example/") is policy
+    assert policy_for("http://127.0.0.1/").refusal("http://127.0.0.1/") is None
+    assert policy_for("http://[bad/").refusal("http://[bad/") == "it is not a URL"
 
 
 def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
@@ -229,13 +233,13 @@ def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
         moved = f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\nContent-Length: 0\r\n\r\n".encode()
         with talk(answering(moved)) as outer:
             client = make(_resolve=resolving({"home.example": ["127.0.0.1"], "evil.example": ["127.0.0.1"]}))
-            terms = Terms(HOME)
-            response = error(client.get(f"http://home.example:{outer.port}/", terms))
+            policy = RequestPolicy(HOME)
+            response = error(client.get(f"http://home.example:{outer.port}/", policy))
             assert response.message() == (
                 f"redirects to {inner.url}: 127.0.0.1 is not a public address; a website may not lead there"
             )
             assert response.retryable() is False
-            response = error(client.get(f"http://evil.example:{inner.port}/", terms))
+            response = error(client.get(f"http://evil.example:{inner.port}/", policy))
             assert response.message() == (
                 "evil.example leads to 127.0.0.1, which is not a public address; a website may not lead there"
             )
@@ -245,11 +249,11 @@ def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
 
 def test_names_that_change(make: Make) -> None:
     """A homepage that was public at first does not become this machine later."""
-    terms = Terms(HOME)
-    assert terms.admitted("home.example", [PUBLIC]) == [PUBLIC]
+    policy = RequestPolicy(HOME)
+    assert policy.allowed_addresses("home.example", [PUBLIC]) == [PUBLIC]
     with talk(answering(OK)) as inner:
         client = make(_resolve=resolving({"home.example": ["127.0.0.1"]}))
-        assert "not a public address" in error(client.get(f"http://home.example:{inner.port}/", terms)).message()
+        assert "not a public address" in error(client.get(f"http://home.example:{inner.port}/", policy)).message()
         assert inner.accepted == 0
 
 
@@ -263,14 +267,14 @@ def test_kept_connections_are_checked(make: Make) -> None:
     with talk(keep_alive) as server:
         client = make(_resolve=resolving({"inner.example": ["127.0.0.1"]}))
         url = f"http://inner.example:{server.port}/"
-        own = Terms(url)
+        own = RequestPolicy(url)
         for _ in range(2):
             success(client.get(url, own))
         assert server.accepted == 1
-        response = error(client.get(url, Terms(HOME)))
+        response = error(client.get(url, RequestPolicy(HOME)))
         assert "inner.example leads to 127.0.0.1" in response.message()
         assert response.retryable() is False
-        success(client.get(url, Terms(url)))
+        success(client.get(url, RequestPolicy(url)))
         assert server.accepted <= 2
 
 
@@ -280,12 +284,12 @@ def test_a_home_that_is_known_by_a_kept_connection(make: Make) -> None:
     with talk(keep_alive) as server:
         client = make(_resolve=resolving(addresses))
         url = f"http://home.example:{server.port}/"
-        success(client.get(url, Terms(url)))
+        success(client.get(url, RequestPolicy(url)))
         addresses["home.example"] = ["127.0.0.2"]
-        terms = Terms(url)
-        success(client.get(url, terms))
+        policy = RequestPolicy(url)
+        success(client.get(url, policy))
         with talk(answering(OK)) as other:
-            response = error(client.get(f"http://home.example:{other.port}/", terms))
+            response = error(client.get(f"http://home.example:{other.port}/", policy))
     assert response.message().startswith("home.example leads to 127.0.0.2, which is not a public address")
 
 
@@ -294,9 +298,9 @@ def test_a_home_that_only_the_proxy_knows(make: Make, monkeypatch: pytest.Monkey
     with serve({HOME: (200, {}, b"x")}) as proxy, talk(answering(OK)) as inner:
         monkeypatch.setenv("http_proxy", proxy.url)
         client = make(_resolve=resolving({"home.example": ["127.0.0.1"]}))
-        terms = Terms(HOME)
-        success(client.get(HOME, terms))
-        response = error(client.get(f"https://home.example:{inner.port}/", terms))
+        policy = RequestPolicy(HOME)
+        success(client.get(HOME, policy))
+        response = error(client.get(f"https://home.example:{inner.port}/", policy))
         assert response.message().startswith("home.example leads to 127.0.0.1, which is not a public address")
         assert inner.accepted == 0
 
@@ -310,9 +314,9 @@ def test_credentials_stay_at_home(make: Make) -> None:
             headers={"Authorization": "Bearer secret", "Cookie": "a=1", "X-Mine": "yes"},
             _resolve=resolving({"alias.example": [PUBLIC]}),
         )
-        terms = Terms(f"{home.url}/")
+        policy = RequestPolicy(f"{home.url}/")
         for url in (f"{home.url}/x", f"{home.url}/away", f"{other.url}/x"):
-            success(client.get(url, terms))
+            success(client.get(url, policy))
         assert all({"Authorization", "Cookie", "X-Mine"} <= set(headers) for _, headers in home.requests)
         assert len(other.requests) == 2
         assert all(not {"Authorization", "Cookie", "X-Mine"} & set(headers) for _, headers in other.requests)
@@ -323,9 +327,9 @@ def test_credentials_and_other_names(make: Make) -> None:
     with serve({"/x": (200, {}, b"x")}) as server:
         url = server.url.replace("127.0.0.1", "localhost")
         client = make(headers={"X-Mine": "yes"})
-        success(client.get(f"{url}/x", Terms(f"{url}/")))
+        success(client.get(f"{url}/x", RequestPolicy(f"{url}/")))
         assert "X-Mine" in server.requests[-1][1]
-        https = Terms(f"{url}/".replace("http:", "https:"))
+        https = RequestPolicy(f"{url}/".replace("http:", "https:"))
         success(client.get(f"{url}/x", https))
         assert "X-Mine" not in server.requests[-1][1]
 
@@ -347,7 +351,7 @@ def test_proxies_and_terms(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve({}) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         client = make(_resolve=resolving({}))
-        assert error(client.get("http://other.example/", Terms(HOME))).message() == "404 Not Found"
+        assert error(client.get("http://other.example/", RequestPolicy(HOME))).message() == "404 Not Found"
         for url in ("http://127.0.0.1:1/", "http://127.1/", "http://localhost/"):
-            assert "not a public address" in error(client.get(url, Terms(HOME))).message()
+            assert "not a public address" in error(client.get(url, RequestPolicy(HOME))).message()
         assert proxy.paths() == ["http://other.example/"]

@@ -1,17 +1,16 @@
-"""Terms: what a request may do, whichever client makes it.
+"""The request policy: what a request may do, whichever client makes it.
 
-A driver makes each request of a tree `under` that tree's terms; a client asks `terms_for(url)` for them. So a client's
-`get(url)` needs no further arguments, and a client that a caller wrote needs to know nothing of this. Outside of a tree
-each request has terms of its own, as if its URL were a homepage.
+A driver makes each request of a tree while `applying(policy)`; a client asks `policy_for(url)` for it. So `get(url)`
+needs no second argument, and a client that a caller wrote may know nothing of policies. Outside of a tree, each request
+has a policy of its own, as if its URL were a homepage.
 
-- Only http and https, only to hosts that `cross_host` allows.
-- A public site cannot lead to addresses that are not public. It is the address that is about to be connected to, or
-  that a connection is already made to, which is checked, so a name that resolves differently the second time gains
-  nothing. What the homepage's host is, is settled by the first address that is known of it, and stays so: one that is
-  public may use public addresses only, one that is not the addresses that it had at first only. What a proxy looks up
-  counts as public.
-- What the caller gave for the homepage (credentials, cookies, headers) goes to the homepage's origin only.
-- A request ends by its deadline, or when the tree is cancelled: then the sockets that are in use are shut down.
+- URLs must be http or https, on a host that `cross_host` allows.
+- A public site cannot lead to addresses that are not public. Clients check the address that they connect to, also on a
+  connection that they reuse, so a name that resolves differently the second time gains nothing. The first address
+  seen of the homepage's host decides: if it is public, the host may use public addresses only; if not, the host may
+  use only the addresses that it had at first. A host that a proxy resolves counts as public.
+- Credentials, cookies and headers of the caller go to the homepage's origin only.
+- A request ends by its deadline, or when the tree is cancelled: then the policy shuts down the sockets in use.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from weakref import WeakSet
 from usp.limits import Limits
 from usp.origins import host_of, origin_of, outside, put_credentials, split_credentials
 
-__all__ = ["RefusedError", "Terms", "bytes_allowed", "is_public", "terms_for", "under"]
+__all__ = ["RefusedError", "RequestPolicy", "applying", "bytes_allowed", "is_public", "policy_for"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 _LOOPBACK: dict[int, Address] = {4: ipaddress.IPv4Address("127.0.0.1"), 6: ipaddress.IPv6Address("::1")}
 _LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")  # RFC 8215
-# Not of the public internet either; some versions of Python say so of them, some do not.
+# Not public either, but not every version of Python says so.
 _SPECIAL: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = (
     ipaddress.IPv4Network("192.0.0.0/24"),  # RFC 6890
     ipaddress.IPv4Network("192.88.99.0/24"),  # RFC 7526
@@ -51,10 +50,10 @@ _ENDS_IN_NUMBER = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)")
 
 
 class RefusedError(OSError):
-    """A connection that may not be made, or one that was cancelled. Clients give it as an error response."""
+    """A connection that the policy does not allow, or a cancelled one. Clients return it as an error response."""
 
 
-class Terms:
+class RequestPolicy:
     """What the requests of one tree may do."""
 
     def __init__(
@@ -71,36 +70,36 @@ class Terms:
         self._home = origin_of(homepage_url)
         self._cross_host = cross_host
         self._expires = expires
-        # Those that the home may use though they are not public: none if it is public, None while that is not known.
+        # Addresses that the home may use although they are not public. Empty: the home is public. None: not known yet.
         self._home_addresses: frozenset[Address] | None = None
         address = _name_or_address(self._home[1])[1]
         if address is not None:
-            self._home_addresses = _own([_address(str(address))])
+            self._home_addresses = _private_addresses([_address(str(address))])
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._callbacks: dict[object, Callable[[], object]] = {}
-        self._lock = threading.RLock()  # the garbage collector may cancel the terms of a stream in any place
+        self._lock = threading.RLock()  # reentrant: the garbage collector may cancel a stream anywhere
         self._process = os.getpid()
 
     def deadline(self) -> float:
-        """When a request that starts now must have ended, by `time.monotonic()`."""
+        """Return when a request that starts now must end, by `time.monotonic()`."""
         return min(time.monotonic() + self.limits.request_seconds, self._expires)
 
-    def is_trees(self, deadline: float) -> bool:
-        """Whether a request's deadline is that of the tree, and not its own."""
+    def is_tree_deadline(self, deadline: float) -> bool:
+        """Return whether a request's deadline is that of the whole tree."""
         return deadline >= self._expires
 
     def is_home(self, url: str) -> bool:
-        """Whether a URL is on the homepage's scheme, host and port, to which the caller's credentials may go."""
+        """Return whether a URL has the homepage's scheme, host and port: the caller's credentials may go there."""
         return origin_of(url) == self._home
 
     def with_credentials(self, url: str) -> str:
-        """A URL on the homepage's origin with the user and password of the homepage's URL; any other as it is."""
+        """Add the homepage's user and password to a URL on the homepage's origin. Return any other URL unchanged."""
         if self._credentials and self._is_certainly_home(url):
             return url if split_credentials(url)[1] else put_credentials(url, self._credentials)
         return url
 
     def without_credentials(self, url: str) -> str:
-        """A URL on the homepage's origin without the user and password of the homepage's URL; any other as it is."""
+        """Remove the homepage's user and password from a URL on its origin. Return any other URL unchanged."""
         if self._credentials and self._is_certainly_home(url):
             plain, own = split_credentials(url)
             return plain if own == self._credentials else url
@@ -113,7 +112,7 @@ class Terms:
             return False  # it is not a URL
 
     def refusal(self, url: str) -> str | None:
-        """Why a URL may not be requested, as far as can be said before its host is looked up; None if it may."""
+        """Return why a URL may not be requested, or None if it may. Nothing is looked up."""
         try:
             scheme, host, _ = origin_of(url)
         except ValueError:
@@ -130,46 +129,57 @@ class Terms:
                 return _not_public(host, "this machine")
         return outside(url, self._homepage_url, self._cross_host)
 
-    def admitted(self, host: str, addresses: Iterable[str]) -> list[str]:
-        """Those of a host's addresses that may be connected to. Raises `RefusedError` if there is none.
+    def allowed_addresses(self, host: str, addresses: Iterable[str]) -> list[str]:
+        """Return those addresses of a host that a client may connect to. Raise `RefusedError` if none is left.
 
-        To be called with all addresses that the host was resolved to, right before one of them is connected to.
+        Call it with all addresses that the host resolved to, right before you connect to one of them.
         """
         found = {text: _address(text) for text in addresses}
-        own = self._own_addresses(host, found.values())
-        admitted = [text for text, address in found.items() if (address in own if own else is_public(address))]
-        if found and not admitted:
+        own = self._only_addresses(host, found.values())
+        allowed = [text for text, address in found.items() if (address in own if own else is_public(address))]
+        if found and not allowed:
             raise RefusedError(_refused(host, next(iter(found.values()))))
-        return admitted
+        return allowed
+
+    def check_all_addresses(self, host: str, addresses: Iterable[str]) -> None:
+        """Raise `RefusedError` unless a client may connect to every address of a host.
+
+        For a client that does not choose which of them it connects to.
+        """
+        found = list(addresses)
+        allowed = self.allowed_addresses(host, found)
+        for text in found:
+            if text not in allowed:
+                raise RefusedError(_refused(host, _address(text)))
 
     def check_peer(self, host: str, address: str) -> None:
-        """Raise `RefusedError` if a connection to a host that is already there may not be used.
+        """Raise `RefusedError` if a request may not use an open connection to a host.
 
-        Another tree may have made it, under other terms.
+        A tree with another policy may have opened it.
         """
         peer = _address(address)
-        own = self._own_addresses(host, (peer,))
+        own = self._only_addresses(host, (peer,))
         if not (peer in own if own else _is_public(address)):
             raise RefusedError(_refused(host, peer))
 
-    def looked_up_elsewhere(self, host: str) -> None:
-        """A request to a host is made by a proxy, or by means of the caller's: its addresses are not known here."""
+    def mark_resolved_elsewhere(self, host: str) -> None:
+        """Note that a proxy, or code of the caller's, resolves a host: its addresses are not known here."""
         if self._home_addresses is None and self._is_home_host(host):
             with self._lock:
                 if self._home_addresses is None:
                     self._home_addresses = frozenset()
 
-    def _own_addresses(self, host: str, found: Collection[Address]) -> frozenset[Address]:
-        """The only addresses that a host may have; none if it may have any that is public.
+    def _only_addresses(self, host: str, found: Collection[Address]) -> frozenset[Address]:
+        """Return the only addresses that a host may have, or an empty set if it may have any public address.
 
-        These found are what the home has, if nothing was known of it yet.
+        If this is the home and nothing is known of it yet, remember the addresses that were found.
         """
         if not self._is_home_host(host):
             return frozenset()
         if self._home_addresses is None and found:
             with self._lock:
                 if self._home_addresses is None:
-                    self._home_addresses = _own(found)
+                    self._home_addresses = _private_addresses(found)
         return self._home_addresses or frozenset()
 
     def _is_home_host(self, host: str) -> bool:
@@ -177,8 +187,8 @@ class Terms:
         return host == home or host_of(f"http://[{host}]" if ":" in host else f"http://{host}") == home
 
     @contextmanager
-    def using(self, connection: socket.socket) -> Iterator[None]:
-        """Have a socket shut down if the tree is cancelled meanwhile. Raises `RefusedError` if it was already."""
+    def shutting_down_on_cancel(self, connection: socket.socket) -> Iterator[None]:
+        """Shut a socket down if the tree is cancelled meanwhile. Raise `RefusedError` if it already was."""
         with self._lock:
             if self.is_cancelled:
                 raise RefusedError("cancelled")
@@ -190,10 +200,10 @@ class Terms:
                 self._sockets.discard(connection)
 
     @contextmanager
-    def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Have a function called, in whichever thread cancels, if the tree is cancelled meanwhile.
+    def calling_on_cancel(self, callback: Callable[[], object]) -> Iterator[None]:
+        """Call a function, in the thread that cancels, if the tree is cancelled meanwhile.
 
-        Raises `RefusedError` if it was already.
+        Raise `RefusedError` if it already was.
         """
         key = object()
         with self._lock:
@@ -207,27 +217,27 @@ class Terms:
                 self._callbacks.pop(key, None)
 
     def cancel(self) -> None:
-        """End all requests that are being made, and let no new one start."""
+        """End all running requests, and let no new one start."""
         with self._lock:
             self.is_cancelled = True
             for callback in list(self._callbacks.values()):
                 callback()
             if self._process != os.getpid():
-                return  # after a fork: the connections are the parent's, who uses them
+                return  # after a fork: the connections belong to the parent
             for connection in list(self._sockets):
                 with suppress(OSError):
-                    # Not the method of a TLS socket, which would take away what another thread is using.
+                    # Not SSLSocket.shutdown: it drops the TLS state that another thread is using.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 @lru_cache(1024)
 def _name_or_address(host: str) -> tuple[bool, Address | None]:
-    """Whether a host may be a name; if it is an address, in any form that would be taken for one, that address."""
+    """Return whether a host may be a name, and its address if it is one in any form that systems accept."""
     try:
         return False, ipaddress.ip_address(host)
     except ValueError:
         if _ENDS_IN_NUMBER.fullmatch(host):  # 127.1, 0x7f000001: https://url.spec.whatwg.org/#ends-in-a-number-checker
-            with suppress(OSError, ValueError):  # ValueError: it has characters that no host has
+            with suppress(OSError, ValueError):  # ValueError: characters that no host has
                 return False, ipaddress.IPv4Address(socket.inet_aton(host))
             return False, None
     return _NAME.fullmatch(host) is not None, None
@@ -244,7 +254,7 @@ def _is_public(text: str) -> bool:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet, also where it stands inside another."""
+    """Return whether an address belongs to the public internet, also if another address contains it."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = address.ipv4_mapped or address.sixtofour
         if address in _NAT64:
@@ -258,12 +268,12 @@ def is_public(address: Address) -> bool:
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 
-def _own(found: Iterable[Address]) -> frozenset[Address]:
-    """The addresses of a home if none of them is public; none if one is."""
+def _private_addresses(found: Iterable[Address]) -> frozenset[Address]:
+    """Return the addresses of a private home, or an empty set if one of them is public."""
     own = set(found)
     if any(map(is_public, own)):
         return frozenset()
-    # What connects to "this host" finds itself at the other end.
+    # A connection to 0.0.0.0 ("this host") has a loopback address at its other end.
     own.update(_LOOPBACK[address.version] for address in tuple(own) if address.is_unspecified)
     return frozenset(own)
 
@@ -280,34 +290,35 @@ def _not_public(host: str, address: Address | str) -> str:
     return f"{host} leads to {address}, which is not a public address; a website may not lead there"
 
 
-_CURRENT: ContextVar[Terms | None] = ContextVar("usp terms", default=None)
+_CURRENT: ContextVar[RequestPolicy | None] = ContextVar("usp request policy", default=None)
 
 
 @contextmanager
-def under(terms: Terms) -> Iterator[None]:
-    """Make requests under these terms, in this thread or task."""
-    token = _CURRENT.set(terms)
+def applying(policy: RequestPolicy) -> Iterator[None]:
+    """Apply a policy to the requests that this thread or task makes in this context."""
+    token = _CURRENT.set(policy)
     try:
         yield
     finally:
         _CURRENT.reset(token)
 
 
-def terms_for(url: str) -> Terms:
-    """The terms of the tree for which a request is made; outside of one, terms of the URL's own."""
-    terms = _CURRENT.get()
-    if terms is None:
-        try:
-            return Terms(url)
-        except ValueError:
-            return Terms("")  # what is no URL is refused under any terms
-    return terms
+def policy_for(url: str) -> RequestPolicy:
+    """Return the policy of the current tree; outside of a tree, a policy for this URL alone."""
+    policy = _CURRENT.get()
+    if policy is not None:
+        return policy
+    try:
+        return RequestPolicy(url)
+    except ValueError:
+        return RequestPolicy("")  # every policy refuses what is not a URL
 
 
 def bytes_allowed(own: int | None, is_callers: bool) -> int | None:
-    """How much of a body may be read: what a client's caller has set, else what the tree allows, else the client's own.
+    """Return how many bytes of a body a client may read.
 
-    Trees that share a client may have different limits.
+    The caller's limit comes first, then the tree's, then the client's default. Trees that share a client may have
+    different limits.
     """
-    terms = _CURRENT.get()
-    return own if is_callers or terms is None else terms.limits.max_sitemap_bytes
+    policy = _CURRENT.get()
+    return own if is_callers or policy is None else policy.limits.max_sitemap_bytes
