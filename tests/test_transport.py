@@ -224,11 +224,11 @@ def test_not_part_of_a_value() -> None:
     assert hash(one) == hash(two)
     site = {H + "sitemap.xml": urlset(H)}
     tree = sitemap_tree_for_homepage(H, FakeClient(site))
-    assert tree.sub_sitemaps[0]._parser is not None
+    assert tree.sub_sitemaps[0].parser is not None
     again = pickle.loads(pickle.dumps(tree))
     assert again == tree
     assert again.sub_sitemaps[0].transport == had(tree.sub_sitemaps[0].transport)
-    assert again.sub_sitemaps[0]._parser is None
+    assert again.sub_sitemaps[0].parser is None
 
 
 def test_the_walk_is_handed_it() -> None:

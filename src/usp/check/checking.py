@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Unpack
 
 from usp.check.alternates import MAX_COMPARED
 from usp.check.entries import Finding
-from usp.check.inspection import MAX_PAGES, Comparison, Inspects, LookUp, Marking, table_of
-from usp.check.readings import Readings, Site, text_of
+from usp.check.inspection import MAX_PAGES, Comparison, LookUp, Marking, table_of
+from usp.check.readings import Readings, Site
 from usp.check.report import CheckedSitemap, Report
 from usp.check.robots import MAX_RULES
 from usp.check.site import SITE_RULES, PlacedSitemap, has_nothing, places
@@ -167,7 +167,7 @@ class Check:
         self._first_led = {place.sitemap.url: place for place in reversed(self._places) if place.robots is not None}
         for sitemap in tree.sub_sitemaps:
             if isinstance(sitemap, IndexRobotsTxtSitemap):
-                readings.take_rules(sitemap, sitemap._parser)
+                readings.take_rules(sitemap, sitemap.parser)
         self._checked: dict[tuple[str, bool], _Checked] = {}
 
     def report(self) -> Report:
@@ -231,12 +231,12 @@ class Check:
             return  # what is wrong inside of what is no sitemap does not matter
         if isinstance(sitemap, IndexRobotsTxtSitemap):
             checked.own = sitemap.problems
-            log.size = 0 if sitemap._parser is None else sum(map(len, text_of(sitemap._parser)))
+            log.size = 0 if sitemap.parser is None else sum(map(len, sitemap.parser.open(UNLOGGED)))
         else:
-            reading = self._readings.of(sitemap, sitemap._parser, place.lead())
+            reading = self._readings.of(sitemap, sitemap.parser, place.lead())
             log = checked.log = reading.log
             checked.facts, checked.pages = reading.facts, reading.pages
-            if sitemap._parser is None:
+            if sitemap.parser is None:
                 checked.own = sitemap.problems
         document = CheckedDocument(sitemap, checked.facts, log.size, log.counts)
         for code, rule in SITEMAP_RULES.items():
@@ -259,7 +259,7 @@ class Check:
         returns = self._ledger.returns
         if not returns.clusters.has_open:
             return
-        linked = [checked for checked in self._checked.values() if checked.facts.linked and checked.sitemap._parser]
+        linked = [checked for checked in self._checked.values() if checked.facts.linked and checked.sitemap.parser]
         compared: list[_Checked] = []
         for checked in linked:
             comparison = Comparison(checked.sitemap.url, self._ledger)
@@ -278,7 +278,8 @@ class Check:
 
 
 def _inspect_again(checked: _Checked, inspector: Comparison | LookUp | Marking, log: ProblemLog) -> None:
-    cast(Inspects, checked.sitemap._parser).inspect(log, inspector)
+    if (parser := checked.sitemap.parser) is not None:
+        parser.inspect(log, inspector)
 
 
 def _take_over(code: str, problems: Problems, checked: _Checked) -> None:

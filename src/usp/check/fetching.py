@@ -6,21 +6,17 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from threading import Event, Semaphore
-from typing import TYPE_CHECKING
 
 from usp.drivers.blocking import is_alone, steps
 from usp.drivers.options import Options
 from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
-from usp.fetch_parse.abstract import AbstractSitemapParser
+from usp.objects.parser import DocumentParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node
 from usp.walk.order import Front
 from usp.web_client.abstract_client import AbstractWebClient
-
-if TYPE_CHECKING:
-    from usp.documents import Document
 
 __all__ = ["visited_tree"]
 
@@ -111,8 +107,8 @@ class _Beside:
         if not self._is_closed:
             self._room.acquire()
         try:
-            if (document := _document_of(node)) is not None:
-                document.read_ahead()
+            if (parser := _parser_of(node)) is not None:
+                parser.read_ahead()
         finally:
             is_ready.set()
 
@@ -122,11 +118,10 @@ class _Beside:
         try:
             self._visit(node)
         finally:
-            if (document := _document_of(node)) is not None:
-                document.forget_ahead()  # one that was visited before is not read again
+            if (parser := _parser_of(node)) is not None:
+                parser.forget_ahead()  # one that was visited before is not read again
             self._room.release()
 
 
-def _document_of(node: Node) -> Document | None:
-    parser = node.reading and node.reading.parser
-    return parser.document if isinstance(parser, AbstractSitemapParser) else None
+def _parser_of(node: Node) -> DocumentParser | None:
+    return None if node.reading is None else node.reading.parser

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from usp.check.alternates import ReturnLinks, alternates_of
 from usp.check.entries import ENTRY_RULES, CheckedEntry, EntryRules, Standard, needs_every_entry
@@ -26,7 +25,6 @@ __all__ = [
     "MAX_PAGES",
     "Comparison",
     "Inspection",
-    "Inspects",
     "Ledger",
     "LookUp",
     "Marking",
@@ -40,13 +38,6 @@ MAX_STORIES = 1 << 21
 _BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
 _ALL_BITS = (1 << len(SURVEYED)) - 1
 _PAGE = Kind(frozenset({"loc", "lastmod"}))
-
-
-class Inspects(Protocol):
-    """The parser of a document, as far as it is needed here."""
-
-    def inspect(self, log: ProblemLog, inspector: Any = None) -> None:
-        """Read everything, telling the inspector of entries."""
 
 
 @dataclass

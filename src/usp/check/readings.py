@@ -6,18 +6,19 @@ before it in the tree, are in. Whatever is not read then is read when it is aske
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from usp.check.entries import ENTRY_RULES, EntryRules, Standard
-from usp.check.inspection import Inspection, Inspects, Ledger, inspect_pages
+from usp.check.inspection import Inspection, Ledger, inspect_pages
 from usp.check.languages import language_problem, news_language_problem
 from usp.check.robots import RobotsRules
 from usp.check.scope import Lead, Named, first_come, not_named, scope_of
 from usp.check.sitemaps import CLOCK_SKEW
 from usp.objects.page import SitemapPage
+from usp.objects.parser import DocumentParser
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
 from usp.objects.transport import Transport
@@ -26,7 +27,7 @@ from usp.scan.survey import Facts, Yardstick
 from usp.scan.urls import strip_url_to_homepage
 from usp.walk.nodes import Node
 
-__all__ = ["Readings", "Site", "SitemapReading", "asked_url", "text_of"]
+__all__ = ["Readings", "Site", "SitemapReading", "asked_url"]
 
 _NEWS = timedelta(days=2)
 
@@ -93,12 +94,12 @@ class Readings:
         elif reading.sitemap_class is not InvalidSitemap:
             self.of(reading, reading.parser, _lead_of(node))
 
-    def take_rules(self, robots: _Sitemap, parser: object | None) -> None:
+    def take_rules(self, robots: _Sitemap, parser: DocumentParser | None) -> None:
         """Note what a robots.txt disallows, if it is the site's."""
         if self.rules is None and parser is not None:
-            self.rules = RobotsRules(asked_url(robots), text_of(parser), robots.url)
+            self.rules = RobotsRules(asked_url(robots), parser.open(UNLOGGED), robots.url)
 
-    def of(self, sitemap: _Sitemap, parser: object | None, lead: Lead) -> SitemapReading:
+    def of(self, sitemap: _Sitemap, parser: DocumentParser | None, lead: Lead) -> SitemapReading:
         """What the reading of a sitemap comes to, now or before; with what leads to it."""
         url = sitemap.url
         if url not in self._done:
@@ -108,7 +109,7 @@ class Readings:
             if parser is None:
                 inspect_pages(sitemap.pages, inspection)
             else:
-                cast(Inspects, parser).inspect(log, inspection)
+                parser.inspect(log, inspection)
             inspection.finish()
             self._done[url] = SitemapReading(log, inspection.facts, inspection.page_count(sitemap.pages))
         return self._done[url]
@@ -153,8 +154,3 @@ def _lead_of(node: Node) -> Lead:
             urls += (above.fetcher.url, reading.url)
         above = above.parent
     return Lead(robots, top, tuple(dict.fromkeys(urls)))
-
-
-def text_of(parser: object) -> Iterable[bytes]:
-    """The text of a document, in pieces."""
-    return cast(Any, parser).open(UNLOGGED)  # type: ignore[no-any-return]  # a parser opens its document

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice, repeat
-from typing import cast
 
 from usp.export.schema import type_name
-from usp.objects.page import SitemapPage
+from usp.objects.page import SitemapPage, last_modified_text
 from usp.objects.pages import Pages
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
@@ -70,14 +69,7 @@ def _columns_of(pages: Sequence[SitemapPage], wanted: frozenset[str]) -> Iterato
         return
     rest = iter(pages)
     while some := list(islice(rest, _MANY_PAGES)):
-        yield columns_of_all(some, _last_modified_text, wanted)
-
-
-def _last_modified_text(page: SitemapPage) -> str:
-    source = getattr(page, "_source", None)
-    if source is not None:
-        return cast(str, source.last_modified_text())
-    return page.last_modified.isoformat() if page.last_modified else ""
+        yield columns_of_all(some, last_modified_text, wanted)
 
 
 def _repeated(text: str, length: int, _first: int) -> Column:

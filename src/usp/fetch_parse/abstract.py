@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from usp.documents import Document
 from usp.fetch_parse.entry_codes import EntryCodes
-from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.reading import Reading
 from usp.objects.page import SitemapPage
+from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems, shortened
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
@@ -36,6 +36,20 @@ class AbstractSitemapParser(abc.ABC):
     def sitemap(self) -> AbstractSitemap:
         """The document as a sitemap whose children are left unfetched."""
         return self.reading().unfetched_sitemap()
+
+    @abc.abstractmethod
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Read the whole document and log its problems. The inspector, if any, is called for its entries."""
+
+    def read_ahead(self) -> None:
+        """Inflate the document now for the next read, if that takes one step and little memory."""
+        if self.document is not None:
+            self.document.read_ahead()
+
+    def forget_ahead(self) -> None:
+        """Drop what `read_ahead` inflated, if nobody has read it."""
+        if self.document is not None:
+            self.document.forget_ahead()
 
     def not_supported(self, why: str, log: ProblemLog) -> Reading:
         """The reading of a document that is no sitemap."""
@@ -91,10 +105,6 @@ class AbstractPagesParser(AbstractSitemapParser):
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
     ) -> Iterator[PureColumns]:
         """Read the document into a reader, which is given now and then. If there are `codes`, it needs them."""
-
-    @abc.abstractmethod
-    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Read everything, for what is wrong with it."""
 
     def problems(self) -> Problems:
         """What is wrong with the document, found out once."""

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser
 from usp.fetch_parse.entry_codes import EntryCodes
-from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import TextLine
 from usp.fetch_parse.reading import ChildSitemap, Reading
 from usp.objects.page import SitemapPage, page_of
 from usp.objects.pages import Pages
+from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, PagesTextSitemap
 from usp.scan.columns import PureColumns
@@ -31,6 +31,14 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
     def reading(self) -> Reading:
         """The sitemaps that robots.txt names."""
         log = ProblemLog(self.url)
+        children = self._children(log)
+        return Reading(self.url, IndexRobotsTxtSitemap, children=children, problems=log.problems(), parser=self)
+
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Log the problems of `Sitemap:` lines. They are no entries, so the inspector is not called."""
+        self._children(log)
+
+    def _children(self, log: ProblemLog) -> list[ChildSitemap]:
         children: dict[str, ChildSitemap] = {}
         for place, value in robots_sitemaps(self.open(log), log):
             url, was_absolute = absolute_url(value, self.url)
@@ -40,9 +48,7 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
             if not was_absolute:
                 log.add("R702", place, text=value)
             children.setdefault(url, ChildSitemap(url))
-        return Reading(
-            self.url, IndexRobotsTxtSitemap, children=list(children.values()), problems=log.problems(), parser=self
-        )
+        return list(children.values())
 
 
 class PlainTextSitemapParser(AbstractPagesParser):

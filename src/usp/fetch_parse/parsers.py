@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.entry_codes import EntryCodes
-from usp.fetch_parse.inspector import Inspector
 from usp.fetch_parse.pages import (
     AtomPage,
     RSSPage,
@@ -34,8 +33,9 @@ from usp.fetch_parse.pages import (
     resolved_url,
 )
 from usp.fetch_parse.reading import ChildSitemap, Reading
-from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
+from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, last_modified_text
 from usp.objects.pages import Pages
+from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -200,7 +200,7 @@ class XMLSitemapParser(AbstractPagesParser):
                 page = parser.page(entry) if entry.name != "sitemap" else None
                 noted = codes.end_entry(entry.at, page) if codes else ()
                 if page is not None:
-                    reader.append(page, page._source.last_modified_text(), noted)
+                    reader.append(page, last_modified_text(page), noted)
             yield reader
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:

@@ -9,6 +9,7 @@ from itertools import islice
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
+from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted
 from usp.objects.transport import Transport
@@ -45,7 +46,7 @@ class Reading:
     problems: tuple[Problem, ...] | Callable[[], tuple[Problem, ...]] = ()
     reason: str = ""
     status: int | None = None
-    parser: object | None = field(default=None, compare=False, repr=False)
+    parser: DocumentParser | None = field(default=None, compare=False, repr=False)
     transport: Transport | None = field(default=None, compare=False)
 
     @classmethod
@@ -96,7 +97,7 @@ class Reading:
                 problems=self.problems,
                 transport=transport,
             )
-        sitemap._parser = self.parser
+        sitemap.parser = self.parser
         return sitemap
 
     def unfetched_sitemap(self) -> AbstractSitemap:

@@ -24,6 +24,7 @@ __all__ = [
     "SitemapPageChangeFrequency",
     "SitemapVideo",
     "SitemapVideoTvShow",
+    "last_modified_text",
     "page_of",
 ]
 
@@ -235,3 +236,14 @@ def page_of(url: str, source: Source) -> SitemapPage:
     _set_url(page, url)
     _set_source(page, source)
     return page
+
+
+def last_modified_text(page: SitemapPage) -> str:
+    """Return the last modification date of a page as its sitemap writes it, or in ISO 8601 if the page has no sitemap.
+
+    It is empty if there is no date.
+    """
+    source: Source | None = getattr(page, "_source", None)
+    if source is not None:
+        return source.last_modified_text()
+    return page.last_modified.isoformat() if page.last_modified else ""

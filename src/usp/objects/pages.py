@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice, zip_longest
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from usp.objects.page import SitemapPage
 
+if TYPE_CHECKING:
+    from usp.scan.columns import Columns
+
 __all__ = ["Pages"]
 
-#: Gives the same pages as `Columns` of `usp.scan`, those that are wanted, many rows at a time, with no object for each.
-ReadColumns = Callable[[Collection[str]], Iterator[Any]]
+#: Takes the names of columns and reads the same pages as batches of these columns, with no object for each page.
+ReadColumns = Callable[[Collection[str]], Iterator["Columns"]]
 
 _NOTHING = object()
 _FEW = 1_000  # pages that are read again rather than kept

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from usp.objects.page import SitemapPage
 from usp.objects.pages import Pages
+from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
 from usp.objects.transport import Transport
 
@@ -71,7 +72,7 @@ def counted(problems: Iterable[Problem]) -> Problems:
 class AbstractSitemap:
     """What every node of the tree has."""
 
-    __slots__ = ("_last_modified", "_pages", "_parser", "_problems", "_sub_sitemaps", "_transport", "_url")
+    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_transport", "_url", "parser")
 
     def __init__(
         self,
@@ -92,7 +93,8 @@ class AbstractSitemap:
         self._last_modified = last_modified
         self._problems = problems if callable(problems) else counted(problems)
         self._transport = transport
-        self._parser: object | None = None  # of the document, where the node was read from one
+        #: Reads the document again, for checks; None if the sitemap was made by hand or unpickled.
+        self.parser: DocumentParser | None = None
 
     @property
     def url(self) -> str:
@@ -222,7 +224,7 @@ class AbstractSitemap:
     def __getstate__(self) -> object:
         _ = self.problems  # found out now: what finds them out cannot be pickled
         own, slots = cast("tuple[object, dict[str, object]]", super().__getstate__())
-        return own, slots | {"_parser": None}  # it cannot be pickled either
+        return own, slots | {"parser": None}  # it cannot be pickled either
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"

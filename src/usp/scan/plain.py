@@ -33,7 +33,7 @@ from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of
 from usp.scan.vocabulary import Kind
 
-__all__ = ["PURE", "READERS", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]
+__all__ = ["PURE", "READERS", "CheckingReader", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]
 
 Taken = tuple[list[SitemapPage], int, bool, bool]
 #: The URL that the text of a `<loc>` means, if any.
@@ -64,6 +64,14 @@ class Reader(Protocol):
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Pages, where they end, whether more of the document may bring another, and whether there are others."""
+
+
+class CheckingReader(Reader, Protocol):
+    """A reader that skips the entries that need no closer look."""
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether it skipped any entries."""
 
 
 class _Entry:

@@ -1,0 +1,44 @@
+"""`DocumentParser`: what other rooms may ask of the parser behind a sitemap.
+
+The parsers live in `usp.fetch_parse`, above this room. Sitemaps of a tree refer to them by these protocols, so that
+checks can read a document again without knowing which parser reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from usp.objects.problem import ProblemLog
+    from usp.scan.elements import Element
+    from usp.scan.plain import CheckingReader
+
+__all__ = ["DocumentParser", "Inspector"]
+
+
+class DocumentParser(Protocol):
+    """Reads the document of one sitemap, as often as you ask."""
+
+    def open(self, log: ProblemLog, /) -> Iterable[bytes]:
+        """Return the text of the document in pieces of UTF-8, and log problems with its encoding and compression."""
+
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Read the whole document and log its problems. The inspector, if any, is called for its entries."""
+
+    def read_ahead(self) -> None:
+        """Inflate the document now for the next read, if that takes one step and little memory."""
+
+    def forget_ahead(self) -> None:
+        """Drop what `read_ahead` inflated, if nobody has read it."""
+
+
+class Inspector(Protocol):
+    """Looks at the entries of a document while a parser reads it for problems."""
+
+    @property
+    def reader(self) -> CheckingReader:
+        """The fast reader, which skips entries that the inspector need not see."""
+
+    def entry(self, entry: Element, url: str | None, /) -> None:
+        """Look at an entry that the reader did not skip; `url` is None if the parser dropped the entry."""
