@@ -92,6 +92,13 @@ def test_every_problem_is_tested() -> None:
 
 def test_links_lead_somewhere() -> None:
     """Links between the documents lead to files."""
-    for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+    for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_every_decision_is_in_the_index() -> None:
+    """The index of decisions links to each record once."""
+    folder = ROOT / "docs" / "decisions"
+    records = sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
+    assert sorted(re.findall(r"^- \[.*?\]\(([^)/]+)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE)) == records
