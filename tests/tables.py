@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from support import SITEMAP_XMLNS, FakeClient, index, urlset
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 from usp.export.batches import Batch, listing_of, page_columns
 from usp.export.schema import PAGES, flattened, type_name
 from usp.export.writing import Writer

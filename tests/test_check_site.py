@@ -23,7 +23,7 @@ from usp.check.alternates import ReturnLinks, alternates_of
 from usp.check.inspection import Ledger
 from usp.check.robots import CRAWLERS, RobotsRules, disallowed_patterns, literal_parts
 from usp.check.site import SITE_RULES
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 from usp.compiled import IS_COMPILED
 from usp.limits import Limits
 from usp.objects.codes import CODES

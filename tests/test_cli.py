@@ -20,8 +20,8 @@ from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
 from usp.cli import main
-from usp.cli.output import Counts
-from usp.cli.site import report
+from usp.cli.output import TreeCounts
+from usp.cli.site import print_summary
 from usp.compiled import IS_COMPILED
 from usp.drivers.options import _MAX_CONCURRENCY, DEFAULT_CONCURRENCY
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSitemap
@@ -166,7 +166,7 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["nosuch"], "invalid choice"),
         (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
         (["demo", "--port", "70000"], "0 to 65535"),
-        (["ls", "--user-agent", "a\nb", "http://h/"], "--user-agent: give a text in one line"),
+        (["ls", "--user-agent", "a\nb", "http://h/"], "--user-agent: give one line of Latin-1 text"),
         (["ls", "-H", "no header", "http://h/"], "-H/--header: give 'Name: value'"),
         (["ls", "-H", "A: b\r\nC: d", "http://h/"], "-H/--header: give 'Name: value'"),
         (["ls", "-H", "A: b", "-H", "a: c", "http://h/"], "-H/--header: a is given twice"),
@@ -211,7 +211,7 @@ def test_help_teaches() -> None:
     assert "COMMAND" in usp().stdout
     ls = usp("ls", "--help", env={**os.environ, "COLUMNS": "80"}).stdout
     assert max(map(len, ls.splitlines())) <= 80
-    for words in ("usp ls https://www.example.org/", "output:", "what is fetched:", "how it is fetched:", "limits:"):
+    for words in ("usp ls https://www.example.org/", "output:", "what to fetch:", "how to fetch:", "limits:"):
         assert words in ls
     assert f"to one host (default: {DEFAULT_CONCURRENCY}; at most {_MAX_CONCURRENCY:,})" in ls
     scanner = "compiled" if IS_COMPILED else "pure Python"
@@ -243,7 +243,7 @@ def test_summary_of_sitemaps_that_came_in_part(capsys: pytest.CaptureFixture[str
     ]
     for some, told in ((children, "3 sitemaps (1 failed, 1 cut short)"), (children[:2], "2 sitemaps (1 cut short)")):
         tree = IndexWebsiteSitemap(url, some)
-        assert report(tree, Counts(tree, 7), cost=(5, 1)) == 0
+        assert print_summary(tree, TreeCounts(tree, 7), cost=(5, 1)) == 0
         assert capsys.readouterr().err == f"usp: {told}, 7 pages, 5 B in 1.0 s\n"
 
 

@@ -26,7 +26,7 @@ from usp.check.formats.as_json import as_dict
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rulebook import explain
 from usp.cli import main
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 from usp.objects.codes import CODES
 from usp.objects.problem import Problem, Problems
 
@@ -407,7 +407,7 @@ def test_interrupted() -> None:
             process.send_signal(signal.SIGINT)
             output, errors = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert "usp: interrupted; this is what was had until then" in errors
+    assert "usp: interrupted; the results are partial" in errors
     assert "Traceback" not in errors
     assert "  X102  " in output
 

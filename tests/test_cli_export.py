@@ -25,7 +25,7 @@ from support import SITEMAP_XMLNS, Server, serve
 from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow
 from usp.cli import main
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 from usp.tree import sitemap_tree_for_homepage
 
 XML = {"Content-Type": "application/xml"}

@@ -21,8 +21,8 @@ import pytest
 from commands import environment
 from faults import Handler, Request, ok, serve_faults, status
 from support import urlset
-from usp.cli.live import Meter, live_line
 from usp.cli.output import LogLines, duration, size
+from usp.cli.progress import ProgressMeter, progress_line
 from usp.progress import Progress
 
 USP = [sys.executable, "-m", "usp", "ls"]
@@ -250,7 +250,7 @@ def test_any_terminal_encoding() -> None:
 def test_what_is_shown() -> None:
     """The bytes per second are those of the last three seconds; nothing of a host is printed unescaped."""
     now = [100.0]
-    meter = Meter(lambda: now[0])
+    meter = ProgressMeter(lambda: now[0])
     assert meter.fields() == ["0/0 sitemaps", "0 pages", "0 B", "0 B/s", "0 s", ""]
     now[0] += 2
     url = "https://user:password@h\x1b[2J\u202eost:81?/x"
@@ -279,7 +279,7 @@ def test_nothing_is_left(error: type[BaseException] | None) -> None:
     threads = set(threading.enumerate())
     with terminal() as found, open(found.follower, "w", closefd=False) as stream, redirect_stderr(stream):
         during = set(threading.enumerate())
-        with nullcontext() if error is None else pytest.raises(error), live_line(Meter(), log):
+        with nullcontext() if error is None else pytest.raises(error), progress_line(ProgressMeter(), log):
             assert set(threading.enumerate()) > during
             assert log.write is not write
             found.wait_for("sitemaps")
@@ -327,7 +327,7 @@ def test_interrupted_while_fetching(concurrency: str) -> None:
     assert lines == [f"{server.url}/", "\t/robots.txt", *(f"\t\t/{number}.xml" for number in range(4))]
     assert printed.count("\t\t\thttp://h/") == 4000
     *_, summary = said.splitlines()
-    assert "usp: interrupted; this is what was had until then" in said.splitlines()
+    assert "usp: interrupted; the results are partial" in said.splitlines()
     assert summary.startswith("usp: 5 sitemaps (2 failed or not fetched), 4,000 pages, ")
 
 
@@ -340,7 +340,7 @@ def test_interrupted_before_anything_was_had() -> None:
         printed, said = interrupted(usp)
     assert printed == ""
     message, summary = said.splitlines()
-    assert message == "usp: interrupted; this is what was had until then"
+    assert message == "usp: interrupted; the results are partial"
     assert summary.startswith("usp: 0 sitemaps, 0 pages, 0 B in ")
 
 
@@ -380,7 +380,7 @@ def test_ctrl_c_on_a_terminal() -> None:
             assert usp.wait(timeout=20) == 130
     assert "^C" in found.text()
     message, *summary = found.screen().shown()
-    assert message == "usp: interrupted; this is what was had until then"
+    assert message == "usp: interrupted; the results are partial"
     assert "".join(summary).startswith("usp: 10 sitemaps (2 failed or not fetched), 14,000 pages, ")
 
 

@@ -23,7 +23,7 @@ from support import SITEMAP_XMLNS, Server, serve
 from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 
 XML = {"Content-Type": "application/xml"}
 ROBOTS = (200, {"Content-Type": "text/plain"}, b"Sitemap: {base}/a.xml\n")
@@ -249,7 +249,7 @@ def test_interrupted() -> None:
         wait_for_answers(server, process)
         printed, said = interrupted(process)
     assert json.loads(printed) == [{"n": 3}]
-    assert "usp: interrupted; this is what was had until then" in said.splitlines()
+    assert "usp: interrupted; the results are partial" in said.splitlines()
 
 
 def test_the_same_as_an_exported_database(tmp_path: Path) -> None:

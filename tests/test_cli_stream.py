@@ -49,7 +49,7 @@ def test_pages_are_printed_while_others_are_waited_for() -> None:
         printed, said = interrupted(process)
     assert printed == "http://h/3\n"  # what was had behind the gap, and nothing twice
     message, summary = said.splitlines()[-2:]
-    assert message == "usp: interrupted; this is what was had until then"
+    assert message == "usp: interrupted; the results are partial"
     assert summary.startswith("usp: 4 sitemaps (1 failed or not fetched), 3 pages, ")
 
 

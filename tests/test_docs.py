@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from usp.check.rulebook import examples
-from usp.cli.demo_site import demo_site
+from usp.cli.demo import demo_site
 from usp.export.schema import TABLES, VERSION
 from usp.objects.codes import CODES
 from usp.scan.columns import List, Scalar, Struct, Type
@@ -101,4 +101,7 @@ def test_every_decision_is_in_the_index() -> None:
     """The index of decisions links to each record once."""
     folder = ROOT / "docs" / "decisions"
     records = sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
-    assert sorted(re.findall(r"^- \[.*?\]\(([^)/]+)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE)) == records
+    assert (
+        sorted(re.findall(r"^- \[.*?\]\(([^)/]+)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE))
+        == records
+    )

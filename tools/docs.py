@@ -19,52 +19,60 @@ ROOT = Path(__file__).parents[1]
 _CLI_NOTES = """\
 ## Exit codes
 
-0: done, even if there was nothing to list; 2: wrong use, or a file that cannot be read or written; 3: the site could
-not be reached; 130: interrupted with Ctrl-C. `usp check` exits with 1 if it found a problem as severe as `--fail-on`
-says, or more: an error, unless told otherwise.
+| code | meaning |
+|---|---|
+| 0 | Done, even if there was nothing to list. |
+| 1 | `usp check` found a problem at least as severe as `--fail-on` (default: error). |
+| 2 | Wrong use, or a file that could not be read or written. |
+| 3 | The site could not be reached. |
+| 130 | Interrupted with Ctrl-C. |
 
-What a site says is printed with control characters escaped. Logs go to standard error: sitemaps that failed,
-and with `-v` also the [problems](problems.md) of the others. `usp check` reports both itself, and logs only with `-v`
-or to a file.
+## Output and messages
 
-## While it runs, and at the end
+Results go to standard output, everything else to standard error. Control characters in text from a site are escaped.
 
-A tree is printed when all of it is there. Pages (`-f pages`) are printed while the rest is still fetched, in the
-order of the tree: those of a sitemap wait for the sitemaps before it. Each is written at once, so that
-`usp ls -f pages ... | head` ends early.
+- **Log.** Sitemaps that failed; with `-v` also the [problems](problems.md) of the others. `usp check` reports both
+  itself and logs only with `-v` or `-l`.
+- **Progress.** On a terminal, one line shows the progress: sitemaps done and known, pages, bytes, speed, and the last
+  host that answered. Known paths count as sitemaps until usp knows that nothing is there. The line disappears before
+  the output is printed. There is no such line if standard error is not a terminal, or if pages are printed to one.
+- **Missing parts.** After the output, usp says if the whole result is incomplete: robots.txt could not be fetched, or a
+  limit was reached, and which one.
+- **Summary.** The last line counts the sitemaps in the tree, those that failed, pages, bytes, and the time for
+  fetching. The summary of `usp check` is the last line of its text output; with another format or with `-o` it goes to
+  standard error.
 
-On a terminal, one line on standard error shows how far `usp ls` is: sitemaps done and known, pages, bytes,
-speed, and the host that answered last. Guesses at known paths count among them until it is known that there
-is nothing. The line is gone before a tree is printed; there is none where pages go to a terminal, nor where
-standard error is no terminal.
+`-q` turns off the progress line, the summary and warnings. usp still says what is missing, and that it found no
+sitemaps or no pages.
 
-After the output, lines on standard error say what is missing in it as a whole: that robots.txt could not be had,
-or that a limit cut the tree, and which. The last line is a summary: sitemaps that stand in the tree, how many of
-them failed, pages, bytes and the time that fetching took. `-q` leaves out the summary, the live line and
-warnings; not what is missing, nor that no sitemap, or no page in any of them, was found.
+## When results appear
 
-Ctrl-C while it fetches ends the requests that are on their way and prints, in the format that was asked for,
-what was had until then; of pages, those that were not printed yet. Ctrl-C while it prints ends it at once.
+`usp ls` prints a tree when it is complete. With `-f pages` it prints pages while it fetches, in tree order: the pages
+of a sitemap wait for the sitemaps before it. Each page is written at once, so `usp ls -f pages ... | head` ends early.
 
-A URL stands for the whole site that it is on, whatever its path; where it has one, a line says so.
+`usp export` writes rows while it fetches. `usp check` and `usp sql` print their result at the end. Files of `-o` appear
+under their name when they are complete; if anything goes wrong, an existing file stays as it is.
 
-`usp check` has the same live line, and on Ctrl-C reports on what was had until then. Its summary is the last line of
-text; with another format, or with `-o`, it goes to standard error. `-q` leaves it out. A file of `-o` is written when
-all is checked, whole or not at all. [check.md](check.md) is its guide.
+Ctrl-C while fetching stops the requests. `usp ls`, `usp check` and `usp sql` then print the partial results; `usp
+export` and `usp sql -o` write no file. Ctrl-C while printing ends usp at once.
 
-`--header` and what is in the URL before an @ go to the scheme, host and port of the URL only: give the https
-URL of a site that redirects to it. [fetching.md](fetching.md) says how sites are fetched, and what is
-refused.
+## URLs, headers and credentials
+
+A URL stands for the whole site, whatever its path; if it has a path, usp says so.
+
+Values of `--header`, and a user and password in the URL, go only to the scheme, host and port of that URL. If a site
+redirects to https, give the https URL. [fetching.md](fetching.md) explains how sites are fetched and what is refused;
+[check.md](check.md) and [export.md](export.md) are the guides to those commands.
 """
 
 
 def cli_page() -> str:
-    """The help of every command."""
+    """Return the page with the help of every command."""
     os.environ["COLUMNS"] = "100"
-    whole = parser()
-    commands = next(action for action in whole._actions if isinstance(action, argparse._SubParsersAction)).choices
-    sections = ["# The command line\n\nWritten by `make docs` from the commands themselves.\n"]
-    for name, command in {"usp": whole, **{f"usp {name}": command for name, command in commands.items()}}.items():
+    usp = parser()
+    commands = next(action for action in usp._actions if isinstance(action, argparse._SubParsersAction)).choices
+    sections = ["# The command line\n\nGenerated by `make docs` from the commands themselves.\n"]
+    for name, command in {"usp": usp, **{f"usp {name}": command for name, command in commands.items()}}.items():
         sections.append(f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
     sections.append(_CLI_NOTES)
     return "\n".join(sections)
@@ -98,7 +106,7 @@ def problems_page() -> str:
 
 
 def _section(code: str) -> str:
-    """The page of a code, two levels deeper."""
+    """Return the page of a code, with its headings two levels deeper."""
     lines = explain(code).rstrip().split("\n")
     is_text = True
     for number, line in enumerate(lines):

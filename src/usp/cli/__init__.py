@@ -1,17 +1,17 @@
-"""The command line. It uses the front doors and the objects only.
+"""The command line. It uses the front doors and the public objects only.
 
-Nothing is imported before `main` is called: so Ctrl-C is answered in the same way while the rest is imported.
+`main` imports the rest when it is called, so that Ctrl-C during the imports is handled like any other Ctrl-C.
 """
 
 from __future__ import annotations
 
 __all__ = ["main"]
 
-INTERRUPTED = 130  # as a shell says it: 128 and the number of the signal
+INTERRUPTED = 130  # exit code after Ctrl-C, as in shells: 128 plus the number of the signal
 
 
 def main(arg_list: list[str] | None = None) -> int:
-    """Run a command; gives its exit code."""
+    """Run a command. Return its exit code."""
     try:
         from usp.cli.cli import run
 
@@ -19,7 +19,7 @@ def main(arg_list: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = INTERRUPTED
     if code == INTERRUPTED:
-        # Where Ctrl-C ended an exec() of a text, as there are in imported modules, CPython notes that nobody caught it,
-        # and would die by the signal whatever the exit code is. The next exec() takes that back.
+        # If Ctrl-C interrupts an exec() of source text, as some imported modules do, CPython remembers it as uncaught
+        # and dies by the signal whatever the exit code. Another exec() resets that.
         exec("")  # noqa: S102 -- it executes nothing
     return code

@@ -14,17 +14,24 @@ from urllib.parse import urlsplit
 from usp.cli import INTERRUPTED
 from usp.cli.check_options import add_output, add_selection, level_of
 from usp.cli.check_output import ensure_writable, print_pages, write_report
-from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_site_options, refusal, site_url, tree_options, warn
-from usp.cli.output import LogLines, drop_output, log_to, say
-from usp.cli.site import NOT_REACHED, site_client
+from usp.cli.output import PARTIAL_RESULTS, LogLines, drop_output, log_to, say
+from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.site import (
+    NOT_REACHED,
+    add_site_options,
+    option_conflict,
+    site_client,
+    site_url,
+    tree_options,
+    warn_about_options,
+)
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import Limits
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
     from usp.check.report import Report
-    from usp.cli.ls import Subparsers
+    from usp.cli.site import Subparsers
 
 __all__ = ["register"]
 
@@ -75,7 +82,7 @@ def register(commands: Subparsers) -> None:
     check.add_argument("--url", type=site_url, metavar="URL", help="where the file or the folder will be served")
     add_output(check.add_argument_group("output"))
     add_selection(check.add_argument_group("which problems"))
-    add_site_options(check, "what is fetched of a site")
+    add_site_options(check, "what to fetch of a site")
     check.set_defaults(command=run, refuse=check.error)
 
 
@@ -91,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
     checked = _checked(arguments, log)
     report = checked.report.selected(arguments.select, arguments.ignore)
     if checked.is_interrupted:
-        say("usp: interrupted; this is what was had until then")
+        say(PARTIAL_RESULTS)
     code = _exit_code(checked, report, level_of(arguments))
     try:
         write_report(report, arguments, now=datetime.now(UTC))
@@ -141,7 +148,7 @@ def _refusal(arguments: argparse.Namespace) -> str | None:
             site_url(target)
         except argparse.ArgumentTypeError as error:
             return f"argument TARGET: {error}"
-        return refusal(arguments)
+        return option_conflict(arguments)
     if target != _STANDARD_INPUT and not os.path.lexists(target):
         return f"argument TARGET: no such file or folder: {target!r}; a site needs https:// before it"
     if arguments.url is not None and not _URL.match(arguments.url):
@@ -169,9 +176,9 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
     from usp.check import check_homepage, check_tree
 
     if not arguments.quiet:
-        warn(arguments, arguments.target, "checking the whole site of {}, and what is at this URL")
-    meter = Meter()
-    with nullcontext() if arguments.quiet else live_line(meter, log), site_client(arguments) as client:
+        warn_about_options(arguments, arguments.target, "checking the whole site of {}, and what is at this URL")
+    meter = ProgressMeter()
+    with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
         options = tree_options(arguments)
         options["extra_known_paths"] += _path_of(arguments.target)
         progress = None if arguments.quiet else meter  # counting pages for it takes a little time

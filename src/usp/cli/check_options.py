@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from usp.check.formats import FORMATS
-from usp.cli.ls_options import add_messages
+from usp.cli.site import add_message_options
 from usp.objects.codes import CODES, GROUPS, Severity
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def add_output(group: Group) -> None:
         help=f"set output format (default: %(default)s)\n{formats}",
     )
     group.add_argument("-o", "--output", metavar="FILE", help="write to this file, when all is checked")
-    add_messages(group)
+    add_message_options(group)
 
 
 def add_selection(group: Group) -> None:

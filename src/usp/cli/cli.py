@@ -1,4 +1,4 @@
-"""`usp`: the commands, and what is common to them: errors in one line, closed pipes, Ctrl-C."""
+"""`usp`: the command line, and what all commands share: errors in one line, closed pipes, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ _WRONG_USE = 2
 
 
 class _Command(argparse.ArgumentParser):
-    """The command line of one command: what it does not know is answered with its own usage."""
+    """The parser of one command. It answers unknown arguments with the usage of that command."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Take arguments apart. What is not known is wrong."""
-        found, unknown = super().parse_known_args(args, namespace)
+        """Parse arguments and refuse unknown ones."""
+        parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return found, unknown
+        return parsed, unknown
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    whole = argparse.ArgumentParser(
+    """Return the parser of the whole command line."""
+    usp = argparse.ArgumentParser(
         prog="usp",
-        description="From a website's homepage to every page of its sitemaps.",
-        epilog="Try it without a network: usp demo",
+        description="Read the whole sitemap tree of a website: list it, export it, query it or check it.",
+        epilog="Try it without a network: usp demo. Help on a command: usp ls --help",
     )
     scanner = "compiled" if IS_COMPILED else "pure Python"
-    whole.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
-    commands = whole.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
+    usp.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
+    commands = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
     for module in (ls, export, sql, check, demo):
         module.register(commands)
-    return whole
+    return usp
 
 
 def run(arg_list: list[str] | None = None) -> int:
-    """Run a command; gives its exit code."""
-    whole = parser()
-    arguments = whole.parse_args(arg_list)
+    """Run a command. Return its exit code."""
+    usp = parser()
+    arguments = usp.parse_args(arg_list)
     if not hasattr(arguments, "command"):
-        whole.print_help()
+        usp.print_help()
         return 0
     for stream in filter(None, (sys.stdout, sys.stderr)):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a site may say what this terminal cannot show
+            stream.reconfigure(errors="backslashreplace")  # for characters that this terminal cannot show
     try:
         code: int = arguments.command(arguments)
         print(end="", flush=True)
-    except BrokenPipeError:  # the reader has had enough (`| head`)
+    except BrokenPipeError:  # the reader has closed the pipe, as `| head` does
         drop_output()
         return 0
     except KeyboardInterrupt:
-        drop_output()  # whoever reads it may not go on
+        drop_output()  # a blocked reader must not delay the exit
         return INTERRUPTED
     except (UspError, OSError) as error:
         say(f"usp: error: {error}")

@@ -9,17 +9,26 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from usp.cli import INTERRUPTED
-from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
-from usp.cli.output import Counts, say, size
-from usp.cli.site import log_of, report, site_client
+from usp.cli.output import TreeCounts, say, size
+from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.site import (
+    add_message_options,
+    add_site_options,
+    option_conflict,
+    print_summary,
+    site_client,
+    site_url,
+    start_log,
+    tree_options,
+    warn_about_options,
+)
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export.formats import FORMATS, STANDARD_OUTPUT
 from usp.export.schema import PAGES, SITEMAPS, TABLES
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
-    from usp.cli.ls import Subparsers
+    from usp.cli.site import Subparsers
     from usp.export.exporting import Exported, Order
 
 __all__ = ["register"]
@@ -79,7 +88,7 @@ def register(commands: Subparsers) -> None:
     output.add_argument(
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
     )
-    add_messages(output)
+    add_message_options(output)
     rows = export.add_argument_group("which rows and columns")
     rows.add_argument(
         "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; an SQLite file has both"
@@ -100,17 +109,17 @@ def register(commands: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch a site, and write its pages meanwhile."""
-    if (why := refusal(arguments)) is not None:
+    if (why := option_conflict(arguments)) is not None:
         arguments.refuse(why)
     order = _order(arguments)
-    log = log_of(arguments)
+    log = start_log(arguments)
     if not arguments.quiet:
-        warn(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
-    meter = Meter()
+        warn_about_options(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
+    meter = ProgressMeter()
     # Where rows scroll by, they show themselves how far it is.
     is_live = not arguments.quiet and not (order.target.is_watched and sys.stdout is not None and sys.stdout.isatty())
     try:
-        with live_line(meter, log) if is_live else nullcontext():
+        with progress_line(meter, log) if is_live else nullcontext():
             exported = _exported(arguments, order, meter)
     except TreeInterrupted:
         say(f"usp: interrupted{'' if arguments.output == STANDARD_OUTPUT else f'; {_name(arguments)} was not written'}")
@@ -142,7 +151,7 @@ def _order(arguments: argparse.Namespace) -> Order:
     return order
 
 
-def _exported(arguments: argparse.Namespace, order: Order, meter: Meter) -> Exported:
+def _exported(arguments: argparse.Namespace, order: Order, meter: ProgressMeter) -> Exported:
     from usp.export.exporting import carry_out
 
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
@@ -150,10 +159,10 @@ def _exported(arguments: argparse.Namespace, order: Order, meter: Meter) -> Expo
         return carry_out(order, arguments.url, client, progress=progress, **tree_options(arguments))
 
 
-def _report(arguments: argparse.Namespace, exported: Exported, meter: Meter) -> int:
+def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:
     """Say what was fetched, and what was written; gives the exit code."""
     cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
-    code = report(exported.tree, Counts(exported.tree, exported.pages), cost=cost)
+    code = print_summary(exported.tree, TreeCounts(exported.tree, exported.pages), cost=cost)
     if arguments.output == STANDARD_OUTPUT:
         return code
     if not exported.is_written:

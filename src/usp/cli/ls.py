@@ -12,10 +12,19 @@ from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
-from usp.cli.output import Counts, page_line, say, tabtree_lines
-from usp.cli.site import log_of, report, site_client
+from usp.cli.output import PARTIAL_RESULTS, TreeCounts, page_line, say, tabtree_lines
+from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.site import (
+    add_message_options,
+    add_site_options,
+    option_conflict,
+    print_summary,
+    site_client,
+    site_url,
+    start_log,
+    tree_options,
+    warn_about_options,
+)
 from usp.exceptions import TreeInterrupted
 from usp.objects.page import SitemapPage
 from usp.objects.sitemap import AbstractSitemap
@@ -23,22 +32,22 @@ from usp.progress import Progress
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    from usp.cli.site import Subparsers
 
 __all__ = ["FORMATS", "register"]
 
 FORMATS = {
     "tabtree": "sitemaps and pages, nested with tabs",
-    "pages": "one per line, printed as they come in",
+    "pages": "one page per line, printed as sitemaps arrive",
 }
 _EPILOG = """\
-On a terminal, a line on standard error shows how far it is; in the end there is
-a summary. Ctrl-C ends it, and lists what was had until then.
+On a terminal, one line on standard error shows the progress; the last line is a
+summary. Press Ctrl-C to stop early and list what has been fetched.
 
 examples:
   usp ls https://www.example.org/
   usp ls -f pages https://www.example.org/ | sort -u > pages.txt
-  usp ls -k -u https://www.example.org/     what robots.txt names, in short
+  usp ls -k -u https://www.example.org/   only what robots.txt names
   usp ls --max-pages 1000 --max-time 60 https://www.example.org/
   usp ls -c 2 --crawl-delay --respect-robots https://www.example.org/
   usp ls --user-agent my-crawler/1.0 -H 'Cookie: a=b' https://www.example.org/
@@ -46,12 +55,12 @@ examples:
 
 
 def register(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     ls = commands.add_parser(
         "ls",
         usage="usp ls [OPTION ...] URL",
         help="list a site's sitemaps and pages",
-        description="Download, parse and list a site's sitemaps and the pages in them.",
+        description="Fetch a site's sitemaps and list them with their pages.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -64,65 +73,63 @@ def register(commands: Subparsers) -> None:
         choices=FORMATS,
         default="tabtree",
         metavar="FORMAT",
-        help=f"set output format (default: %(default)s)\n{formats}",
+        help=f"output format (default: %(default)s)\n{formats}",
     )
-    output.add_argument(
-        "-u", "--strip-url", action="store_true", help="strip the site's URL from each page and sitemap URL"
-    )
-    add_messages(output)
+    output.add_argument("-u", "--strip-url", action="store_true", help="print URLs without the site's scheme and host")
+    add_message_options(output)
     add_site_options(ls)
     ls.set_defaults(command=run, refuse=ls.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fetch the tree and print it."""
-    if (why := refusal(arguments)) is not None:
-        arguments.refuse(why)
-    log = log_of(arguments)
+    """Fetch a site and list it. Return the exit code."""
+    if (conflict := option_conflict(arguments)) is not None:
+        arguments.refuse(conflict)
+    log = start_log(arguments)
     if not arguments.quiet:
-        warn(arguments, arguments.url, "listing the whole site of {}, not only what is at this URL")
+        warn_about_options(arguments, arguments.url, "listing the whole site of {}, not only what is at this URL")
     is_streamed = arguments.format == "pages"
-    # Where pages scroll by, they show themselves how far it is.
-    is_live = not arguments.quiet and not (is_streamed and sys.stdout is not None and sys.stdout.isatty())
-    meter = Meter()
-    printing = _Printing(arguments)
-    with live_line(meter, log) if is_live else nullcontext():
-        fetch = printing.fetched_pages if is_streamed else printing.fetched
-        tree = fetch(None if arguments.quiet else meter)  # counting pages for it takes a little time
+    # Pages that scroll by on the terminal show the progress themselves.
+    is_shown = not arguments.quiet and not (is_streamed and sys.stdout is not None and sys.stdout.isatty())
+    meter = ProgressMeter()
+    listing = _Listing(arguments)
+    with progress_line(meter, log) if is_shown else nullcontext():
+        fetch = listing.stream_pages if is_streamed else listing.fetch_tree
+        tree = fetch(None if arguments.quiet else meter)  # counting pages takes a little time
     seconds = meter.seconds()
-    counts = printing.rest(tree)
+    counts = listing.print_rest(tree)
     if sys.stdout is not None:
-        sys.stdout.flush()  # what follows on standard error is about what was printed
-    return report(
+        sys.stdout.flush()  # so that the summary on standard error comes after the output
+    return print_summary(
         tree,
         counts,
-        is_interrupted=printing.is_interrupted,
+        is_interrupted=listing.is_interrupted,
         cost=None if arguments.quiet else (meter.latest.bytes, seconds),
     )
 
 
-class _Printing:
-    """Fetches a site and prints it: a tree when all of it is there, pages as they come in."""
+class _Listing:
+    """Fetch a site and print it: a tree when it is complete, pages as their sitemaps arrive."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.is_interrupted = False
         self._arguments = arguments
-        self._pages = 0  # that were printed while it was fetched
+        self._printed_pages = 0  # while fetching
         parts = urlsplit(arguments.url)
-        self._stripped = f"{parts.scheme}://{parts.netloc}" if arguments.strip_url else ""
+        self._prefix = f"{parts.scheme}://{parts.netloc}" if arguments.strip_url else ""
 
-    def fetched(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
-        """The tree; if Ctrl-C is pressed, what was had of it."""
+    def fetch_tree(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
+        """Return the tree; after Ctrl-C, the part of it that has been fetched."""
         with site_client(self._arguments) as client:
             try:
                 return sitemap_tree_for_homepage(
                     self._arguments.url, client, progress=progress, **tree_options(self._arguments)
                 )
             except TreeInterrupted as interrupted:
-                return self._interrupted(interrupted)
+                return self._partial_tree(interrupted)
 
-    def fetched_pages(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
-        """The same, printing its pages in the order of the tree as far as they are there."""
+    def stream_pages(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
+        """Return the same tree, and print its pages in tree order while it is fetched."""
         options = tree_options(self._arguments)
         with (
             site_client(self._arguments) as client,
@@ -133,47 +140,46 @@ class _Printing:
             is_watched = sys.stdout is not None and not _is_file(sys.stdout)
             try:
                 while True:
-                    self._print(next(pages), is_flushed=is_watched)
+                    self._print(next(pages), flush=is_watched)
             except StopIteration as end:
                 tree: AbstractSitemap = end.value
                 return tree
             except TreeInterrupted as interrupted:
-                return self._interrupted(interrupted)
+                return self._partial_tree(interrupted)
             except KeyboardInterrupt as interrupt:  # while a page was printed
                 try:
                     pages.throw(interrupt)
                 except TreeInterrupted as interrupted:
-                    return self._interrupted(interrupted)
+                    return self._partial_tree(interrupted)
                 raise
 
-    def _print(self, page: SitemapPage, *, is_flushed: bool) -> None:
-        """Print a page; at once, where somebody may wait for just this one."""
-        print(page_line(page, self._stripped))
-        self._pages += 1
-        if is_flushed:
+    def _print(self, page: SitemapPage, *, flush: bool) -> None:
+        print(page_line(page, self._prefix))
+        self._printed_pages += 1
+        if flush:
             print(end="", flush=True)
 
-    def _interrupted(self, interrupted: TreeInterrupted) -> AbstractSitemap:
+    def _partial_tree(self, interrupted: TreeInterrupted) -> AbstractSitemap:
         self.is_interrupted = True
         return interrupted.tree
 
-    def rest(self, tree: AbstractSitemap) -> Counts:
-        """Print what was not printed yet; gives what there is in all."""
+    def print_rest(self, tree: AbstractSitemap) -> TreeCounts:
+        """Print what was not printed while fetching. Return the counts of everything."""
         if self.is_interrupted:
-            say("usp: interrupted; this is what was had until then")
-        counts = Counts(tree, self._pages)
+            say(PARTIAL_RESULTS)
+        counts = TreeCounts(tree, self._printed_pages)
         if self._arguments.format == "tabtree":
-            for line in tabtree_lines(tree, counts, self._stripped):
+            for line in tabtree_lines(tree, counts, self._prefix):
                 print(line)
         elif self.is_interrupted:
-            for page in islice(tree.all_pages(), self._pages, self._arguments.max_pages):
+            for page in islice(tree.all_pages(), self._printed_pages, self._arguments.max_pages):
                 counts.pages += 1
-                print(page_line(page, self._stripped))
+                print(page_line(page, self._prefix))
         return counts
 
 
 def _is_file(stream: IO[str]) -> bool:
-    """Whether a stream goes to a file, and nobody waits for it."""
+    """Return whether a stream writes to a file, so that nobody waits for each line."""
     try:
         return S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):

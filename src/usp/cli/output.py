@@ -1,4 +1,4 @@
-"""What commands print: trees, log lines and messages. Nothing that a site said reaches the terminal unescaped."""
+"""Print trees, log lines and messages. Text from a site is escaped before it reaches the terminal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,27 @@ from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
-__all__ = ["Counts", "LogLines", "drop_output", "duration", "log_to", "page_line", "say", "size", "tabtree_lines"]
+__all__ = [
+    "PARTIAL_RESULTS",
+    "LogLines",
+    "TreeCounts",
+    "drop_output",
+    "duration",
+    "log_to",
+    "page_line",
+    "say",
+    "size",
+    "tabtree_lines",
+]
+
+#: The message after Ctrl-C, before the output.
+PARTIAL_RESULTS = "usp: interrupted; the results are partial"
 
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
 
 
 def say(message: str) -> None:
-    """Print a message on standard error, if there is one and it takes it."""
+    """Print a message on standard error. If that fails, ignore it."""
     if sys.stderr is not None:
         with suppress(OSError):
             print(message, file=sys.stderr, flush=True)
@@ -30,7 +44,7 @@ class _EscapingFormatter(logging.Formatter):
 
 
 class LogLines(logging.Handler):
-    """Prints log lines by `write`, which may be changed at any time."""
+    """Print log lines with `write`, which may be replaced at any time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,12 +54,12 @@ class LogLines(logging.Handler):
         """Print a log line."""
         try:
             self.write(self.format(record))
-        except Exception:  # as of every handler: what cannot be logged does not end the program
+        except Exception:  # as in every logging handler: a failure to log does not end the program
             self.handleError(record)
 
 
 def log_to(path: str | None, verbosity: int) -> LogLines | None:
-    """Send usp's log to a file, or to standard error; gives what prints it there."""
+    """Send usp's log to a file, or to standard error if `path` is None. Return the handler for standard error."""
     lines = None if path else LogLines()
     handler = logging.FileHandler(path, encoding="utf-8") if path else lines
     assert handler is not None
@@ -54,15 +68,18 @@ def log_to(path: str | None, verbosity: int) -> LogLines | None:
     return lines
 
 
-class Counts:
-    """What of a tree was printed."""
+class TreeCounts:
+    """Numbers for the summary of a tree: sitemaps, those that failed or are partial, and pages.
 
-    __slots__ = ("failed", "is_paged", "pages", "partial", "sitemaps")
+    `has_pages` is False if nobody counted the pages.
+    """
+
+    __slots__ = ("failed", "has_pages", "pages", "partial", "sitemaps")
 
     def __init__(self, tree: AbstractSitemap, pages: int | None = 0) -> None:
         self.sitemaps = self.failed = self.partial = 0
         self.pages = pages or 0
-        self.is_paged = pages is not None  # else nobody has counted them
+        self.has_pages = pages is not None
         for sitemap in tree.all_sitemaps():
             self.sitemaps += 1
             if isinstance(sitemap, InvalidSitemap):
@@ -71,37 +88,37 @@ class Counts:
                 self.partial += 1
 
 
-def _shown(url: str, stripped: str) -> str:
-    """A URL as it is printed: escaped, and without the part that is not wanted."""
-    rest = url.removeprefix(stripped)
-    # The name of another host may begin with that of the site.
+def _shown(url: str, prefix: str) -> str:
+    """Return a URL without the prefix, escaped for a terminal."""
+    rest = url.removeprefix(prefix)
+    # Another host may begin with the site's own: https://example.org.uk/
     return printable(rest if not rest or rest[0] in "/?#" else url)
 
 
-def page_line(page: SitemapPage, stripped: str = "") -> str:
-    """A page in one line."""
-    return _shown(page.url, stripped)
+def page_line(page: SitemapPage, prefix: str = "") -> str:
+    """Return the line of a page, without the prefix of its URL."""
+    return _shown(page.url, prefix)
 
 
-def tabtree_lines(tree: AbstractSitemap, counts: Counts, stripped: str = "", depth: int = 0) -> Iterator[str]:
-    """A line for each sitemap and page, indented with tabs. The homepage is always shown whole."""
-    yield "\t" * depth + _shown(tree.url, stripped if depth else "")
+def tabtree_lines(tree: AbstractSitemap, counts: TreeCounts, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Yield a line for each sitemap and page, indented with tabs. The homepage keeps its prefix."""
+    yield "\t" * depth + _shown(tree.url, prefix if depth else "")
     for page in tree.pages:
         counts.pages += 1
-        yield "\t" * (depth + 1) + _shown(page.url, stripped)
+        yield "\t" * (depth + 1) + _shown(page.url, prefix)
     for sitemap in tree.sub_sitemaps:
-        yield from tabtree_lines(sitemap, counts, stripped, depth + 1)
+        yield from tabtree_lines(sitemap, counts, prefix, depth + 1)
 
 
 def size(count: float) -> str:
-    """A number of bytes, for people."""
+    """Return a number of bytes as people read it: 4.0 MB."""
     if count < 999_500:
         return f"{count:.0f} B" if count < 999.5 else f"{count / 1e3:.0f} kB"
     return f"{count / 1e6:,.1f} MB" if count < 999_950_000 else f"{count / 1e9:,.1f} GB"
 
 
 def duration(seconds: float, digits: int = 1) -> str:
-    """A time, for people."""
+    """Return a number of seconds as people read it: 1 min 05 s."""
     if seconds < 60:
         return f"{seconds:.{digits}f} s"
     minutes, whole = divmod(int(seconds), 60)
@@ -109,7 +126,7 @@ def duration(seconds: float, digits: int = 1) -> str:
 
 
 def drop_output() -> None:
-    """Send what is still to be written nowhere, else Python complains once more when it flushes at exit."""
+    """Discard buffered output. Otherwise Python would report the same error again when it flushes at exit."""
     if sys.stdout is not None:
-        with suppress(OSError):  # some other program's stand-in for it may be no file
+        with suppress(OSError):  # standard output may have been replaced by an object without a file
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,67 +1,344 @@
-"""What commands that fetch a site have in common: the client, the log, and what is said in the end."""
+"""What every command that fetches a site shares: its options, its web client, its log and its summary."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import re
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from usp.cli import INTERRUPTED
-from usp.cli.ls_options import client_for
-from usp.cli.output import Counts, LogLines, duration, log_to, say, size
+from usp.cli.output import LogLines, TreeCounts, duration, log_to, say, size
+from usp.limits import Limits
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
+from usp.politeness import Politeness
 
 if TYPE_CHECKING:
     from usp.web_client.requests_client import RequestsWebClient
 
-__all__ = ["NOT_REACHED", "log_of", "report", "site_client"]
+    Group = argparse._ArgumentGroup
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-NOT_REACHED = 3
-_CUT = "C901"
+__all__ = [
+    "NOT_REACHED",
+    "add_message_options",
+    "add_site_options",
+    "option_conflict",
+    "print_summary",
+    "site_client",
+    "site_url",
+    "start_log",
+    "tree_options",
+    "warn_about_options",
+]
+
+NOT_REACHED = 3  # exit code: the site could not be reached
+_LIMIT_REACHED = "C901"
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
+_HEADER_TEXT = re.compile(r"[\t -~\x80-\xff]*")
+_FRAMING_HEADERS = ("connection", "content-length", "host", "transfer-encoding")
+_CROSS_HOST = {
+    "allow": "any host",
+    "same-site": "also www, news, ... of the same example.org",
+    "same-host": "the site's own host only",
+}
+_PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
+_MAX_SECONDS_TO_CONNECT = 10.0
+_MAX_CONCURRENCY = 1_000  # the front doors refuse more
+_MAX_SECONDS = 1_000_000  # eleven days; operating systems refuse to wait much longer
+_MAX_DIGITS = 18  # a longer number is as good as no limit
+
+
+def add_message_options(group: Group) -> None:
+    """Add the options for messages and the log."""
+    group.add_argument("-q", "--quiet", action="store_true", help="show no progress, no summary and no warnings")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
+    group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
+
+
+def add_site_options(parser: argparse.ArgumentParser, title: str = "what to fetch") -> None:
+    """Add the options of every command that fetches a site."""
+    _add_source_options(parser.add_argument_group(title))
+    _add_request_options(parser.add_argument_group("how to fetch"))
+    _add_limit_options(parser.add_argument_group("limits"))
+
+
+def _add_source_options(group: Group) -> None:
+    group.add_argument("-r", "--no-robots", action="store_true", help="don't look for sitemaps in robots.txt")
+    group.add_argument("-k", "--no-known", action="store_true", help="don't try known paths such as /sitemap.xml")
+    group.add_argument("--respect-robots", action="store_true", help="skip sitemaps that robots.txt disallows")
+    group.add_argument(
+        "--extra-path",
+        action="append",
+        type=_path,
+        default=[],
+        metavar="PATH",
+        help="also look for a sitemap at this path; repeat the option\nfor more paths",
+    )
+    hosts = "\n".join(f"  {name}: {what}" for name, what in _CROSS_HOST.items())
+    group.add_argument(
+        "--cross-host",
+        choices=_CROSS_HOST,
+        default="allow",
+        metavar="WHICH",
+        help=f"hosts to fetch sitemaps from (default: %(default)s)\n{hosts}",
+    )
+
+
+def _add_request_options(group: Group) -> None:
+    group.add_argument(
+        "-c",
+        "--concurrency",
+        type=_count_of("requests", _MAX_CONCURRENCY),
+        metavar="N",
+        help=f"requests at once to one host (default: 8; at most {_MAX_CONCURRENCY:,})",
+    )
+    group.add_argument(
+        "--spacing",
+        type=_seconds_from(0),
+        default=0.0,
+        metavar="SECONDS",
+        help="start requests to one host at least this far apart\n(default: 0)",
+    )
+    group.add_argument("--crawl-delay", action="store_true", help="wait as long as Crawl-delay in robots.txt asks")
+    group.add_argument("--user-agent", type=_user_agent, metavar="TEXT", help="User-Agent header to send")
+    group.add_argument(
+        "-H",
+        "--header",
+        action=_AddHeader,
+        default={},
+        metavar="'NAME: VALUE'",
+        help="send this header, only to the site's own scheme, host\nand port; repeat the option for more headers",
+    )
+    group.add_argument("--proxy", type=_proxy, metavar="URL", help="use a proxy: http://user:password@host:3128")
+    group.add_argument("--insecure", action="store_true", help="don't verify TLS certificates")
+
+
+def _add_limit_options(group: Group) -> None:
+    limits = Limits()
+    group.add_argument(
+        "--max-pages", type=_count_of("pages"), metavar="N", help="stop after this many pages (default: no limit)"
+    )
+    group.add_argument(
+        "--max-sitemaps",
+        type=_count_of("sitemaps"),
+        metavar="N",
+        help=f"stop after this many sitemaps (default: {limits.max_sitemaps:,})",
+    )
+    group.add_argument(
+        "--max-time",
+        type=_seconds_from(0.001),
+        metavar="SECONDS",
+        help=f"stop after this long and keep what has been fetched\n(default: {limits.tree_seconds:g})",
+    )
+    group.add_argument(
+        "--timeout",
+        type=_seconds_from(0.001),
+        metavar="SECONDS",
+        help=f"give up on a request after this long (default: {limits.request_seconds:g},\nwith 9 to connect and 60"
+        " between two reads)",
+    )
+
+
+def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options as keyword arguments of the front doors."""
+    limits = {
+        "max_pages": arguments.max_pages,
+        "max_sitemaps": arguments.max_sitemaps,
+        "tree_seconds": arguments.max_time,
+        "request_seconds": arguments.timeout,
+    }
+    return {
+        "use_robots": not arguments.no_robots,
+        "use_known_paths": not arguments.no_known,
+        "extra_known_paths": arguments.extra_path,
+        "concurrency": arguments.concurrency,
+        "limits": Limits(**{name: value for name, value in limits.items() if value is not None}),
+        "politeness": Politeness(spacing=arguments.spacing, crawl_delay=arguments.crawl_delay),
+        "respect_robots": arguments.respect_robots,
+        "cross_host": arguments.cross_host,
+    }
+
+
+def option_conflict(arguments: argparse.Namespace) -> str | None:
+    """Return a message if some options contradict each other."""
+    if arguments.no_robots and arguments.no_known:
+        return "with both -r/--no-robots and -k/--no-known there is nowhere to look for sitemaps; drop one of them"
+    if arguments.extra_path and arguments.no_known:
+        return "--extra-path adds a known path, but -k/--no-known skips them all; drop one of them"
+    return None
+
+
+def warn_about_options(arguments: argparse.Namespace, url: str, whole_site: str) -> None:
+    """Warn about --insecure, and about a URL with a path: it stands for the whole site.
+
+    :param whole_site: the message for a URL with a path, with `{}` for the homepage.
+    """
+    if arguments.insecure:
+        say("usp: warning: TLS certificates are not verified (--insecure)")
+    parts = urlsplit(url)
+    if parts.scheme in ("http", "https") and (parts.path not in ("", "/") or parts.query):
+        host = parts.netloc.rpartition("@")[2]
+        say(f"usp: {whole_site.format(printable(f'{parts.scheme}://{host}/'))}")
 
 
 @contextmanager
 def site_client(arguments: argparse.Namespace) -> Iterator[RequestsWebClient]:
-    """The web client, which does not say once more what was asked for."""
-    with warnings.catch_warnings(), client_for(arguments) as client:
+    """Open the web client that the options ask for, without urllib3's own warning about --insecure."""
+    with warnings.catch_warnings(), _client_for(arguments) as client:
         warnings.filterwarnings("ignore", "Unverified HTTPS request")
         yield client
 
 
-def log_of(arguments: argparse.Namespace) -> LogLines | None:
-    """Send usp's log to where it is wanted; gives what prints it, if that is standard error."""
+def _client_for(arguments: argparse.Namespace) -> RequestsWebClient:
+    from usp.web_client.requests_client import RequestsWebClient  # imported only when needed: requests is heavy
+
+    client = RequestsWebClient(
+        verify=not arguments.insecure, user_agent=arguments.user_agent, headers=arguments.header or None
+    )
+    if arguments.proxy is not None:
+        client.set_proxies({"http": arguments.proxy, "https": arguments.proxy})
+    if arguments.timeout is not None:
+        # The client's own timeouts are for parts of a request and must not end one that has time left.
+        client.set_timeout((min(arguments.timeout, _MAX_SECONDS_TO_CONNECT), arguments.timeout))
+    return client
+
+
+def start_log(arguments: argparse.Namespace) -> LogLines | None:
+    """Send usp's log where the options say. Return the handler if that is standard error."""
     is_unlogged = arguments.quiet and not arguments.verbose and not arguments.log_file
     return log_to(arguments.log_file, -1 if is_unlogged else arguments.verbose)
 
 
-def report(
-    tree: AbstractSitemap, counts: Counts, *, is_interrupted: bool = False, cost: tuple[int, float] | None = None
+def print_summary(
+    tree: AbstractSitemap, counts: TreeCounts, *, is_interrupted: bool = False, cost: tuple[int, float] | None = None
 ) -> int:
-    """Say what is to be known of a tree; gives the exit code. With its cost (bytes, seconds): a summary."""
-    is_nothing = not tree.sub_sitemaps and not is_interrupted
-    if is_nothing:
+    """Print the problems of the whole tree and a summary. Return the exit code.
+
+    :param cost: bytes and seconds; if None, there is no summary.
+    """
+    is_empty = not tree.sub_sitemaps and not is_interrupted
+    if is_empty:
         say(f"usp: no sitemaps found at {printable(tree.url)}")
     for problem in tree.problems:
-        # That it was interrupted is said already: what is missing for that is not said once more.
-        if not is_interrupted or (problem.code != _CUT and tree.sub_sitemaps):
+        # After Ctrl-C the user knows that sitemaps are missing.
+        if not is_interrupted or (problem.code != _LIMIT_REACHED and tree.sub_sitemaps):
             say(f"usp: {printable(problem.message)}")
-    if is_nothing:
-        return NOT_REACHED if any(problem.code != _CUT for problem in tree.problems) else 0
-    sitemaps = _sitemaps(counts, is_whole=not any(problem.code == _CUT for problem in tree.problems))
+    if is_empty:
+        return NOT_REACHED if any(problem.code != _LIMIT_REACHED for problem in tree.problems) else 0
+    sitemaps = _sitemap_counts(counts, is_whole=not any(problem.code == _LIMIT_REACHED for problem in tree.problems))
     if cost is not None:
-        pages = f"{counts.pages:,} {'page' if counts.pages == 1 else 'pages'}, " if counts.is_paged else ""
+        pages = f"{counts.pages:,} {'page' if counts.pages == 1 else 'pages'}, " if counts.has_pages else ""
         say(f"usp: {sitemaps}, {pages}{size(cost[0])} in {duration(cost[1])}")
-    elif counts.is_paged and not counts.pages and not is_interrupted:
+    elif counts.has_pages and not counts.pages and not is_interrupted:
         say(f"usp: no page found in {sitemaps}")
     return INTERRUPTED if is_interrupted else 0
 
 
-def _sitemaps(counts: Counts, *, is_whole: bool) -> str:
-    """How many sitemaps there are, how many of them failed, and of how many not all came."""
+def _sitemap_counts(counts: TreeCounts, *, is_whole: bool) -> str:
+    """Return a text such as "5 sitemaps (1 failed, 1 cut short)"."""
     failed = f"{counts.failed:,} {'failed' if is_whole else 'failed or not fetched'}" if counts.failed else ""
     partial = f"{counts.partial:,} cut short" if counts.partial else ""
-    short = ", ".join(filter(None, (failed, partial)))
-    return f"{counts.sitemaps:,} {'sitemap' if counts.sitemaps == 1 else 'sitemaps'}{short and f' ({short})'}"
+    incomplete = ", ".join(filter(None, (failed, partial)))
+    noun = "sitemap" if counts.sitemaps == 1 else "sitemaps"
+    return f"{counts.sitemaps:,} {noun}{incomplete and f' ({incomplete})'}"
+
+
+def site_url(text: str) -> str:
+    """Check that a URL can be split into its parts. The front doors check the rest."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"give a URL like https://example.org/, not {text!r}") from None
+    try:
+        _ = parts.port
+    except ValueError:
+        port = parts.netloc.rpartition(":")[2]
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port!r}") from None
+    return text
+
+
+def _path(text: str) -> str:
+    if not text.strip("/ ") or "://" in text:
+        raise argparse.ArgumentTypeError(f"give a path like my-sitemap.xml, not {text!r}")
+    return text
+
+
+def _count_of(what: str, most: int | None = None) -> Callable[[str], int]:
+    """Return a parser for an integer from 1 to `most`."""
+    expected = "1 or more" if most is None else f"from 1 to {most:,}"
+
+    def count(text: str) -> int:
+        is_number = text.isascii() and text.isdigit()
+        value = int(text) if is_number and len(text) <= _MAX_DIGITS else sys.maxsize if is_number else 0
+        if not 1 <= value <= (most or sys.maxsize):
+            raise argparse.ArgumentTypeError(f"give a number of {what}, {expected}, not {text!r}")
+        return value
+
+    return count
+
+
+def _seconds_from(least: float) -> Callable[[str], float]:
+    """Return a parser for a number of seconds, at least `least`."""
+
+    def seconds(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= _MAX_SECONDS:
+            raise argparse.ArgumentTypeError(
+                f"give a number of seconds, from {least:g} to {_MAX_SECONDS:,}, not {text!r}"
+            )
+        return value
+
+    return seconds
+
+
+def _user_agent(text: str) -> str:
+    if not text.strip() or not _HEADER_TEXT.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"give one line of Latin-1 text, not {text!r}")
+    return text.strip()
+
+
+def _proxy(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise argparse.ArgumentTypeError(f"give a URL like http://host:3128, not {text!r}")
+    if parts.scheme.startswith("socks") and find_spec("socks") is None:
+        raise argparse.ArgumentTypeError("a SOCKS proxy needs the Python package PySocks; run: pip install pysocks")
+    return text
+
+
+class _AddHeader(argparse.Action):
+    """Add a header to those given before."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        header = _HEADER.fullmatch(str(values))
+        if header is None or not _HEADER_TEXT.fullmatch(header[2]):
+            raise argparse.ArgumentError(self, f"give 'Name: value', one line of Latin-1 text, not {values!r}")
+        name, value = header[1], header[2].strip()
+        if name.lower() in _FRAMING_HEADERS:
+            raise argparse.ArgumentError(self, f"{name} cannot be set; it depends on the request")
+        headers: dict[str, str] = getattr(namespace, self.dest)
+        if name.lower() in map(str.lower, headers):
+            raise argparse.ArgumentError(self, f"{name} is given twice")
+        setattr(namespace, self.dest, {**headers, name: value})

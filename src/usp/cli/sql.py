@@ -8,10 +8,20 @@ import sys
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from usp.cli.live import Meter, live_line
-from usp.cli.ls_options import add_messages, add_site_options, refusal, site_url, tree_options, warn
-from usp.cli.output import Counts, say
-from usp.cli.site import NOT_REACHED, log_of, report, site_client
+from usp.cli.output import PARTIAL_RESULTS, TreeCounts, say
+from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.site import (
+    NOT_REACHED,
+    add_message_options,
+    add_site_options,
+    option_conflict,
+    print_summary,
+    site_client,
+    site_url,
+    start_log,
+    tree_options,
+    warn_about_options,
+)
 from usp.exceptions import TreeInterrupted
 from usp.export.formats import STANDARD_OUTPUT
 from usp.objects.problem import printable
@@ -19,7 +29,7 @@ from usp.objects.sitemap import AbstractSitemap
 from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
-    from usp.cli.ls import Subparsers
+    from usp.cli.site import Subparsers
 
 __all__ = ["register"]
 
@@ -71,7 +81,7 @@ def register(commands: Subparsers) -> None:
     output.add_argument(
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
     )
-    add_messages(output)
+    add_message_options(output)
     add_site_options(sql)
     sql.set_defaults(command=run, refuse=sql.error)
 
@@ -82,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from usp.export.files import ensure_writable
     from usp.export.queries import Query
 
-    if (why := refusal(arguments)) is not None:
+    if (why := option_conflict(arguments)) is not None:
         arguments.refuse(why)
     if arguments.output == STANDARD_OUTPUT:
         arguments.output = None
@@ -96,13 +106,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         ensure_writable(arguments.output)
     with closing(Query(text)) as query:
-        log = log_of(arguments)
+        log = start_log(arguments)
         if not arguments.quiet:
-            warn(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
-        meter = Meter()
+            warn_about_options(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
+        meter = ProgressMeter()
         tree, is_interrupted = _fetched(arguments, meter, log)
         cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
-        code = report(tree, Counts(tree, None), is_interrupted=is_interrupted, cost=cost)
+        code = print_summary(tree, TreeCounts(tree, None), is_interrupted=is_interrupted, cost=cost)
         if is_interrupted and arguments.output is not None:
             say(f"usp: {printable(arguments.output)} was not written")
         elif code != NOT_REACHED:
@@ -115,14 +125,14 @@ def _format_of(path: str | None) -> str:
     return "table" if path is None else os.path.splitext(path)[1].lower().removeprefix(".").replace("txt", "table")
 
 
-def _fetched(arguments: argparse.Namespace, meter: Meter, log: Any) -> tuple[AbstractSitemap, bool]:
+def _fetched(arguments: argparse.Namespace, meter: ProgressMeter, log: Any) -> tuple[AbstractSitemap, bool]:
     """The tree, and whether Ctrl-C was pressed: then it is what was had until then."""
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
-    with nullcontext() if arguments.quiet else live_line(meter, log), site_client(arguments) as client:
+    with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
         try:
             tree = sitemap_tree_for_homepage(arguments.url, client, progress=progress, **tree_options(arguments))
         except TreeInterrupted as interrupted:
             if arguments.output is None:
-                say("usp: interrupted; this is what was had until then")
+                say(PARTIAL_RESULTS)
             return interrupted.tree, True
     return tree, False

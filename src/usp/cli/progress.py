@@ -1,8 +1,8 @@
-"""The live line: how far a tree is, on one line of a terminal that is redrawn in place.
+"""The progress line: one line on the terminal that is redrawn in place while a site is fetched.
 
-It is drawn only where standard error is a terminal that can do that. Only then is rich imported, which takes a moment,
-and a thread redraws the line ten times a second, so that it moves also while nothing comes in. In the end both the line
-and the thread are gone.
+It is drawn only if standard error is a terminal that supports it. Only then is rich imported, which takes a moment. A
+thread redraws the line ten times a second, so it moves even while nothing arrives. At the end the line and the thread
+are gone.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["Meter", "live_line"]
+__all__ = ["ProgressMeter", "progress_line"]
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
-_SECONDS_OF_RATE = 3.0  # bytes per second are those of the last few
-_ROOM_FOR_CTRL_C = 3  # a terminal shows "^C" behind the line; on the next one it would stay
-_SHORTEST_HOST = 8  # cells; where there is less room, none is shown
+_SECONDS_OF_RATE = 3.0  # the rate is the average over these last seconds
+_CELLS_FOR_CTRL_C = 3  # a terminal shows "^C" after the line; wrapped onto the next line, it would stay
+_MIN_HOST_CELLS = 8  # with less room, the host is not shown
 _USER_AND_HOST = re.compile(r"[^:]*://([^/?#]*)")
 
 
-class Meter:
-    """How far a tree is: the last thing that was told of it, and the time. To be passed as `progress=`."""
+class ProgressMeter:
+    """Keep the latest progress event and the time. Pass it to a front door as `progress=`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = clock()
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
-        self.latest = Progress("found", "")  # nothing yet
+        self.latest = Progress("found", "")
 
     def __call__(self, event: Progress) -> None:
-        """Take in what happened. This is called often, and does next to nothing."""
+        """Remember the event. This is called often and must be fast."""
         self.latest = event
 
     def seconds(self) -> float:
-        """The time since the start."""
+        """Return the seconds since the start."""
         return self._clock() - self._started
 
     def fields(self) -> list[str]:
-        """What is shown, the most important first: sitemaps, pages, bytes, bytes per second, time, and the host."""
+        """Return what to show, the most important first: sitemaps, pages, bytes, bytes per second, time, host."""
         latest = self.latest
         return [
             f"{latest.done:,}/{latest.found:,} sitemaps",
@@ -63,7 +63,7 @@ class Meter:
         ]
 
     def _rate(self, count: int) -> float:
-        """Bytes per second, lately."""
+        """Return the bytes per second of the last seconds."""
         now = self._clock()
         self._samples.append((now, count))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _SECONDS_OF_RATE:
@@ -73,14 +73,14 @@ class Meter:
 
 
 def _host(url: str) -> str:
-    """The host of a URL, with its port, without a user and a password."""
-    found = _USER_AND_HOST.match(url)
-    return printable(found[1].rpartition("@")[2]) if found else ""
+    """Return the host and port of a URL, without user and password."""
+    match = _USER_AND_HOST.match(url)
+    return printable(match[1].rpartition("@")[2]) if match else ""
 
 
 @contextmanager
-def live_line(meter: Meter, log: LogLines | None) -> Iterator[None]:
-    """Show how far a tree is while the context is open, if standard error is a terminal. Log lines go above it."""
+def progress_line(meter: ProgressMeter, log: LogLines | None) -> Iterator[None]:
+    """Show the progress while the context is open, if standard error is a terminal. Print log lines above it."""
     console = _console() if sys.stderr is not None and sys.stderr.isatty() else None
     if console is None:
         yield
@@ -91,7 +91,7 @@ def live_line(meter: Meter, log: LogLines | None) -> Iterator[None]:
     live = Live(
         get_renderable=lambda: _fitted(meter.fields(), console),
         console=console,
-        auto_refresh=False,  # its thread is not waited for at the end
+        auto_refresh=False,  # rich does not wait for its thread at the end
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
@@ -103,7 +103,7 @@ def live_line(meter: Meter, log: LogLines | None) -> Iterator[None]:
             while not ended.wait(_SECONDS_BETWEEN_DRAWINGS):
                 live.refresh()
 
-    thread = Thread(target=draw, name="usp-live", daemon=True)
+    thread = Thread(target=draw, name="usp-progress", daemon=True)
     if log is not None:
         log.write = lambda line: console.print(Text(line), soft_wrap=True)
     try:
@@ -120,12 +120,12 @@ def live_line(meter: Meter, log: LogLines | None) -> Iterator[None]:
 
 
 def _console() -> Console | None:
-    """Standard error as rich has it; None if it is a terminal on which nothing can be redrawn."""
+    """Return a rich console for standard error, or None if the terminal cannot redraw lines."""
     from rich.console import Console
 
     class Terminal(Console):
         def show_cursor(self, show: bool = True) -> bool:
-            """Leave the cursor alone: if usp is killed or suspended, nobody would bring it back."""
+            """Leave the cursor alone: if usp is killed or suspended, nobody would show it again."""
             return False
 
     console = Terminal(file=sys.stderr, markup=False, highlight=False, emoji=False)
@@ -133,11 +133,11 @@ def _console() -> Console | None:
 
 
 def _fitted(fields: list[str], console: Console) -> Text:
-    """The fields that fit into one line, and of the last, the host, as much as fits."""
+    """Return a line of the fields that fit. The host, the last field, may be truncated."""
     from rich.cells import cell_len
     from rich.text import Text
 
-    width = max(1, console.width - _ROOM_FOR_CTRL_C)
+    width = max(1, console.width - _CELLS_FOR_CTRL_C)
     *others, host = (field.encode(console.encoding, "backslashreplace").decode(console.encoding) for field in fields)
     line = Text(others[0], no_wrap=True, end="")
     for field in others[1:]:
@@ -145,7 +145,7 @@ def _fitted(fields: list[str], console: Console) -> Text:
             host = ""
             break
         line.append(f"  {field}")
-    if host and line.cell_len + 2 + min(cell_len(host), _SHORTEST_HOST) <= width:
+    if host and line.cell_len + 2 + min(cell_len(host), _MIN_HOST_CELLS) <= width:
         line.append("  ").append(host, "cyan")
     line.truncate(width, overflow="ellipsis" if console.encoding.startswith("utf") else "crop")
     return line
