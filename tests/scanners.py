@@ -60,7 +60,7 @@ def as_rows(parts: Iterable[Columns]) -> list[dict[str, object]]:
 def everything(parser: XMLSitemapParser, readers: Readers) -> object:
     """All that can be had of a document."""
     parser.readers = readers
-    reading = parser.reading()
+    reading = parser.parse()
     read = list(iter(reading.pages))  # all are read before any field is; `iter` as a list asks for the length first
     pages = [as_values(page) for page in read]
     problems = [*map(str, reading.found_problems())]

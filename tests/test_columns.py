@@ -486,7 +486,7 @@ def test_the_first_rows(count: int) -> None:
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = GENERAL
     parser.most_rows = 9
-    pages = parser.reading().first(count, Problems()).pages
+    pages = parser.parse().first(count, Problems()).pages
     assert isinstance(pages, Pages)
     assert pages.columns is not None
     whole = as_rows(parser.columns())

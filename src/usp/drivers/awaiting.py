@@ -16,7 +16,7 @@ from usp.drivers.options import Options
 from usp.drivers.schedule import Schedule
 from usp.drivers.tasks import Fetch, Task
 from usp.exceptions import InvalidArgumentError
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.policy import RequestPolicy, applying
@@ -24,7 +24,7 @@ from usp.web_client.threads import in_thread
 
 __all__ = ["check_client", "client_or_default", "run", "steps"]
 
-Outcome = Document | Failure | Reading
+Outcome = Document | Failure | ParsedSitemap
 
 
 class _Tasks:

@@ -16,7 +16,7 @@ from usp.drivers.tasks import Fetch, Task
 from usp.drivers.workers import Inline, Threads, Workers
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
@@ -24,7 +24,7 @@ from usp.web_client.policy import RequestPolicy, applying
 
 __all__ = ["check_client", "client_or_default", "is_alone", "run", "sitemap_of", "steps", "website"]
 
-Outcome = Document | Failure | Reading
+Outcome = Document | Failure | ParsedSitemap
 
 
 def run(walk: Walk, client: AbstractWebClient, options: Options, homepage_url: str) -> None:

@@ -15,7 +15,7 @@ from http import HTTPStatus
 
 from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
-from usp.fetch_parse.reading import UNFETCHED
+from usp.fetch_parse.parsed import UNFETCHED
 from usp.logs import logger
 from usp.objects.transport import Transport
 from usp.web_client.abstract_client import (

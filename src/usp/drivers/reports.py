@@ -7,7 +7,7 @@ from typing import Literal
 
 from usp.documents import Document
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import InvalidSitemap
 from usp.progress import Progress, ProgressCallbackType
 
@@ -55,7 +55,7 @@ class Reports:
         """A sitemap's body is here."""
         self._tell("fetched", fetcher.url, size=document.size)
 
-    def received(self, fetcher: SitemapFetcher, reading: Reading) -> None:
+    def received(self, fetcher: SitemapFetcher, reading: ParsedSitemap) -> None:
         """It was read, or could not be had."""
         self._open.pop(fetcher, None)
         if reading.sitemap_class is InvalidSitemap:

@@ -5,7 +5,7 @@ No I/O and no clock here. A driver starts each of `tasks(now)` by whatever means
 one thread, so the walk, the caller's callbacks and the counts need no locks.
 
     Fetch(job)             request job.url; gives a Document or a Failure
-    Parse(...).reading()   read a large document; gives a Reading. Small ones are read when it is `idle()`.
+    Parse(...).reading()   read a large document; gives a ParsedSitemap. Small ones are read when it is `idle()`.
 
 Retries, waits between requests, robots rules and the change from http to https live here; how one host is treated, in
 `hosts`.
@@ -30,7 +30,7 @@ from usp.drivers.reports import Reports
 from usp.drivers.robots import Rules
 from usp.drivers.tasks import Fetch, Job, Parse, Task
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
@@ -104,14 +104,14 @@ class Schedule:
             return True
         return not (self._running or self._unparsed or self._small or self._ready or self._later)
 
-    def done(self, task: Task, outcome: Document | Failure | Reading, now: float) -> None:
+    def done(self, task: Task, outcome: Document | Failure | ParsedSitemap, now: float) -> None:
         """Take in what came of a task."""
         self._running.discard(task)
         if self._walk.is_stopped:
             return
         if isinstance(task, Parse):
             self._is_parsing = False
-            assert isinstance(outcome, Reading)
+            assert isinstance(outcome, ParsedSitemap)
             self._receive(task.fetcher, outcome)
         elif isinstance(outcome, Document):
             self._had(task.job, outcome, now)
@@ -334,7 +334,7 @@ class Schedule:
         if self._reports.bytes >= most:
             self.stop(f"the tree's sitemaps have {most:,} bytes (limits.max_total_bytes)")
 
-    def _receive(self, fetcher: SitemapFetcher, reading: Reading) -> None:
+    def _receive(self, fetcher: SitemapFetcher, reading: ParsedSitemap) -> None:
         self._reports.received(fetcher, reading)
         self._walk.receive(fetcher, reading)
         self._tell_left_out()

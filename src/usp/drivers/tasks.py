@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from usp.documents import Document, Failure
 from usp.drivers.hosts import Host, Reach
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 
 __all__ = ["Fetch", "Job", "Parse", "Task"]
 
@@ -46,7 +46,7 @@ class Parse:
     document: Document
     is_counted: bool = False  # whether the number of its pages will be asked for
 
-    def reading(self) -> Reading:
+    def reading(self) -> ParsedSitemap:
         """What the document holds."""
         reading = self.fetcher.receive(self.document)
         if self.is_counted:

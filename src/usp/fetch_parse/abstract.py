@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from usp.documents import Document
 from usp.fetch_parse.entry_codes import EntryCodes
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.page import SitemapPage
 from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems, shortened
@@ -30,12 +30,12 @@ class AbstractSitemapParser(abc.ABC):
         self.document: Document | None = None  # if there is one, for those who read it ahead
 
     @abc.abstractmethod
-    def reading(self) -> Reading:
-        """What the document holds."""
+    def parse(self) -> ParsedSitemap:
+        """Return what the document holds."""
 
     def sitemap(self) -> AbstractSitemap:
         """The document as a sitemap whose children are left unfetched."""
-        return self.reading().unfetched_sitemap()
+        return self.parse().unfetched_sitemap()
 
     @abc.abstractmethod
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
@@ -51,10 +51,10 @@ class AbstractSitemapParser(abc.ABC):
         if self.document is not None:
             self.document.forget_ahead()
 
-    def not_supported(self, why: str, log: ProblemLog) -> Reading:
-        """The reading of a document that is no sitemap."""
+    def not_supported(self, why: str, log: ProblemLog) -> ParsedSitemap:
+        """Return the result for a document that is no sitemap."""
         reason = f"No parsers support sitemap from {shortened(self.url)}: {why}"
-        return Reading.invalid(self.url, reason, problems=log.problems())
+        return ParsedSitemap.invalid(self.url, reason, problems=log.problems())
 
 
 class _Counted:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.opening import read
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
@@ -93,31 +93,31 @@ class SitemapFetcher:
 
         return sitemap_of(self)
 
-    def receive(self, answer: Document | Failure) -> Reading:
-        """What came back for the URL, read."""
+    def receive(self, answer: Document | Failure) -> ParsedSitemap:
+        """Parse what a client returned for the URL."""
         if isinstance(answer, Failure):
             reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
-            return Reading.invalid(self.url, reason, status=answer.status, transport=answer.transport)
+            return ParsedSitemap.invalid(self.url, reason, status=answer.status, transport=answer.transport)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        reading = read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        parsed = read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
         if answer.transport is not None:
-            reading = replace(reading, transport=answer.transport)
+            parsed = replace(parsed, transport=answer.transport)
         if log.isEnabledFor(logging.DEBUG):
-            for problem in reading.found_problems():
+            for problem in parsed.found_problems():
                 log.debug("%s", problem)
-        if reading.reason:
-            log.log(logging.INFO if self.quiet_404 else logging.WARNING, "%s", reading.reason)
-        return reading
+        if parsed.reason:
+            log.log(logging.INFO if self.quiet_404 else logging.WARNING, "%s", parsed.reason)
+        return parsed
 
-    def redirected_to_parent(self, reading: Reading) -> bool:
+    def redirected_to_parent(self, parsed: ParsedSitemap) -> bool:
         """Whether the URL led, by a redirect, to a sitemap that this one is below."""
-        answered = requested_url(reading.url)
+        answered = requested_url(parsed.url)
         return answered != requested_url(self.url) and answered in map(requested_url, self.parent_urls)
 
-    def children(self, reading: Reading) -> Iterator[SitemapFetcher | InvalidSitemap]:
+    def children(self, parsed: ParsedSitemap) -> Iterator[SitemapFetcher | InvalidSitemap]:
         """A fetcher for each child that the callbacks let through; in its place, what can never be fetched."""
-        parent_urls = self.parent_urls | {self.url, reading.url}
-        declared = {child.url: child.last_modified for child in reading.children}
+        parent_urls = self.parent_urls | {self.url, parsed.url}
+        declared = {child.url: child.last_modified for child in parsed.children}
         urls = list(declared)
         if urls and self.recurse_list_callback is not None:
             wanted = self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser
 from usp.fetch_parse.entry_codes import EntryCodes
 from usp.fetch_parse.pages import TextLine
-from usp.fetch_parse.reading import ChildSitemap, Reading
+from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
 from usp.objects.page import SitemapPage, page_of
 from usp.objects.pages import Pages
 from usp.objects.parser import Inspector
@@ -28,11 +28,11 @@ _LINE = Kind(frozenset({"loc"}))  # what a line of a text is read as
 class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
     """robots.txt: its `Sitemap:` lines."""
 
-    def reading(self) -> Reading:
+    def parse(self) -> ParsedSitemap:
         """The sitemaps that robots.txt names."""
         log = ProblemLog(self.url)
         children = self._children(log)
-        return Reading(self.url, IndexRobotsTxtSitemap, children=children, problems=log.problems(), parser=self)
+        return ParsedSitemap(self.url, IndexRobotsTxtSitemap, children=children, problems=log.problems(), parser=self)
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Log the problems of `Sitemap:` lines. They are no entries, so the inspector is not called."""
@@ -54,14 +54,14 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
 class PlainTextSitemapParser(AbstractPagesParser):
     """Plain text: a URL on each line."""
 
-    def reading(self) -> Reading:
+    def parse(self) -> ParsedSitemap:
         """A text without any URL is no sitemap."""
         if next(self.pages(), None) is None:
             log = ProblemLog(self.url)
             self.inspect(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
-        return Reading(
+        return ParsedSitemap(
             self.url, PagesTextSitemap, pages=Pages(self.pages, self.columns), problems=self.problems, parser=self
         )
 

@@ -12,8 +12,8 @@ from itertools import chain
 from usp.documents import Document
 from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.fetch_parse.lines import IndexRobotsTxtSitemapParser, PlainTextSitemapParser
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.fetch_parse.parsers import XMLSitemapParser
-from usp.fetch_parse.reading import Reading
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
@@ -31,14 +31,14 @@ _MAX_BLANK = 1 << 20  # lines, and columns
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
-def read(document: Document, is_robots_url: bool = False) -> Reading:
-    """What the document holds."""
-    reading = document.settled(lambda: parser_of(document, is_robots_url).reading())
-    if is_robots_url and reading.sitemap_class is InvalidSitemap:
+def read(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
+    """Parse a document with the parser that fits its content."""
+    parsed = document.settled(lambda: parser_of(document, is_robots_url).parse())
+    if is_robots_url and parsed.sitemap_class is InvalidSitemap:
         not_found_page = ProblemLog(document.url)
         not_found_page.add("R701", Place(1, 1))
-        return Reading(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
-    return reading
+        return ParsedSitemap(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
+    return parsed
 
 
 def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitemapParser:

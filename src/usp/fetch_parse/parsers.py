@@ -1,4 +1,4 @@
-"""The parsers: one document in, one `Reading` out. Here are those of XML.
+"""The parsers: one document in, one `ParsedSitemap` out. Here are those of XML.
 
     AbstractSitemapParser                     in `abstract`
     ├── IndexRobotsTxtSitemapParser           in `lines`
@@ -11,7 +11,7 @@
                 ├── PagesRSSSitemapParser      .Page
                 └── PagesAtomSitemapParser     .Page
 
-A parser fetches nothing and knows nothing of where its document was found. `reading()` does what a tree needs at once;
+A parser fetches nothing and knows nothing of where its document was found. `parse()` does what a tree needs at once;
 pages and problems are read when they are asked for, from the document opened anew.
 """
 
@@ -32,7 +32,7 @@ from usp.fetch_parse.pages import (
     resolved,
     resolved_url,
 )
-from usp.fetch_parse.reading import ChildSitemap, Reading
+from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
 from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, last_modified_text
 from usp.objects.pages import Pages
 from usp.objects.parser import Inspector
@@ -153,7 +153,7 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 class XMLSitemapParser(AbstractPagesParser):
     """Any XML: looks at the root and hands over to its parser."""
 
-    def reading(self) -> Reading:
+    def parse(self) -> ParsedSitemap:
         """An index is read at once; of any other sitemap, only whether it has children.
 
         A refused or unknown document is no sitemap.
@@ -169,11 +169,11 @@ class XMLSitemapParser(AbstractPagesParser):
         if scanner.root == "sitemapindex":
             children, has_pages = self._read(scanner, log)
             listed: Pages | list[SitemapPage] = pages if has_pages else []
-            return Reading(self.url, sitemap_class, listed, children, problems=log.problems(), parser=self)
+            return ParsedSitemap(self.url, sitemap_class, listed, children, problems=log.problems(), parser=self)
         children = []
         if self._may_hold_sitemaps(scanner.tokens.rest()):
             children, _ = self._read(self._scanner(UNLOGGED), UNLOGGED)
-        return Reading(self.url, sitemap_class, pages, children, problems=self.problems, parser=self)
+        return ParsedSitemap(self.url, sitemap_class, pages, children, problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
         """The pages of the entries."""

@@ -5,7 +5,7 @@ So a site is cut at the same place each time, whatever comes in first; what came
 
 from __future__ import annotations
 
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog
 from usp.walk.nodes import Node
@@ -69,11 +69,11 @@ class Cutting:
         """Whether nothing behind a node counts."""
         return node is self._last
 
-    def cuts_pages_of(self, reading: Reading) -> bool:
+    def cuts_pages_of(self, reading: ParsedSitemap) -> bool:
         """Whether the last node has pages that do not count."""
         return self._kept_pages is not None and self._kept_pages < len(reading.pages)
 
-    def kept_of(self, reading: Reading) -> Reading:
+    def kept_of(self, reading: ParsedSitemap) -> ParsedSitemap:
         """The reading of the last node, with the pages that count, and a problem that says so."""
         assert self._kept_pages is not None
         log = ProblemLog(reading.url)

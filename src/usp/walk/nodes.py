@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import requested_url
 
@@ -20,7 +20,7 @@ class Node:
     def __init__(self, fetcher: SitemapFetcher, parent: Node | None) -> None:
         self.fetcher = fetcher
         self.parent = parent
-        self.reading: Reading | None = None
+        self.reading: ParsedSitemap | None = None
         self.children: list[Node | InvalidSitemap] = []
         self.missing = 0  # children that are not in yet
         self.sitemap: AbstractSitemap | None = None  # once all below it is in

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from usp.documents import Document, Failure
 from usp.fetch_parse.fetcher import SitemapFetcher, named
-from usp.fetch_parse.reading import Reading
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
@@ -52,7 +52,7 @@ class Walk:
         self.left_out: list[InvalidSitemap] = []  # declared and not to be fetched, for the driver to tell of
         self._refusal = refusal
         self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, ParsedSitemap] = {}
         self._waiting: dict[str, list[Node]] = {}  # URLs on their way -> the places that wait for them
         self._nodes = 0
         self._led_to: set[str] = set()  # every URL that was declared or redirected to
@@ -67,7 +67,7 @@ class Walk:
             node = self._to_visit.pop()
             key = requested_url(node.fetcher.url)
             if not self._is_wanted(node):
-                self._place(node, Reading.invalid(node.fetcher.url, "It was found already."))
+                self._place(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already."))
             elif (reading := self._readings.get(key)) is not None:
                 self._place(node, reading)
                 self._count()
@@ -78,12 +78,12 @@ class Walk:
                 return node.fetcher
         return None
 
-    def receive(self, fetcher: SitemapFetcher, answer: Document | Failure | Reading) -> None:
+    def receive(self, fetcher: SitemapFetcher, answer: Document | Failure | ParsedSitemap) -> None:
         """Take in what came back for a fetcher, read already or not. What comes after a stop is too late."""
         key = requested_url(fetcher.url)
         if key not in self._waiting:
             return
-        reading = answer if isinstance(answer, Reading) else fetcher.receive(answer)
+        reading = answer if isinstance(answer, ParsedSitemap) else fetcher.receive(answer)
         self._readings[key] = reading
         self._readings.setdefault(requested_url(reading.url), reading)  # where a redirect led to is not fetched again
         self._led_to.add(requested_url(reading.url))
@@ -92,7 +92,7 @@ class Walk:
             self._place(node, reading)
         self._count()
 
-    def reading_of(self, url: str) -> Reading | None:
+    def reading_of(self, url: str) -> ParsedSitemap | None:
         """What was had for a URL already."""
         return self._readings.get(requested_url(url))
 
@@ -109,7 +109,7 @@ class Walk:
         if left:
             self.cuts[reason] = None
         for node in left:
-            self._place(node, Reading.invalid(node.fetcher.url, f"Not fetched: {reason}."))
+            self._place(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}."))
 
     def arrivals(self) -> Arrivals:
         """The nodes in the order in which they come in from now on."""
@@ -137,7 +137,7 @@ class Walk:
         """Take the nodes that are still held back."""
         return []
 
-    def _place(self, node: Node, reading: Reading) -> None:
+    def _place(self, node: Node, reading: ParsedSitemap) -> None:
         """Put a reading into a place: its children are to be visited, or the node is complete."""
         fetcher = node.fetcher
         if fetcher.redirected_to_parent(reading):
@@ -145,7 +145,7 @@ class Walk:
                 f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(reading.url)}"
                 f" with parent URLs {named(fetcher.parent_urls)}."
             )
-            reading = Reading.invalid(fetcher.url, reason, transport=reading.transport)
+            reading = ParsedSitemap.invalid(fetcher.url, reason, transport=reading.transport)
         node.reading = reading
         node.children = list(self._children_of(node, reading))
         self.left_out.extend(
@@ -161,7 +161,7 @@ class Walk:
         if not below:
             self._complete(node)
 
-    def _children_of(self, node: Node, reading: Reading) -> Iterator[Node | InvalidSitemap]:
+    def _children_of(self, node: Node, reading: ParsedSitemap) -> Iterator[Node | InvalidSitemap]:
         """The places below a node. Where there are far too many, one invalid sitemap is for all that are left out.
 
         No more than may stand in the tree are made below one node; nor twice as many in all, wherever they stand.
@@ -226,7 +226,7 @@ class Walk:
             else:
                 yield self._rebuilt(node, node.reading)
 
-    def _rebuilt(self, node: Node, reading: Reading) -> AbstractSitemap:
+    def _rebuilt(self, node: Node, reading: ParsedSitemap) -> AbstractSitemap:
         """The sitemap of a node, of which not everything may count."""
         if self._cutting.is_last(node):
             self._is_past = True

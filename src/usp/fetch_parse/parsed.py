@@ -1,4 +1,4 @@
-"""What one document was found to hold, wherever it stands in the tree."""
+"""`ParsedSitemap`: what one document holds, wherever it stands in the tree."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted
 from usp.objects.transport import Transport
 from usp.scan.columns import first_rows
 
-__all__ = ["UNFETCHED", "ChildSitemap", "Reading"]
+__all__ = ["UNFETCHED", "ChildSitemap", "ParsedSitemap"]
 
-#: The reason of a child that was never to be fetched.
+#: The reason of a child that usp was not asked to fetch.
 UNFETCHED = "Un-fetched child sitemap"
 
 
@@ -30,13 +30,16 @@ class ChildSitemap:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """All that a node of the tree is made of, but for its children's nodes.
+class ParsedSitemap:
+    """One parsed document: everything a node of the tree needs, except the nodes of its children.
 
-    It does not depend on the place where the document was declared, so places that declare the same one share it.
-    Pages, and problems where that takes as long as reading the pages, are found out when they are asked for.
-    `status` is the HTTP status of a failure. `parser` is what reads the document, for those who check it; `transport`
-    says how it came. Both are knowledge about it, and no part of what it holds.
+    It does not depend on where the document was declared, so several places in the tree can share it.
+
+    `children` are the sitemaps that the document lists. `pages` reads the document again each time you iterate over it.
+    `problems` may be a function that finds them, where that takes as long as reading the pages. `reason` says why an
+    invalid sitemap could not be fetched or parsed, and `status` is the HTTP status of the failed request, if any.
+    `parser` reads the document again, for checks. `transport` says how the document was fetched. These two are not
+    compared.
     """
 
     url: str
@@ -58,16 +61,16 @@ class Reading:
         problems: tuple[Problem, ...] = (),
         status: int | None = None,
         transport: Transport | None = None,
-    ) -> Reading:
-        """The reading of what could not be had."""
+    ) -> ParsedSitemap:
+        """Return the result for a sitemap that could not be fetched or parsed."""
         return cls(url, InvalidSitemap, problems=problems, reason=reason, status=status, transport=transport)
 
     def found_problems(self) -> Problems:
-        """The problems, found out now if they were not yet."""
+        """Return the problems; find them now, if nobody has asked yet."""
         return counted(self.problems() if callable(self.problems) else self.problems)
 
-    def first(self, count: int, problems: Problems) -> Reading:
-        """The reading with its first pages only, and problems that say why."""
+    def first(self, count: int, problems: Problems) -> ParsedSitemap:
+        """Return a copy that has the first `count` pages only, and `problems`, which say why, before its own."""
         return replace(
             self,
             pages=self.pages[:count] if isinstance(self.pages, list) else _first_pages(self.pages, count),
@@ -80,7 +83,10 @@ class Reading:
         last_modified: datetime | None = None,
         declared_url: str | None = None,
     ) -> AbstractSitemap:
-        """The node, once its children are in; `declared_url` is what its place in the tree declared."""
+        """Return the node of the tree.
+
+        `last_modified` and `declared_url` are what its parent in the tree says of this sitemap.
+        """
         transport = self.transport
         if transport is not None and declared_url is not None:
             transport = transport.declared_as(declared_url)
@@ -101,7 +107,7 @@ class Reading:
         return sitemap
 
     def unfetched_sitemap(self) -> AbstractSitemap:
-        """The node with its children left unfetched."""
+        """Return the node, with an `InvalidSitemap` in place of each child, which is not fetched."""
         return self.sitemap(
             [InvalidSitemap(child.url, UNFETCHED, last_modified=child.last_modified) for child in self.children]
         )
