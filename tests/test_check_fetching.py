@@ -15,11 +15,11 @@ from support import FakeClient
 from usp.check import check_homepage
 from usp.check.fetching import visited_tree
 from usp.drivers.homepage import homepage_walk
-from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
 from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk.nodes import Node
+from usp.workers import Threads
 
 NAMES = [f"{number:02}.xml" for number in range(30)]
 IN_ORDER = [f"{HOME}robots.txt", *(HOME + name for name in NAMES)]

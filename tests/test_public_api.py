@@ -15,7 +15,10 @@ from usp.fetch_parse import SitemapFetcher, SitemapStrParser
 from usp.web_client.abstract_client import RETRYABLE_HTTP_STATUS_CODES
 
 NAMES = {
-    "usp.tree": "sitemap_tree_for_homepage sitemap_from_str sitemap_from_bytes sitemap_from_file",
+    "usp.tree": "sitemap_tree_for_homepage sitemap_from_str sitemap_from_bytes sitemap_from_file"
+    " stream_sitemaps_for_homepage stream_pages_for_homepage",
+    "usp.aio": "sitemap_tree_for_homepage stream_sitemaps_for_homepage stream_pages_for_homepage",
+    "usp.stream": "SitemapStream AsyncSitemapStream",
     "usp.fetch_parse": "SitemapFetcher SitemapStrParser AbstractSitemapParser IndexRobotsTxtSitemapParser"
     " PlainTextSitemapParser XMLSitemapParser AbstractXMLSitemapParser IndexXMLSitemapParser PagesXMLSitemapParser"
     " PagesRSSSitemapParser PagesAtomSitemapParser",
@@ -43,6 +46,11 @@ NAMES = {
 SIGNATURES = {
     "usp.tree.sitemap_tree_for_homepage": "homepage_url, web_client=None, use_robots=True, use_known_paths=True,"
     " extra_known_paths=None, recurse_callback=None, recurse_list_callback=None, normalize_homepage_url=True",
+    "usp.tree.stream_sitemaps_for_homepage": "homepage_url, web_client=None",
+    "usp.tree.stream_pages_for_homepage": "homepage_url, web_client=None",
+    "usp.aio.stream_sitemaps_for_homepage": "homepage_url, web_client=None",
+    "usp.aio.stream_pages_for_homepage": "homepage_url, web_client=None",
+    "usp.stream.SitemapStream": "homepage_url, web_client=None",
     "usp.tree.sitemap_from_str": "content",
     "usp.tree.sitemap_from_bytes": "content, url=None",
     "usp.tree.sitemap_from_file": "path",

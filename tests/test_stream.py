@@ -17,8 +17,6 @@ from support import FakeClient, FakeResponse, index, urlset
 from usp.documents import Document
 from usp.drivers import blocking
 from usp.drivers.homepage import homepage_walk
-from usp.drivers.stream import PageStream
-from usp.drivers.workers import Inline, Threads, Workers
 from usp.exceptions import InvalidArgumentError, SitemapException, TreeInterrupted, UspError
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
@@ -27,9 +25,11 @@ from usp.objects.page import SitemapPage
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness
 from usp.progress import Progress
+from usp.stream import _ArrivalOrder, _TreeOrder
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
 from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
 from usp.web_client.policy import policy_for
+from usp.workers import Inline, Threads, Workers
 
 H = "http://h/"
 PATIENCE = 10.0  # seconds after which a test that waits has failed
@@ -439,12 +439,11 @@ def test_retries_sleep_by_the_schedule() -> None:
     assert 0 < sum(slept) <= 0.016
 
 
-def test_page_stream_of_no_pages() -> None:
+def test_stream_of_no_sitemaps() -> None:
     """A stream of a walk that has not begun is empty, and stops nothing."""
     walk, _, _ = homepage_walk(H)
-    for is_ordered in (False, True):
-        stream = PageStream(walk, is_ordered, None)
-        assert list(stream.fresh()) == list(PageStream(walk, is_ordered, 1).fresh()) == []
+    for order in (_TreeOrder(walk), _ArrivalOrder(walk, None), _ArrivalOrder(walk, 1)):
+        assert list(order.arrived()) == []
         assert not walk.is_stopped
 
 

@@ -20,7 +20,7 @@ from usp.origins import requested_url
 from usp.scan.urls import is_http_url
 from usp.walk import HomepageWalk, Walk
 from usp.walk.nodes import Node
-from usp.walk.order import Arrivals, Front
+from usp.walk.order import Arrivals, OrderedArrivals
 
 H = "http://h/"
 
@@ -549,18 +549,33 @@ def urls(pages: Iterable[SitemapPage]) -> list[tuple[str, str | None]]:
     return [(page.url, page.sitemap_url) for page in pages]
 
 
+def levels(sitemap: AbstractSitemap, level: int = 0) -> list[tuple[int, str]]:
+    """The URLs of all sitemaps below one, with their levels."""
+    found = []
+    for child in sitemap.sub_sitemaps:
+        found += [(level, child.url), *levels(child, level + 1)]
+    return found
+
+
+def url_of(place: Node | InvalidSitemap) -> str:
+    if isinstance(place, InvalidSitemap):
+        return place.url
+    assert place.reading is not None
+    return place.reading.url
+
+
 def drive_with(
     walk: HomepageWalk, site: dict[str, str | Document | Failure], choose: Callable[[int], int], at_once: int
-) -> tuple[list[Node], list[Node]]:
-    """Drive a walk in any order; gives the nodes in the orders of `Front` and `Arrivals`, taken as they come."""
-    front, arrivals = Front(walk), walk.arrivals()
-    in_order: list[Node] = []
+) -> tuple[list[tuple[int, Node | InvalidSitemap]], list[Node]]:
+    """Drive a walk in any order; gives the places of `OrderedArrivals` and the nodes of `Arrivals` as they come."""
+    ordered, arrivals = OrderedArrivals(walk), walk.arrivals()
+    in_order: list[tuple[int, Node | InvalidSitemap]] = []
     as_they_came: list[Node] = []
     on_their_way: list[SitemapFetcher] = []
     while True:
         while len(on_their_way) < at_once and (wanted := walk.next()) is not None:
             on_their_way.append(wanted)
-        in_order += front.advance()
+        in_order += ordered.advance()
         as_they_came += arrivals.advance()
         if not on_their_way:
             return in_order, as_they_came
@@ -574,17 +589,18 @@ def drive_with(
 def test_orders(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, has_robots: bool
 ) -> None:
-    """In any interleaving `Front` gives the pages of the tree in its order, `Arrivals` the same in another."""
+    """In any interleaving `OrderedArrivals` gives the places of the tree in its order, `Arrivals` its nodes."""
     robots = "robots.txt" in site or has_robots
     walk = HomepageWalk(H, fetcher("robots.txt") if robots else None, [fetcher(path) for path in known])
     in_order, as_they_came = drive_with(walk, site, chance.randrange, at_once)
     website = walk.website()
     expected = urls(website.all_pages())
-    assert urls(page for node in in_order if node.reading for page in node.reading.pages) == expected
-    assert len(in_order) == len(set(in_order))
-    assert Counter(as_they_came) == Counter(in_order)
-    invalid = sum(isinstance(child, InvalidSitemap) for node in in_order for child in node.children)
-    assert len(in_order) + invalid == len(list(website.all_sitemaps()))
+    nodes = [place for _, place in in_order if isinstance(place, Node)]
+    assert urls(page for node in nodes if node.reading for page in node.reading.pages) == expected
+    assert len(nodes) == len(set(nodes))
+    assert Counter(as_they_came) == Counter(nodes)
+    placed = [(level, url_of(place)) for level, place in in_order]
+    assert placed == levels(website)
 
 
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8))
@@ -614,21 +630,25 @@ def test_a_limit_on_the_pages_of_any_site(
     assert urls(limited.website().all_pages()) == urls(whole.website().all_pages())[:most]
 
 
-def test_front_waits_for_a_gap() -> None:
+def test_ordered_arrivals_wait_for_a_gap() -> None:
     """In the order of the tree nothing is given out before all that stands before it."""
     walk = Walk([fetcher("index.xml")])
-    front = Front(walk)
+    ordered = OrderedArrivals(walk)
+
+    def given() -> list[str]:
+        return [place.fetcher.url for _, place in ordered.advance() if isinstance(place, Node)]
+
     root = walk.next()
     assert root is not None
-    assert list(front.advance()) == []
+    assert given() == []
     walk.receive(root, Document(root.url, index(H + "a.xml", H + "b.xml").encode()))
     a, b = iter(walk.next, None)
-    assert [node.fetcher.url for node in front.advance()] == [H + "index.xml"]
+    assert given() == [H + "index.xml"]
     walk.receive(b, Document(b.url, urlset(H).encode()))
-    assert list(front.advance()) == []
+    assert given() == []
     walk.receive(a, Document(a.url, urlset(H).encode()))
-    assert [node.fetcher.url for node in front.advance()] == [H + "a.xml", H + "b.xml"]
-    assert list(front.advance()) == []
+    assert given() == [H + "a.xml", H + "b.xml"]
+    assert given() == []
 
 
 def test_arrivals_hold_back_guesses() -> None:

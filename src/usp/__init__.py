@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from usp.tree import sitemap_from_str as sitemap_from_str
     from usp.tree import sitemap_tree_for_homepage as sitemap_tree_for_homepage
     from usp.tree import stream_pages_for_homepage as stream_pages_for_homepage
+    from usp.tree import stream_sitemaps_for_homepage as stream_sitemaps_for_homepage
 
 _MODULES = {
     "usp.exceptions": ("SitemapException", "TreeInterrupted", "UspError"),
@@ -85,6 +86,7 @@ _MODULES = {
         "sitemap_from_str",
         "sitemap_tree_for_homepage",
         "stream_pages_for_homepage",
+        "stream_sitemaps_for_homepage",
     ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

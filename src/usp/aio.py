@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from usp.drivers.homepage import FetchOptions, HomepageOptions
-    from usp.drivers.options import Options
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import IndexWebsiteSitemap
-    from usp.walk import HomepageWalk
+    from usp.stream import AsyncSitemapStream
     from usp.web_client.abstract_client import AbstractAsyncWebClient
 
-__all__ = ["sitemap_tree_for_homepage", "stream_pages_for_homepage"]
+__all__ = ["sitemap_tree_for_homepage", "stream_pages_for_homepage", "stream_sitemaps_for_homepage"]
 
-_PAGES_AT_ONCE = 256  # that are handed out before the event loop gets a turn
+_PAGES_AT_ONCE = 256  # pages to give before the event loop gets a turn
 
 
 async def sitemap_tree_for_homepage(
@@ -64,6 +63,23 @@ async def sitemap_tree_for_homepage(
     return walk.website()
 
 
+def stream_sitemaps_for_homepage(
+    homepage_url: str, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
+) -> AsyncSitemapStream:
+    """Stream the sitemaps of a website while others are still being fetched, and then the tree.
+
+        async with stream_sitemaps_for_homepage("https://www.example.org/") as stream:
+            async for sitemap in stream:
+                print(sitemap.url, len(sitemap.pages))
+        print(stream.tree)
+
+    See `usp.tree.stream_sitemaps_for_homepage`. `web_client` is an `AiohttpWebClient` if None.
+    """
+    from usp.stream import AsyncSitemapStream
+
+    return AsyncSitemapStream(homepage_url, web_client, **options)
+
+
 def stream_pages_for_homepage(
     homepage_url: str,
     web_client: AbstractAsyncWebClient | None = None,
@@ -71,36 +87,28 @@ def stream_pages_for_homepage(
     ordered: bool = False,
     **options: Unpack[HomepageOptions],
 ) -> AsyncGenerator[SitemapPage, None]:
-    """The pages of a website, while its sitemaps are still being fetched; see `usp.tree.stream_pages_for_homepage`.
+    """Stream the pages of a website while its sitemaps are still being fetched.
 
-    Where you leave the loop early, close the generator (`contextlib.aclosing`), so that it stops at once.
+        async with aclosing(stream_pages_for_homepage("https://www.example.org/")) as pages:
+            async for page in pages:
+                print(page.url)
+
+    See `usp.tree.stream_pages_for_homepage`. If you leave the loop early, close the generator with
+    `contextlib.aclosing`, so that everything stops at once.
     """
-    from usp.drivers.awaiting import check_client
-    from usp.drivers.homepage import homepage_walk
+    from usp.stream import AsyncSitemapStream
 
-    check_client(web_client)
-    walk, fetching, homepage_url = homepage_walk(homepage_url, is_in_order=ordered, **options)
-    return _streamed(walk, fetching, homepage_url, web_client, ordered)
+    return _pages(AsyncSitemapStream(homepage_url, web_client, in_tree_order=ordered, **options))
 
 
-async def _streamed(
-    walk: HomepageWalk, options: Options, homepage_url: str, web_client: AbstractAsyncWebClient | None, ordered: bool
-) -> AsyncGenerator[SitemapPage, None]:
+async def _pages(stream: AsyncSitemapStream) -> AsyncGenerator[SitemapPage, None]:
     import asyncio
-    from contextlib import aclosing
 
-    from usp.drivers.awaiting import client_or_default, steps
-    from usp.drivers.stream import PageStream
-
-    stream = PageStream(walk, ordered, options.limits.max_pages)
-    async with (
-        client_or_default(web_client) as client,
-        aclosing(steps(walk, client, options, homepage_url)) as pauses,
-    ):
-        async for _ in pauses:
-            for number, page in enumerate(stream.fresh(), 1):
+    number = 0
+    async with stream:
+        async for sitemap in stream:
+            for page in sitemap.pages:
                 yield page
+                number += 1
                 if number % _PAGES_AT_ONCE == 0:
                     await asyncio.sleep(0)
-    for page in stream.fresh():
-        yield page

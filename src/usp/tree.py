@@ -12,13 +12,12 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from usp.drivers.homepage import FetchOptions, HomepageOptions
-    from usp.drivers.options import Options
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
     from usp.objects.sitemap import IndexRobotsTxtSitemap as IndexRobotsTxtSitemap
     from usp.objects.sitemap import InvalidSitemap as InvalidSitemap
-    from usp.walk import HomepageWalk
+    from usp.stream import SitemapStream
     from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = [
@@ -27,6 +26,7 @@ __all__ = [
     "sitemap_from_str",
     "sitemap_tree_for_homepage",
     "stream_pages_for_homepage",
+    "stream_sitemaps_for_homepage",
 ]
 
 
@@ -87,6 +87,32 @@ def sitemap_tree_for_homepage(
         return website(walk, client, fetching, homepage_url)
 
 
+def stream_sitemaps_for_homepage(
+    homepage_url: str, web_client: AbstractWebClient | None = None, **options: Unpack[HomepageOptions]
+) -> SitemapStream:
+    """Stream the sitemaps of a website while others are still being fetched, and then the tree.
+
+    Sitemaps come in the order of the tree, an index before its children. Parameters are those of
+    `sitemap_tree_for_homepage`.
+
+        from usp.tree import stream_sitemaps_for_homepage
+
+        with stream_sitemaps_for_homepage("https://www.example.org/") as stream:
+            for sitemap in stream:
+                print("  " * len(stream.ancestors), sitemap.url, len(sitemap.pages))
+        print(stream.tree)
+
+    Nothing is fetched before you ask for the first sitemap. If you are slow, fetching waits for you. If you leave the
+    `with` block early, all requests stop.
+
+    :return: an iterator; see `usp.stream.SitemapStream`. `tree = yield from stream` works, too.
+    :raises TreeInterrupted: on Ctrl-C; a `KeyboardInterrupt` that has the partial tree.
+    """
+    from usp.stream import SitemapStream
+
+    return SitemapStream(homepage_url, web_client, **options)
+
+
 def stream_pages_for_homepage(
     homepage_url: str,
     web_client: AbstractWebClient | None = None,
@@ -94,45 +120,34 @@ def stream_pages_for_homepage(
     ordered: bool = False,
     **options: Unpack[HomepageOptions],
 ) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
-    """The pages of a website, while its sitemaps are still being fetched. Parameters are as for the tree.
+    """Stream the pages of a website while its sitemaps are still being fetched.
 
-    They come sitemap by sitemap as these come in, those of robots.txt before those of known paths; or, with `ordered`,
-    in the order of the tree. In the end they are the pages of `sitemap_tree_for_homepage(...).all_pages()`, and the
-    tree is the generator's return value. `page.sitemap_url` says which sitemap a page is from. What could not be had
-    is told to `progress`.
+    They are the pages of `sitemap_tree_for_homepage(...).all_pages()`. `page.sitemap_url` says which sitemap lists a
+    page. Other parameters are those of `sitemap_tree_for_homepage`; `progress` hears of sitemaps that failed.
 
-    Nothing is fetched before the first page is asked for. Whoever goes through the pages slowly holds the fetching
-    back. When the generator is closed everything stops, and nothing stays open.
+        from usp.tree import stream_pages_for_homepage
+
+        for page in stream_pages_for_homepage("https://www.example.org/"):
+            print(page.sitemap_url, page.url)
+
+    Nothing is fetched before you ask for the first page. If you are slow, fetching waits for you. When you close the
+    generator, everything stops.
+
+    :param ordered: True gives pages in the order of the tree. False gives them sitemap by sitemap as these arrive,
+        those of robots.txt before those of known paths.
+    :return: a generator, which returns the tree: `tree = yield from stream_pages_for_homepage(...)`.
+    :raises TreeInterrupted: on Ctrl-C; a `KeyboardInterrupt` that has the partial tree.
     """
-    from usp.drivers.blocking import check_client
-    from usp.drivers.homepage import homepage_walk
+    from usp.stream import SitemapStream
 
-    check_client(web_client)
-    walk, fetching, homepage_url = homepage_walk(homepage_url, is_in_order=ordered, **options)
-    return _streamed(walk, fetching, homepage_url, web_client, ordered)
+    return _pages(SitemapStream(homepage_url, web_client, in_tree_order=ordered, **options))
 
 
-def _streamed(
-    walk: HomepageWalk, options: Options, homepage_url: str, web_client: AbstractWebClient | None, ordered: bool
-) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
-    from contextlib import closing
-
-    from usp.drivers.blocking import client_or_default, steps
-    from usp.drivers.stream import PageStream
-    from usp.exceptions import TreeInterrupted
-
-    stream = PageStream(walk, ordered, options.limits.max_pages)
-    try:
-        with client_or_default(web_client) as client, closing(steps(walk, client, options, homepage_url)) as pauses:
-            for _ in pauses:
-                try:
-                    yield from stream.fresh()
-                except KeyboardInterrupt as interrupt:
-                    pauses.throw(interrupt)  # there, all that is here already is kept
-        yield from stream.fresh()
-    except KeyboardInterrupt:
-        raise TreeInterrupted(walk.website()) from None
-    return walk.website()
+def _pages(stream: SitemapStream) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
+    with stream:
+        for sitemap in stream:
+            yield from sitemap.pages
+    return stream.tree
 
 
 def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap:

@@ -7,16 +7,16 @@ from contextlib import closing
 from dataclasses import replace
 from threading import Event, Semaphore
 
-from usp.drivers.blocking import is_alone, steps
+from usp.drivers.blocking import is_single_threaded, steps
 from usp.drivers.options import Options
-from usp.drivers.workers import Threads
 from usp.exceptions import TreeInterrupted
 from usp.objects.parser import DocumentParser
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node
-from usp.walk.order import Front
+from usp.walk.order import OrderedArrivals
 from usp.web_client.abstract_client import AbstractWebClient
+from usp.workers import Threads
 
 __all__ = ["visited_tree"]
 
@@ -38,14 +38,15 @@ def visited_tree(
     That is in one thread beside the caller's, unless the client is for one thread. What it raises is raised here. Where
     the tree comes to an early end, `cancel` is to let it come to its end as well.
     """
-    front = Front(walk)
+    front = OrderedArrivals(walk)
     options = replace(options, memory_bytes=MEMORY_BYTES)
-    visits = _Inline(visit) if is_alone(client, options) else _Beside(visit)
+    visits = _Inline(visit) if is_single_threaded(client, options) else _Beside(visit)
     try:
         with closing(steps(walk, client, options, homepage_url)) as pauses:
             for _ in pauses:
-                for node in front.advance():
-                    visits.start(node)
+                for _, node in front.advance():
+                    if isinstance(node, Node):
+                        visits.start(node)
                 visits.look()
         visits.finish()
     except BaseException as error:

@@ -13,7 +13,6 @@ from usp.drivers.fetch import Answers
 from usp.drivers.options import Options
 from usp.drivers.schedule import Schedule
 from usp.drivers.tasks import Fetch, Task
-from usp.drivers.workers import Inline, Threads, Workers
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
@@ -21,8 +20,9 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.walk import HomepageWalk, Walk
 from usp.web_client.abstract_client import AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
+from usp.workers import Inline, Threads, Workers
 
-__all__ = ["check_client", "client_or_default", "is_alone", "run", "sitemap_of", "steps", "website"]
+__all__ = ["check_client", "client_or_default", "is_single_threaded", "run", "sitemap_of", "steps", "website"]
 
 Outcome = Document | Failure | ParsedSitemap
 
@@ -62,7 +62,9 @@ def steps(
     # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
     limit(options.limits.max_sitemap_bytes)
-    workers: Workers[Task, Outcome] = Inline(perform, sleep) if is_alone(client, options) else Threads(perform)
+    workers: Workers[Task, Outcome] = (
+        Inline(perform, sleep) if is_single_threaded(client, options) else Threads(perform)
+    )
     try:
         while True:
             for task in schedule.tasks(now()):
@@ -86,7 +88,7 @@ def steps(
         walk.stop("it was ended early")  # where nothing is left to stop, this does nothing
 
 
-def is_alone(client: AbstractWebClient, options: Options) -> bool:
+def is_single_threaded(client: AbstractWebClient, options: Options) -> bool:
     """Whether requests are made in the caller's thread only, one at a time."""
     return options.concurrency == 1 or not getattr(client, "is_thread_safe", False)
 

@@ -27,7 +27,7 @@ from usp.export.writing import Writer
 from usp.objects.sitemap import AbstractSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node
-from usp.walk.order import Front
+from usp.walk.order import OrderedArrivals
 from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = ["ExportOptions", "Exported", "Order", "WriteOptions", "carry_out", "export_homepage", "order_of", "write"]
@@ -180,17 +180,21 @@ class _Source:
 
     def listings(self, client: AbstractWebClient) -> Generator[Listing | None, None, None]:
         """Fetch the sitemaps, and give each as soon as may be; None where there is time for something else."""
-        front = Front(self._walk)
+        front = OrderedArrivals(self._walk)
         with closing(steps(self._walk, client, self._options, self._homepage_url)) as pauses:
             for _ in pauses:
-                yield from map(_listing_of_node, front.advance())
+                yield from _listings_of(front)
                 yield None
-        yield from map(_listing_of_node, front.advance())
+        yield from _listings_of(front)
 
     def all_listings(self, order: Order) -> Iterator[Listing]:
         """The sitemaps, when all of them are here; none where their pages are not wanted."""
         if "pages" in order.selections:
             yield from map(listing_of, self._walk.website().all_sitemaps())
+
+
+def _listings_of(front: OrderedArrivals) -> Iterator[Listing]:
+    return (_listing_of_node(node) for _, node in front.advance() if isinstance(node, Node))
 
 
 def _listing_of_node(node: Node) -> Listing:

@@ -106,11 +106,12 @@ class ParsedSitemap:
         sitemap.parser = self.parser
         return sitemap
 
-    def unfetched_sitemap(self) -> AbstractSitemap:
-        """Return the node, with an `InvalidSitemap` in place of each child, which is not fetched."""
-        return self.sitemap(
-            [InvalidSitemap(child.url, UNFETCHED, last_modified=child.last_modified) for child in self.children]
-        )
+    def unfetched_sitemap(
+        self, last_modified: datetime | None = None, declared_url: str | None = None
+    ) -> AbstractSitemap:
+        """Return the node, with an `InvalidSitemap` in place of each child. Parameters are those of `sitemap`."""
+        children = [InvalidSitemap(child.url, UNFETCHED, last_modified=child.last_modified) for child in self.children]
+        return self.sitemap(children, last_modified, declared_url)
 
 
 def _first_pages(pages: Pages, count: int) -> Pages:

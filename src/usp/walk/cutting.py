@@ -9,7 +9,7 @@ from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog
 from usp.walk.nodes import Node
-from usp.walk.order import Front, Verdicts
+from usp.walk.order import OrderedArrivals, RootVerdicts
 
 __all__ = ["Cutting", "pages_reached", "sitemaps_reached"]
 
@@ -27,8 +27,8 @@ def sitemaps_reached(most: int) -> str:
 class Cutting:
     """Counts the nodes at the front of a tree, and their pages, up to the last one that counts."""
 
-    def __init__(self, walk: Verdicts, limits: Limits) -> None:
-        self._front = Front(walk)
+    def __init__(self, walk: RootVerdicts, limits: Limits) -> None:
+        self._places = OrderedArrivals(walk)
         self._limits = limits
         self._sitemaps = 0
         self._pages = 0
@@ -48,7 +48,9 @@ class Cutting:
         most_pages, most_sitemaps = self._limits.max_pages, self._limits.max_sitemaps
         if self.is_reached:
             return False
-        for node in self._front.advance():
+        for _, node in self._places.advance():
+            if not isinstance(node, Node):
+                continue
             assert node.reading is not None
             self._sitemaps += 1
             if most_pages is not None:

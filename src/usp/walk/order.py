@@ -1,8 +1,8 @@
 """The two orders in which the sitemaps of a walk can be gone through while it goes on.
 
-`Front` is the order of the tree, as far as there is no gap. `Arrivals` is that in which they come, except that a known
-path waits until it is sure that nothing before it leads there too: then it is no part of the tree. Both give, in the
-end, just the nodes that stand in the tree.
+`OrderedArrivals` gives them in the order of the tree, up to the first that has not arrived. `Arrivals` gives them as
+they arrive, but holds back a known path until it is certain that no sitemap before it leads to the same URL: then the
+known path is not part of the tree. In the end both have given the nodes of the tree, and no others.
 """
 
 from __future__ import annotations
@@ -11,44 +11,48 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Protocol
 
+from usp.objects.sitemap import InvalidSitemap
 from usp.walk.nodes import Node
 
-__all__ = ["Arrivals", "Front"]
+__all__ = ["Arrivals", "OrderedArrivals", "RootVerdicts"]
 
 
-class Verdicts(Protocol):
-    """A walk, as far as it matters here."""
+class RootVerdicts(Protocol):
+    """A walk that decides which of its roots are part of the tree."""
 
     roots: list[Node]
 
     def verdict(self, root: Node) -> bool | None:
-        """Whether a root stands in the tree; None while that is not known."""
+        """Return whether a root is part of the tree; None while that is not known."""
 
 
-class Front:
-    """The nodes in the order of the tree."""
+class OrderedArrivals:
+    """The places of a tree in its order: nodes, and the invalid sitemaps that stand for what is not fetched."""
 
-    def __init__(self, walk: Verdicts) -> None:
+    def __init__(self, walk: RootVerdicts) -> None:
         self._walk = walk
-        self._ahead = walk.roots[::-1]
+        self._ahead: list[tuple[int, Node | InvalidSitemap]] = [(0, root) for root in reversed(walk.roots)]
 
-    def advance(self) -> Iterator[Node]:
-        """The next nodes, up to the first that is not in yet."""
+    def advance(self) -> Iterator[tuple[int, Node | InvalidSitemap]]:
+        """Give the next places, each with its level in the tree, up to the first that has not arrived."""
         while self._ahead:
-            node = self._ahead[-1]
-            is_part = self._walk.verdict(node) if node.parent is None else node.reading is not None or None
-            if is_part is None:
-                return
-            self._ahead.pop()
-            if is_part:
-                self._ahead.extend(reversed(node.nodes_below()))
-                yield node
+            level, place = self._ahead[-1]
+            if isinstance(place, Node):
+                if place.reading is None or (is_part := level > 0 or self._walk.verdict(place)) is None:
+                    return
+                self._ahead.pop()
+                if not is_part:
+                    continue
+                self._ahead.extend((level + 1, child) for child in reversed(place.children))
+            else:
+                self._ahead.pop()
+            yield level, place
 
 
 class Arrivals:
     """The nodes in the order in which they come in, those of a root after those of the roots before it."""
 
-    def __init__(self, walk: Verdicts) -> None:
+    def __init__(self, walk: RootVerdicts) -> None:
         self._walk = walk
         self._placed: deque[Node] = deque()
         self._waiting: dict[Node, list[Node]] = {}  # roots whose verdict is not known -> what came in of them

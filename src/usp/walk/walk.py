@@ -68,6 +68,7 @@ class Walk:
             key = requested_url(node.fetcher.url)
             if not self._is_wanted(node):
                 self._place(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already."))
+                self._count()
             elif (reading := self._readings.get(key)) is not None:
                 self._place(node, reading)
                 self._count()
@@ -110,6 +111,18 @@ class Walk:
             self.cuts[reason] = None
         for node in left:
             self._place(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}."))
+        self._cutting.count()  # sitemaps that had arrived behind those left out count now
+
+    def kept_reading(self, node: Node) -> ParsedSitemap:
+        """Return the reading of a node, without the pages past `limits.max_pages`."""
+        assert node.reading is not None
+        if self._cutting.is_last(node) and self._cutting.cuts_pages_of(node.reading):
+            return self._cutting.kept_of(node.reading)
+        return node.reading
+
+    def is_last(self, node: Node) -> bool:
+        """Return whether everything behind a node in the tree is past a limit."""
+        return self._cutting.is_last(node)
 
     def arrivals(self) -> Arrivals:
         """The nodes in the order in which they come in from now on."""
@@ -232,7 +245,7 @@ class Walk:
             self._is_past = True
             if self._cutting.cuts_pages_of(reading):
                 self.cuts[self._cutting.reason] = None
-                reading = self._cutting.kept_of(reading)
+                reading = self.kept_reading(node)
         return reading.sitemap(list(self._built(node.children)), node.fetcher.last_modified, node.fetcher.url)
 
 
