@@ -1,34 +1,52 @@
-"""Builds the compiled parts, which are optional: without a compiler, or with USP_PURE=1, plain Python does the same.
+"""Build the compiled modules. They are optional: without a compiler, or with USP_PURE=1, plain Python does the same.
 
-Everything else is in pyproject.toml.
+All of them are built, or none is kept. Everything else about the package is in pyproject.toml.
 """
 
 import os
+import re
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError, ExecError, PlatformError
 
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0"]
 MODULES = {"usp.objects._lazy": "src/usp/objects/_lazy.pyx", "usp.scan._plain": "src/usp/scan/_plain.pyx"}
+INTERFACE = Path("src/usp/compiled.py")  # has the number that the modules are built with
+
+
+class BuildAllOrNone(build_ext):
+    """Builds every extension. If one cannot be built, it removes the others, and the package is installed without."""
+
+    def build_extensions(self):
+        """Build the extensions."""
+        try:
+            super().build_extensions()
+        except (BaseError, CCompilerError, ExecError, PlatformError, OSError) as error:
+            self.announce(f"warning: usp is installed without its compiled modules: {error}", level=3)
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
 
 
 def extensions():
-    """The extensions to build; none where they are not wanted, or Cython is missing."""
+    """Return the extensions to build: none with USP_PURE=1, or without Cython."""
     if os.environ.get("USP_PURE", "") not in ("", "0"):
         return []
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    flags = FLAGS + os.environ.get("USP_CFLAGS", "").split()
-    modules = cythonize(
-        [Extension(name, [source], extra_compile_args=flags) for name, source in MODULES.items()],
-        build_dir="build",
-        language_level=3,
-    )
-    for module in modules:
-        module.optional = True  # only now: cythonize makes extensions of its own, and forgets this
-    return modules
+    number = re.search(r"^INTERFACE = (\d+)", INTERFACE.read_text("utf-8"), re.MULTILINE)[1]
+    options = {
+        "extra_compile_args": FLAGS + os.environ.get("USP_CFLAGS", "").split(),
+        "define_macros": [("USP_INTERFACE", number)],
+        "depends": [str(INTERFACE)],
+    }
+    modules = [Extension(name, [source], **options) for name, source in MODULES.items()]
+    return cythonize(modules, build_dir="build", language_level=3)
 
 
-setup(ext_modules=extensions())
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})

@@ -1,11 +1,13 @@
-"""From a `<video:video>` to the public `SitemapVideo`, by a table of Google's schema.
+"""Convert a `<video:video>` to a `SitemapVideo`.
+
+`usp.scan.vocabulary.VIDEO_FIELDS` says which fields there are and how each is written. A new one changes nothing here.
 
 https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -16,7 +18,7 @@ from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, unescaped_url
-from usp.scan.vocabulary import VIDEO_URLS
+from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS, VIDEO_URLS, Form
 
 __all__ = ["video"]
 
@@ -55,87 +57,81 @@ def _date(text: str) -> datetime | None:
 
 Convert = Callable[[str], Any]
 
-#: Plain fields: element -> how its text is read. The attribute has the same name.
-_FIELDS: dict[str, Convert] = {
-    "title": _text,
-    "description": _text,
-    "thumbnail_loc": _url,
-    "content_loc": _url,
-    "duration": _integer,
-    "expiration_date": _date,
-    "publication_date": _date,
-    "rating": _decimal,
-    "view_count": _integer,
-    "family_friendly": _yes_or_no,
-    "requires_subscription": _yes_or_no,
-    "live": _yes_or_no,
-    "category": _text,
+#: How the value of a field is converted, by the form that it is written in.
+_CONVERTERS: dict[Form, Convert] = {
+    Form.TEXT: _text,
+    Form.URL: _url,
+    Form.DATE: _date,
+    Form.INTEGER: _integer,
+    Form.DECIMAL: _decimal,
+    Form.YES_NO: _yes_or_no,
+    Form.WORDS: _words,
 }
-_TV_SHOW: dict[str, Convert] = {
-    "show_title": _text,
-    "video_type": _text,
-    "episode_title": _text,
-    "season_number": _integer,
-    "episode_number": _integer,
-    "premier_date": _date,
+_WITH_ATTRIBUTES = {field.element for field in VIDEO_FIELDS.values() if field.attribute}
+#: Fields that are elements without attributes -> the element, and how its text is converted.
+_PLAIN = {
+    name: (field.element, _CONVERTERS[field.form])
+    for name, field in VIDEO_FIELDS.items()
+    if field.form in _CONVERTERS and field.element not in _WITH_ATTRIBUTES
 }
-#: Fields with attributes: element -> (attribute of the video, how the text is read, {XML attribute: (ours, how)}).
-_WITH_ATTRIBUTES: dict[str, tuple[str, Convert, dict[str, tuple[str, Convert]]]] = {
-    "player_loc": (
-        "player_loc",
-        _url,
-        {"allow_embed": ("player_allow_embed", _yes_or_no), "autoplay": ("player_autoplay", _text)},
-    ),
-    "gallery_loc": ("gallery_loc", _url, {"title": ("gallery_title", _text)}),
-    "uploader": ("uploader", _text, {"info": ("uploader_info", _url)}),
-    "restriction": ("restriction", _words, {"relationship": ("restriction_relationship", _text)}),
-    "platform": ("platform", _words, {"relationship": ("platform_relationship", _text)}),
+#: Elements with attributes -> fields, the attribute that each is or "" for the text, and how it is converted.
+_ATTRIBUTED = {
+    element: [
+        (name, field.attribute, _CONVERTERS[field.form])
+        for name, field in VIDEO_FIELDS.items()
+        if field.element == element
+    ]
+    for element in sorted(_WITH_ATTRIBUTES)
 }
-#: Attributes of the video that are from an element of another name.
-_ELEMENTS = {"uploader_info": "uploader"}
+#: Fields that are groups, or elements that repeat.
+_REPEATED = {name: field for name, field in VIDEO_FIELDS.items() if field.form not in _CONVERTERS}
+_TV_SHOW = {name: (name, _CONVERTERS[form]) for name, form in TV_SHOW_FIELDS.items()}
 _DATE_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
-#: Fields that may repeat, kept as pairs of text and attributes.
-_REPEATED = {"price": "prices", "content_segment_loc": "content_segments", "id": "ids"}
 
 
 def video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
-    """The video; a field that cannot be converted is as if it were not there. Relative URLs are resolved."""
-    values = _converted(group, _FIELDS, log)
-    for name, (ours, convert, xml_attributes) in _WITH_ATTRIBUTES.items():
-        for element in group.all(name)[:1]:
-            values[ours] = convert(element.text)
-            for attribute, (our_attribute, convert_attribute) in xml_attributes.items():
-                if attribute in element.attributes:
-                    values[our_attribute] = convert_attribute(element.attributes[attribute])
+    """Return the video of a group. A field that cannot be converted is missing. Relative URLs are resolved."""
+    values = _converted(group, _PLAIN, log)
+    for tag, fields in _ATTRIBUTED.items():
+        for element in group.all(tag)[:1]:
+            for name, attribute, convert in fields:
+                text = element.attributes.get(attribute) if attribute else element.text
+                if text is not None:
+                    values[name] = convert(text)
     for name in sorted(VIDEO_URLS & values.keys()):
         values[name] = _resolved(values[name] or "", base, group, name, log) or values[name]
-    for name, ours in _REPEATED.items():
-        values[ours] = [(unescape(element.text), element.attributes) for element in group.all(name)]
-    values["tags"] = [text for tag in group.all("tag") if (text := _text(tag.text))]
-    shows = group.all("tvshow")
-    values["tv_show"] = SitemapVideoTvShow(**_converted(shows[0], _TV_SHOW, log)) if shows else None
+    for name, field in _REPEATED.items():
+        elements = group.all(field.element)
+        if field.form is Form.TEXTS:
+            values[name] = [text for element in elements if (text := _text(element.text))]
+        elif field.form is Form.TEXTS_WITH_ATTRIBUTES:
+            values[name] = [(unescape(element.text), element.attributes) for element in elements]
+        else:
+            values[name] = SitemapVideoTvShow(**_converted(elements[0], _TV_SHOW, log)) if elements else None
     return SitemapVideo(**values)
 
 
 def _resolved(text: str, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
-    """A URL made absolute; None if it is none. It is noted unless it was absolute."""
+    """Return a URL made absolute, None if it is no URL. Log a problem unless it was absolute."""
     url, was_absolute = absolute_url(text, base)
     if text and (url is None or not was_absolute):
-        element = next(iter(group.all(_ELEMENTS.get(name, name))), None)
-        at = group.place_of(name) if element is None else element.at
-        where = f"<video:{_ELEMENTS.get(name, name)}>"
+        tag = VIDEO_FIELDS[name].element
+        element = next(iter(group.all(tag)), None)
+        at = group.place_of(tag) if element is None else element.at
+        where = f"<video:{tag}>"
         log.add("U513" if url is None else "U501", at, text=text, where=where)
     return url
 
 
-def _converted(group: Element, table: dict[str, Convert], log: ProblemLog) -> dict[str, Any]:
+def _converted(group: Element, table: Mapping[str, tuple[str, Convert]], log: ProblemLog) -> dict[str, Any]:
     values = {}
-    for name, convert in table.items():
-        if text := group.get(name):
+    for name, (tag, convert) in table.items():
+        if text := group.get(tag):
             values[name] = convert(text)
             if values[name] is None:
+                at, where = group.place_of(tag), f"<video:{tag}>"
                 if convert is _date:
-                    log.add("L302", group.place_of(name), text=text, where=f"<video:{name}>", form=_DATE_FORM)
+                    log.add("L302", at, text=text, where=where, form=_DATE_FORM)
                 else:
-                    log.add("P414", group.place_of(name), text=text, where=f"<video:{name}>")
+                    log.add("P414", at, text=text, where=where)
     return values

@@ -8,6 +8,9 @@ from types import MemberDescriptorType
 
 from cpython.ref cimport Py_INCREF, PyObject
 
+cdef extern from *:
+    int USP_INTERFACE  # set by setup.py
+
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
         int type
@@ -18,6 +21,9 @@ cdef extern from "Python.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef *d_member
     bint PyObject_TypeCheck(object, type)  # unlike isinstance, it cannot be lied to
+
+
+INTERFACE = USP_INTERFACE
 
 
 def slot_offset(slot):

@@ -7,6 +7,12 @@ cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
     U503, U504, U505, U506, U507, U508, U509, U510, P418, P419, R709, L303, L305, L306, P423
     N601, N603, N604, I611, H631, H632, H634, H635, CODE_COUNT
 
+CODE_BITS = {
+    "U503": U503, "U504": U504, "U505": U505, "U506": U506, "U507": U507, "U508": U508, "U509": U509, "U510": U510,
+    "P418": P418, "P419": P419, "R709": R709, "L303": L303, "L305": L305, "L306": L306, "P423": P423, "N601": N601,
+    "N603": N603, "N604": N604, "I611": I611, "H631": H631, "H632": H632, "H634": H634, "H635": H635,
+}
+
 cdef enum:
     MAX_LINKS = 256
     ANSWERS = 256  # places for two answers each
@@ -215,6 +221,8 @@ cdef class PlainCheck(Reader):
         """Whether a text is a value that its field may have, and nothing in it is to be put right."""
         cdef const uint8_t *text = data + record.start
         cdef uint8_t flags
+        if tag == OTHER_TAG:
+            return False
         noticed.has |= <uint32_t>1 << tag
         if tag == LASTMOD:
             noticed.is_dated = True

@@ -15,10 +15,49 @@ cdef dict WANTED = {
     "last_modified_text": DATE_TEXTS, "change_frequency": CHANGES, "priority": PRIORITIES, "problems": PROBLEMS,
 }
 
-cdef int64_t EARLIEST = microseconds(datetime_module.datetime.min)
-cdef int64_t LATEST = microseconds(datetime_module.datetime.max)
-cdef uint8_t UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
-cdef double STATED_NOWHERE = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
+cdef int64_t EARLIEST, LATEST
+cdef uint8_t UNKNOWN_FREQUENCY
+cdef double STATED_NOWHERE
+cdef object Columns, sparse_column, CHANGE_FREQUENCIES
+cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
+
+
+cdef int bind_columns() except -1:
+    global EARLIEST, LATEST, UNKNOWN_FREQUENCY, STATED_NOWHERE
+    global Columns, sparse_column, CHANGE_FREQUENCIES, PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
+    from usp.scan.columns import (
+        CHANGE_FREQUENCIES,
+        PAGE_COLUMNS,
+        PAGE_TYPES,
+        VALUE_GETTERS,
+        Columns,
+        check_types,
+        sparse_column,
+    )
+
+    check_types("PlainColumns in usp/scan/_columns.pxi", written_types())
+    EARLIEST, LATEST = microseconds(datetime_module.datetime.min), microseconds(datetime_module.datetime.max)
+    UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
+    STATED_NOWHERE = float(DEFAULT_PRIORITY)
+    return 0
+
+
+def written_types():
+    """Return the types of the columns as `PlainColumns` writes them. Videos are written as their table says."""
+    texts = List(Scalar.TEXT)
+    story = dict.fromkeys(STORY_FIELDS, Scalar.TEXT) | dict.fromkeys(STORY_FIELDS[5:], texts)
+    story["publish_date"] = Scalar.TIME
+    return {
+        "url": Scalar.TEXT,
+        "last_modified": Scalar.TIME,
+        "last_modified_text": Scalar.TEXT,
+        "change_frequency": Scalar.FREQUENCY,
+        "priority": Scalar.NUMBER,
+        "news": Struct(story),
+        "images": List(Struct(dict.fromkeys(IMAGE_FIELDS, Scalar.TEXT))),
+        "alternates": List(Struct(dict.fromkeys(("hreflang", "url"), Scalar.TEXT))),
+        "problems": texts,
+    }
 
 
 cdef inline int64_t in_years(int64_t date) noexcept nogil:
@@ -43,13 +82,18 @@ cdef class PlainColumns(PlainCheck):
     cdef Videos videos
     cdef dict rare_videos  # number of a video -> the video, if it has what is in no series
     cdef dict problems  # row -> codes
+    cdef dict others  # columns that this class does not know -> their values, by row
+    cdef bint needs_pages  # whether each page may have a value in one of them
 
     def __cinit__(self, *args):
         self.seen = Seen()
         self.rare_videos = {}
         self.problems = {}
 
-    def __init__(self, resolve, convert, wanted=PAGE_TYPES):
+    def __init__(self, resolve, convert, wanted=None):
+        wanted = PAGE_TYPES if wanted is None else wanted
+        self.others = {name: {} for name in VALUE_GETTERS if name in wanted and name not in WANTED}
+        self.needs_pages = not all([PAGE_COLUMNS[name].element for name in self.others])
         self.context.resolve = resolve
         self.context.convert = convert
         for name, bit in WANTED.items():
@@ -117,7 +161,7 @@ cdef class PlainColumns(PlainCheck):
         self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed
     ) except -1 nogil:
         """The row of an entry, unless its URL is there already; false if that is for Python. `noticed` may be NULL."""
-        if staged.size < 0:
+        if staged.size < 0 or self.needs_pages:
             return False
         if staged.flags & HIGH and not is_printable_utf8(staged.url, staged.size):
             return False
@@ -250,14 +294,14 @@ cdef class PlainColumns(PlainCheck):
 
     cdef bint add_video(self, const uint8_t *data, uint32_t first, uint32_t end) except -1 nogil:
         """A video of which nothing is to be noted, from these records; false if that is for Python to say."""
-        cdef Record *texts[VIDEO_FIELDS]
+        cdef Record *texts[MAX_VIDEO_FIELDS]
         cdef int field
         memset(texts, 0, sizeof(texts))
         if not begin_video(
             &self.videos, data, &self.batch.records[first], end - first, self.context.tabled.video_fields, texts
         ):
             return False
-        for field in range(VIDEO_FIELDS):
+        for field in range(video_field_count):
             if texts[field] != NULL and texts[field].size and not self.add_video_field(data, field, texts[field]):
                 return False
         return end_video(&self.videos) == 0
@@ -355,6 +399,10 @@ cdef class PlainColumns(PlainCheck):
             for video in page.videos:
                 add_video_values(&self.videos, self.rare_videos, video)
             end_videos(&self.videos, row)
+        for name, values in self.others.items():
+            value = VALUE_GETTERS[name](page)
+            if value is not None:
+                values[row] = value
         return 0
 
     # What was collected
@@ -392,6 +440,10 @@ cdef class PlainColumns(PlainCheck):
             made["alternates"] = items_column(&self.linked, 2, n)
         if self.problems:
             made["problems"] = sparse_column(PAGE_TYPES["problems"], n, self.problems)
+        for name, values in self.others.items():
+            if values:
+                made[name] = sparse_column(PAGE_TYPES[name], n, values)
+                values.clear()
         self.clear()
         self.rare_videos.clear()
         self.problems.clear()

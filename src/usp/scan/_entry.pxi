@@ -5,28 +5,44 @@ cdef extern from "Python.h":
     object PyType_GenericAlloc(type, Py_ssize_t)
 
 # C variables: a global name of a module is looked up in a dictionary each time.
-cdef type PAGE = SitemapPage
-cdef type STORY = SitemapNewsStory
-cdef type IMAGE = SitemapImage
-cdef object DEFAULT_PRIORITY = SITEMAP_PAGE_DEFAULT_PRIORITY
+cdef type PAGE, STORY, IMAGE
+cdef object DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
 
-cdef Py_ssize_t URL_SLOT = slot_offset(SitemapPage.__dict__["url"])
-cdef Py_ssize_t SOURCE_SLOT = slot_offset(SitemapPage.__mro__[1].__dict__["_source"])
-cdef Py_ssize_t NEWS_SLOT = slot_offset(SitemapPage.__dict__["news_story"].slot)
-cdef Py_ssize_t IMAGES_SLOT = slot_offset(SitemapPage.__dict__["images"].slot)
-cdef Py_ssize_t ALTERNATES_SLOT = slot_offset(SitemapPage.__dict__["alternates"].slot)
-cdef Py_ssize_t VIDEOS_SLOT = slot_offset(SitemapPage.__dict__["videos"].slot)
-
+cdef Py_ssize_t URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
+cdef Py_ssize_t STORY_SLOTS[8]
+cdef Py_ssize_t IMAGE_SLOTS[5]
 STORY_FIELDS = (
     "title", "publish_date", "publication_name", "publication_language", "access", "genres", "keywords", "stock_tickers"
 )
 IMAGE_FIELDS = ("loc", "caption", "geo_location", "title", "license")
-cdef Py_ssize_t STORY_SLOTS[8]
-cdef Py_ssize_t IMAGE_SLOTS[5]
-for _i, _name in enumerate(STORY_FIELDS):
-    STORY_SLOTS[_i] = slot_offset(SitemapNewsStory.__dict__[_name])
-for _i, _name in enumerate(IMAGE_FIELDS):
-    IMAGE_SLOTS[_i] = slot_offset(SitemapImage.__dict__[_name])
+
+
+cdef int bind_entry() except -1:
+    global PAGE, STORY, IMAGE, DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
+    global URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
+    cdef int i
+    from usp.objects.page import (
+        SITEMAP_PAGE_DEFAULT_PRIORITY,
+        SitemapImage,
+        SitemapNewsStory,
+        SitemapPage,
+        SitemapPageChangeFrequency,
+    )
+    from usp.scan.elements import Element
+    from usp.scan.tokens import attributes
+
+    PAGE, STORY, IMAGE, DEFAULT_PRIORITY = SitemapPage, SitemapNewsStory, SitemapImage, SITEMAP_PAGE_DEFAULT_PRIORITY
+    URL_SLOT = slot_offset(SitemapPage.__dict__["url"])
+    SOURCE_SLOT = slot_offset(SitemapPage.__mro__[1].__dict__["_source"])
+    NEWS_SLOT = slot_offset(SitemapPage.__dict__["news_story"].slot)
+    IMAGES_SLOT = slot_offset(SitemapPage.__dict__["images"].slot)
+    ALTERNATES_SLOT = slot_offset(SitemapPage.__dict__["alternates"].slot)
+    VIDEOS_SLOT = slot_offset(SitemapPage.__dict__["videos"].slot)
+    for i in range(8):
+        STORY_SLOTS[i] = slot_offset(SitemapNewsStory.__dict__[STORY_FIELDS[i]])
+    for i in range(5):
+        IMAGE_SLOTS[i] = slot_offset(SitemapImage.__dict__[IMAGE_FIELDS[i]])
+    return 0
 
 cdef Memo dates = Memo()
 cdef Memo priorities = Memo()

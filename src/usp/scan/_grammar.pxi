@@ -20,10 +20,31 @@ cdef dict TAGS = {
     "video": VIDEO_TAG,
 }
 
-# Elements of a video -> 1 + the number of the field of `SitemapVideo` that they mean; and fields that are no elements.
-cdef dict VIDEO_NUMBERS = {
-    {"tags": "tag"}.get(name, name): number for number, name in enumerate(SitemapVideo.__dataclass_fields__, 1)
-}
+# The rules of `usp.scan.grammar`: what an element is where it stands.
+RULES = {"OTHER": OTHER, "FIELD": FIELD, "WITH_ATTRIBUTES": WITH_ATTRIBUTES, "GROUP": GROUP}
+
+cdef dict video_numbers  # elements of a video -> 1 + the number of the field that is their text
+cdef frozenset known_tags  # an entry with any other element is left to the general scanner
+
+
+cdef int bind_grammar() except -1:
+    global video_numbers, known_tags
+    from usp.scan import grammar
+    from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS
+
+    check_rules(vars(grammar))
+    video_numbers = {
+        field.element: number for number, field in enumerate(VIDEO_FIELDS.values(), 1) if not field.attribute
+    }
+    known_tags = frozenset({"url", *TAGS, *video_numbers, *TV_SHOW_FIELDS})
+    return 0
+
+
+def check_rules(known):
+    """Raise an error unless the rules have these numbers."""
+    for name, number in RULES.items():
+        if known.get(name) != number:
+            raise TypeError(f"{name} is {known.get(name)} in usp/scan/grammar.py, but {number} in usp/scan/_kernel.pxi")
 
 
 @cython.final
@@ -48,7 +69,7 @@ cdef class Tabled:
             self.tables.bits[number] = <uint64_t>1 << <int>bits[grammar.tags[number]]
             for state in range(len(grammar.kinds)):
                 rule, opened = grammar.rules[state][number]
-                self.tables.rules[state][number] = rule
+                self.tables.rules[state][number] = rule if grammar.tags[number] in known_tags else OTHER
                 self.tables.states[state][number] = opened
 
     cdef int add_name(self, int number, bytes name, str tag) except -1:
@@ -68,7 +89,7 @@ cdef class Tabled:
         self.tables.extras[number] = EXTRAS.get(tag, 0)
         self.tables.is_loc[number] = tag == "loc" and self.grammar.rules[1][number][0] == FIELD
         self.tags[number] = TAGS.get(tag, OTHER_TAG)
-        self.video_fields[number] = VIDEO_NUMBERS.get(tag, 0)
+        self.video_fields[number] = video_numbers.get(tag, 0)
         return 0
 
 

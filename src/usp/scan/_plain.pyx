@@ -18,21 +18,12 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 from usp.objects._lazy import slot_offset
-from usp.objects.page import (
-    SITEMAP_PAGE_DEFAULT_PRIORITY,
-    SitemapImage,
-    SitemapNewsStory,
-    SitemapPage,
-    SitemapPageChangeFrequency,
-    SitemapVideo,
-)
-from usp.scan.columns import CHANGE_FREQUENCIES, microseconds
-from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.tokens import attributes
-from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+
+cdef extern from *:
+    int USP_INTERFACE  # set by setup.py
 
 import_datetime()
+INTERFACE = USP_INTERFACE
 
 include "_words.pxi"
 include "_kernel.pxi"
@@ -50,3 +41,13 @@ include "_check.pxi"
 include "_columns.pxi"
 include "_yardstick.pxi"
 include "_survey.pxi"
+
+
+def bind():
+    """Import what the readers use of usp, and compare tables with it. `usp.scan.plain` calls this once."""
+    bind_texts()
+    bind_grammar()
+    bind_entry()
+    bind_series()
+    bind_videos()
+    bind_columns()

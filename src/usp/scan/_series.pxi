@@ -1,6 +1,14 @@
 # The buffers of columns, which grow row by row and are handed out as Arrow has them.
 
-from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct, column_of, sparse_column
+cdef object Column, microseconds
+
+
+cdef int bind_series() except -1:
+    global Column, microseconds
+    from usp.scan.columns import Column, microseconds
+
+    return 0
+
 
 cdef enum:  # what a row is: eight bytes, where its texts or items end (and the first begins, before all), or one byte
     WORDS, ENDS, SMALL

@@ -1,8 +1,38 @@
 # A survey, compiled: as `usp.scan.survey.PureSurvey`, but for every entry of a grammar. See there for what it does.
 
-cdef enum:
-    MAX_URL_LENGTH = 2048
-    MAX_IMAGES = 1000
+cdef Py_ssize_t MAX_URL_LENGTH
+cdef uint32_t MAX_IMAGES
+cdef object Facts, date_code, period_of
+cdef tuple SURVEYED
+
+#: The fields of `usp.scan.survey.Facts` that a survey fills, and the options that it minds.
+FACTS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
+OPTIONS = (
+    "sites", "elsewhere", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
+)
+
+
+def bind_survey():
+    """Import what a survey uses of usp, and compare tables with it. `usp.scan.survey` calls this once."""
+    global MAX_URL_LENGTH, MAX_IMAGES, Facts, date_code, period_of, SURVEYED
+    from dataclasses import fields
+
+    from usp.scan.survey import MAX_IMAGES, MAX_URL_LENGTH, SURVEYED, Facts, Yardstick, date_code, period_of
+
+    check_survey(SURVEYED, [field.name for field in fields(Facts)], [field.name for field in fields(Yardstick)])
+
+
+def check_survey(codes, facts, options):
+    """Raise an error unless these are the codes, facts and options that a survey knows."""
+    from usp.scan.columns import check_names
+
+    there = "usp/scan/survey.py"
+    check_names("CODE_BITS in usp/scan/_check.pxi", CODE_BITS, f"SURVEYED in {there}", codes)
+    check_names("FACTS in usp/scan/_survey.pxi", FACTS, f"Facts in {there}", facts)
+    check_names("OPTIONS in usp/scan/_survey.pxi", OPTIONS, f"Yardstick in {there}", options)
+    if [*codes] != sorted(codes, key=CODE_BITS.get):
+        raise TypeError("the codes have another order in usp/scan/_check.pxi than in SURVEYED in usp/scan/survey.py")
+
 
 cdef enum:  # what a byte of a URL may be
     UNESCAPED = 1
@@ -91,9 +121,6 @@ cdef class PlainSurvey(PlainCheck):
     """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
 
     cdef readonly object yardstick, facts, counts, table, stories, clusters, wanted, listed, number
-    cdef tuple surveyed
-    cdef dict bits
-    cdef object date_code, period_of
     cdef Answer place  # what was last said of a scheme and host
     cdef Measures measures
     cdef Table *page_table
@@ -119,8 +146,6 @@ cdef class PlainSurvey(PlainCheck):
         tuple listed=(),
     ):
         cdef URLTable listing
-        from usp.scan.survey import SURVEYED, Facts, date_code, period_of  # which imports the readers
-
         self.yardstick, self.clusters, self.wanted, self.listed = yardstick, clusters, wanted, listed
         self.sums = clusters.sums if clusters is not None else NULL
         self.wanted_sums = wanted.sums if wanted is not None else NULL
@@ -133,9 +158,7 @@ cdef class PlainSurvey(PlainCheck):
         self.table_number = min(number, MAX_NUMBER)
         self.now, self.news_since = yardstick.now, yardstick.news_since
         self.facts, self.counts = Facts(), {}
-        self.surveyed, self.date_code, self.period_of = SURVEYED, date_code, period_of
-        self.bits = {code: bit for bit, code in enumerate(SURVEYED)}
-        self.measures = Measures(yardstick, self.bits)
+        self.measures = Measures(yardstick)
         memset(self.counted, 0, sizeof(self.counted))
         memset(&self.place, 0, sizeof(Answer))
         self.gather_anew()
@@ -176,7 +199,7 @@ cdef class PlainSurvey(PlainCheck):
         self.gather_anew()
         for bit in range(CODE_COUNT):
             if self.counted[bit]:
-                code = self.surveyed[bit]
+                code = SURVEYED[bit]
                 self.counts[code] = self.counts.get(code, 0) + self.counted[bit]
                 self.counted[bit] = 0
         return 0
@@ -370,7 +393,7 @@ cdef class PlainSurvey(PlainCheck):
     ) except -1:
         if question == WHERE_ELSE:
             code = self.yardstick.elsewhere(ascii_text(text, size))
-            answer.code = <uint8_t>(self.bits[code] + 1) if code else 0
+            answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
         elif question == IS_LANGUAGE:
             answer.is_so = bool(self.yardstick.is_language(ascii_text(text, size)))
         elif question == IS_NEWS_LANGUAGE:
@@ -382,9 +405,9 @@ cdef class PlainSurvey(PlainCheck):
             if question == WHICH_DATE and answer.is_so:
                 date_text = ascii_text(text, size)
                 date = parse_date(date_text)
-                code = self.date_code(date_text, date, self.yardstick)
-                answer.code = <uint8_t>(self.bits[code] + 1) if code else 0
-                answer.period = self.period_of(date_text, date)
+                code = date_code(date_text, date, self.yardstick)
+                answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
+                answer.period = period_of(date_text, date)
         return 0
 
 

@@ -5,6 +5,8 @@ cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
     void *PyUnicode_DATA(object)
 
+cdef object parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+
 cdef object UTC = datetime_module.UTC
 cdef dict zones = {}  # minutes east of Greenwich -> timezone
 
@@ -192,13 +194,24 @@ cdef object date_of(Moment *m):
 cdef uint64_t FREQUENCIES[7]  # their bytes
 
 
-cdef void set_frequency(int number, bytes text):
-    FREQUENCIES[number] = 0
-    memcpy(&FREQUENCIES[number], <const char *>text, len(text))
+cdef int bind_texts() except -1:
+    global parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+    from usp.scan.columns import CHANGE_FREQUENCIES
+    from usp.scan.dates import parse_date
+    from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+
+    set_frequencies([frequency.value for frequency in CHANGE_FREQUENCIES])
+    return 0
 
 
-for _i, _frequency in enumerate(CHANGE_FREQUENCIES):
-    set_frequency(_i, _frequency.value.encode())
+def set_frequencies(list words not None):
+    """Set the words for change frequencies, in the order of their numbers."""
+    cdef bytes word
+    if len(words) != 7 or not all(5 <= len(word) <= 7 for word in words):
+        raise TypeError(f"frequency_of in usp/scan/_texts.pxi knows 7 words of 5 to 7 letters, not {words}")
+    for i, text in enumerate(words):
+        word = text.encode().ljust(8, b"\0")
+        memcpy(&FREQUENCIES[<int>i], <const char *>word, 8)
 
 
 cdef inline int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:

@@ -2,79 +2,104 @@
 
 from math import isfinite
 
-from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE
-from usp.scan.vocabulary import VIDEO_URLS
-
 cdef enum:
-    VIDEO_FIELDS = 29
+    MAX_VIDEO_FIELDS = 40
+    MAX_VIDEO_ATTRIBUTES = 16
+    MAX_ATTRIBUTE_NAME = 16
 
 cdef enum:  # how a field of a video is read
     BY_PYTHON, AS_TEXT, AS_URL, AS_DATE, AS_WHOLE, AS_NUMBER, AS_FLAG, AS_WORDS, AS_TAGS
-
-cdef dict VIDEO_TYPES = PAGE_TYPES["videos"].item.fields
-cdef dict VIDEO_WAYS = {
-    AS_TEXT: Scalar.TEXT, AS_DATE: Scalar.TIME, AS_WHOLE: Scalar.WHOLE, AS_NUMBER: Scalar.NUMBER,
-    AS_FLAG: Scalar.FLAG, AS_WORDS: List(Scalar.TEXT),
-}
-cdef tuple VIDEO_NAMES = tuple(VIDEO_TYPES)
-cdef int READ_AS[VIDEO_FIELDS]
-cdef object NO_VIDEO = SitemapVideo()
-
-if len(VIDEO_TYPES) != VIDEO_FIELDS:
-    raise ImportError("videos have other fields than the compiled parts know of; build them anew")
-
-for _i, (_name, _type) in enumerate(VIDEO_TYPES.items()):
-    READ_AS[_i] = next((how for how, of_type in VIDEO_WAYS.items() if of_type == _type), BY_PYTHON)
-    if _name in VIDEO_URLS:
-        READ_AS[_i] = AS_URL
-    elif _name == "tags":
-        READ_AS[_i] = AS_TAGS
-
-# Those that Python reads, and that are in no series.
-cdef object RARE = Struct({name: kind for i, (name, kind) in enumerate(VIDEO_TYPES.items()) if READ_AS[i] == BY_PYTHON})
 
 ctypedef struct VideoAttribute:
     int element  # the field of the element that it stands in
     int field
     Py_ssize_t size
-    char name[16]
+    char name[MAX_ATTRIBUTE_NAME]
 
-cdef enum:
-    VIDEO_ATTRIBUTES = 6
+cdef object LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar
+cdef int video_field_count = 0, video_attribute_count = 0
+cdef int READ_AS[MAX_VIDEO_FIELDS]
+cdef VideoAttribute VIDEO_ATTRIBUTES[MAX_VIDEO_ATTRIBUTES]
+cdef tuple VIDEO_NAMES
+cdef object NO_VIDEO
+cdef object RARE  # the type of those fields that Python reads, and that are in no series
 
 
-cdef int set_name(VideoAttribute *attribute, bytes name) except -1:
-    if len(name) > sizeof(attribute.name):
-        raise ImportError("the name of an attribute is too long")
-    attribute.size = len(name)
-    memcpy(attribute.name, <const char *>name, len(name))
+cdef int bind_videos() except -1:
+    global LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE
+    from usp.objects.page import SitemapVideo
+    from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE, PAGE_TYPES, List, Scalar, Struct, column_of
+    from usp.scan.vocabulary import VIDEO_FIELDS
+
+    types = PAGE_TYPES["videos"].item.fields
+    NO_VIDEO, VIDEO_NAMES = SitemapVideo(), tuple(VIDEO_FIELDS)
+    set_video_fields(VIDEO_FIELDS)
+    RARE = Struct({name: types[name] for i, name in enumerate(VIDEO_FIELDS) if READ_AS[<int>i] == BY_PYTHON})
     return 0
 
 
-cdef VideoAttribute VIDEO_ATTRIBUTE[VIDEO_ATTRIBUTES]
-for _i, (_element, _name, _field) in enumerate((
-    ("player_loc", b"allow_embed", "player_allow_embed"), ("player_loc", b"autoplay", "player_autoplay"),
-    ("gallery_loc", b"title", "gallery_title"), ("uploader", b"info", "uploader_info"),
-    ("restriction", b"relationship", "restriction_relationship"),
-    ("platform", b"relationship", "platform_relationship"),
-)):
-    VIDEO_ATTRIBUTE[_i].element = VIDEO_NAMES.index(_element)
-    VIDEO_ATTRIBUTE[_i].field = VIDEO_NAMES.index(_field)
-    set_name(&VIDEO_ATTRIBUTE[_i], _name)
+cdef int set_video_fields(fields) except -1:
+    """Set how each field of a video is read."""
+    global video_field_count, video_attribute_count
+    cdef bytes attribute
+    cdef VideoAttribute *place
+    ways = check_video_fields(fields)
+    names = list(fields)
+    video_field_count = video_attribute_count = 0
+    for name, field in fields.items():
+        READ_AS[video_field_count] = ways.get(field.form, BY_PYTHON)
+        video_field_count += 1
+        if field.attribute:
+            attribute = field.attribute.encode()
+            place = &VIDEO_ATTRIBUTES[video_attribute_count]
+            place.element = next(
+                i for i, other in enumerate(fields.values()) if other.element == field.element and not other.attribute
+            )
+            place.field, place.size = names.index(name), len(attribute)
+            memcpy(place.name, <const char *>attribute, len(attribute))
+            video_attribute_count += 1
+    return 0
+
+
+def check_video_fields(fields not None):
+    """Raise an error unless videos with these fields can be read. `usp.scan.vocabulary.VIDEO_FIELDS` is such a table.
+
+    Return the forms that are read here. Fields in any other form are left to Python.
+    """
+    from usp.scan.vocabulary import Form
+
+    attributes = {name: field for name, field in fields.items() if field.attribute}
+    elements = [field.element for field in fields.values() if not field.attribute]
+    if len(fields) > MAX_VIDEO_FIELDS or len(attributes) > MAX_VIDEO_ATTRIBUTES:
+        raise TypeError("videos have too many fields: raise MAX_VIDEO_FIELDS, or _ATTRIBUTES, in usp/scan/_videos.pxi")
+    if len(elements) != len({*elements}):
+        raise TypeError("usp/scan/_videos.pxi knows one field for each element of a video: change it, or VIDEO_FIELDS")
+    for name, field in attributes.items():
+        if field.form not in (Form.TEXT, Form.URL, Form.YES_NO):
+            raise TypeError(f"put_attribute in usp/scan/_videos.pxi cannot read {field.form}, the form of {name!r}: add it")
+        if field.element not in elements:
+            raise TypeError(f"VIDEO_FIELDS has {name!r}, an attribute of <{field.element}>, but no field for its text")
+        if len(field.attribute) > MAX_ATTRIBUTE_NAME:
+            raise TypeError(f"the attribute of {name!r} is too long for VideoAttribute in usp/scan/_videos.pxi")
+    return {
+        Form.TEXT: AS_TEXT, Form.URL: AS_URL, Form.DATE: AS_DATE, Form.INTEGER: AS_WHOLE, Form.DECIMAL: AS_NUMBER,
+        Form.YES_NO: AS_FLAG, Form.WORDS: AS_WORDS, Form.TEXTS: AS_TAGS,
+    }
+
 
 ctypedef struct Videos:  # a row of `ends` for each page; of all else, one for each video
     Series ends
     size_t count
-    Texts texts[VIDEO_FIELDS]
-    Series fixed[VIDEO_FIELDS]  # dates, numbers and flags
-    TextLists lists[VIDEO_FIELDS]
+    Texts texts[MAX_VIDEO_FIELDS]
+    Series fixed[MAX_VIDEO_FIELDS]  # dates, numbers and flags
+    TextLists lists[MAX_VIDEO_FIELDS]
 
 
 cdef void free_videos(Videos *videos) noexcept:
     cdef int i
     free_series(&videos.ends)
     videos.count = 0
-    for i in range(VIDEO_FIELDS):
+    for i in range(video_field_count):
         free_texts(&videos.texts[i])
         free_series(&videos.fixed[i])
         free_series(&videos.lists[i].ends)
@@ -85,7 +110,7 @@ cdef void cut_videos(Videos *videos, size_t rows) noexcept nogil:
     cdef int i
     cut_series(&videos.ends, rows)
     videos.count = <size_t>last_end(&videos.ends)
-    for i in range(VIDEO_FIELDS):
+    for i in range(video_field_count):
         cut_series(&videos.texts[i].ends, videos.count)
         cut_series(&videos.fixed[i], videos.count)
         cut_series(&videos.lists[i].ends, videos.count)
@@ -214,11 +239,11 @@ cdef bint put_attributes(Videos *videos, const uint8_t *text, Py_ssize_t size, i
             return is_one == 0
         if not found.size or flags_of(found.value, <size_t>found.size):
             return False
-        for i in range(VIDEO_ATTRIBUTES):
-            if VIDEO_ATTRIBUTE[i].element != element or VIDEO_ATTRIBUTE[i].size != found.name_size:
+        for i in range(video_attribute_count):
+            if VIDEO_ATTRIBUTES[i].element != element or VIDEO_ATTRIBUTES[i].size != found.name_size:
                 continue
-            if memcmp(VIDEO_ATTRIBUTE[i].name, found.name, <size_t>found.name_size) == 0:
-                if not put_attribute(videos, VIDEO_ATTRIBUTE[i].field, &found):
+            if memcmp(VIDEO_ATTRIBUTES[i].name, found.name, <size_t>found.name_size) == 0:
+                if not put_attribute(videos, VIDEO_ATTRIBUTES[i].field, &found):
                     return False
 
 
@@ -240,7 +265,7 @@ cdef bint put_attribute(Videos *videos, int field, Attribute *found) except -1 n
 cdef int end_video(Videos *videos) except -1 nogil:
     """All that was put since the last is one video."""
     cdef int i
-    for i in range(VIDEO_FIELDS):
+    for i in range(video_field_count):
         if READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:
             put_end(&videos.lists[i].ends, <int64_t>videos.lists[i].items.ends.rows, True)
     videos.count += 1
@@ -252,7 +277,7 @@ cdef int add_video_values(Videos *videos, dict rare, video) except -1:
     cdef int i, how
     cdef double number
     cdef int64_t whole
-    for i in range(VIDEO_FIELDS):
+    for i in range(video_field_count):
         how, value = READ_AS[i], getattr(video, VIDEO_NAMES[i])
         if how == AS_WORDS or how == AS_TAGS:
             for part in value:
@@ -317,7 +342,7 @@ cdef object videos_column(Videos *videos, dict rare, size_t rows):
     cdef size_t n = videos.count
     cdef list parts = []
     of_rare = iter(rare_columns(rare, n))
-    for i in range(VIDEO_FIELDS):
+    for i in range(video_field_count):
         if READ_AS[i] == BY_PYTHON:
             parts.append(next(of_rare))
         elif READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:

@@ -48,7 +48,7 @@ cdef class Measures:
     cdef Text common  # what all sequences start with
     cdef uint8_t may_follow[256]  # which byte may stand behind that
 
-    def __init__(self, yardstick, dict bits):
+    def __init__(self, yardstick):
         cdef int i = 0
         self.kept = []
         self.site_count = len(yardstick.sites)
@@ -58,7 +58,7 @@ cdef class Measures:
         if self.sites == NULL or self.sequences == NULL:
             raise MemoryError
         for i, (start, code) in enumerate(yardstick.sites):
-            self.sites[i] = self.text(start, bits[code] + 1 if code else 0)
+            self.sites[i] = self.text(start, CODE_BITS[code] + 1 if code else 0)
         i = 0
         for first, *others in yardstick.may_disallow:
             self.sequences[i] = self.text(first, len(others))

@@ -1,8 +1,12 @@
-"""Pages as columns: no object for each page, ready to become arrays of Arrow without a copy.
+"""Collect pages as columns, with no object for each page, ready to become Arrow arrays without a copy.
 
-`PAGE_TYPES` says which columns there are and what they hold. `PureColumns` collects pages one by one; compiled
-(`_columns.pxi`), it also takes plain entries straight from the buffer. `columns()` gives what it took since it was last
-asked, so that of a long document there is never more than a part.
+`PAGE_COLUMNS` is the one table of columns: the name of each, its type, and where a page has its value. A new column is
+one line there. The compiled reader knows most columns; it asks this table for the values of the others.
+
+`PureColumns` collects pages one by one. The compiled reader (`_columns.pxi`) takes plain entries straight from the
+buffer as well. `columns()` returns what was collected since the last call, so that a long document comes in parts.
+
+Tables that must agree are compared when this module is imported. This module knows nothing of files and formats.
 """
 
 from __future__ import annotations
@@ -14,24 +18,39 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from itertools import accumulate, chain
 from math import isfinite
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from usp.objects.page import SitemapPage, SitemapPageChangeFrequency, SitemapVideo
+from usp.objects.page import (
+    SitemapImage,
+    SitemapNewsStory,
+    SitemapPage,
+    SitemapPageChangeFrequency,
+    SitemapVideo,
+    SitemapVideoTvShow,
+)
+from usp.scan.vocabulary import DIALECTS, TV_SHOW_FIELDS, VIDEO_FIELDS, Form
 
 __all__ = [
     "CHANGE_FREQUENCIES",
     "LEAST_WHOLE",
     "MOST_WHOLE",
+    "PAGE_COLUMNS",
     "PAGE_TYPES",
+    "VALUE_GETTERS",
     "Column",
     "Columns",
     "List",
+    "PageColumn",
     "PureColumns",
     "Scalar",
     "Struct",
     "Type",
     "between",
     "bits",
+    "check_names",
+    "check_page_columns",
+    "check_types",
     "column_of",
     "columns_of_all",
     "first_rows",
@@ -51,11 +70,11 @@ _LATEST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 
 
 class Scalar(Enum):
-    """What is one value."""
+    """The type of a single value."""
 
     TEXT = auto()
-    TIME = auto()  #: microseconds since 1970 in UTC; what has no zone is taken to be in UTC
-    FREQUENCY = auto()  #: a number of CHANGE_FREQUENCIES
+    TIME = auto()  #: microseconds since 1970 in UTC; a time without a zone is taken to be in UTC
+    FREQUENCY = auto()  #: an index into CHANGE_FREQUENCIES
     NUMBER = auto()
     WHOLE = auto()
     FLAG = auto()
@@ -63,14 +82,14 @@ class Scalar(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Values that have a name each."""
+    """The type of values with a name each."""
 
     fields: Mapping[str, Type]
 
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """Any number of values."""
+    """The type of any number of values."""
 
     item: Type
 
@@ -93,60 +112,103 @@ _NEWS = Struct(
 _IMAGE = Struct(dict.fromkeys(("loc", "caption", "geo_location", "title", "license"), _TEXT))
 _ALTERNATE = Struct({"hreflang": _TEXT, "url": _TEXT})
 _DESCRIBED = List(Struct({"text": _TEXT, "attributes": List(Struct({"name": _TEXT, "value": _TEXT}))}))
-_TV_SHOW = Struct(
-    {
-        "show_title": _TEXT,
-        "video_type": _TEXT,
-        "episode_title": _TEXT,
-        "season_number": Scalar.WHOLE,
-        "episode_number": Scalar.WHOLE,
-        "premier_date": Scalar.TIME,
-    }
-)
-#: The fields of a video that are no plain text.
-_VIDEO_TYPES: dict[str, Type] = {
-    "player_allow_embed": Scalar.FLAG,
-    "duration": Scalar.WHOLE,
-    "expiration_date": Scalar.TIME,
-    "publication_date": Scalar.TIME,
-    "rating": Scalar.NUMBER,
-    "view_count": Scalar.WHOLE,
-    "family_friendly": Scalar.FLAG,
-    "requires_subscription": Scalar.FLAG,
-    "live": Scalar.FLAG,
-    "tags": _TEXTS,
-    "restriction": _TEXTS,
-    "platform": _TEXTS,
-    "prices": _DESCRIBED,
-    "content_segments": _DESCRIBED,
-    "ids": _DESCRIBED,
-    "tv_show": _TV_SHOW,
+#: How the value of a field is exported, by the form that documents write it in.
+_FORM_TYPES: dict[Form, Type] = {
+    Form.TEXT: _TEXT,
+    Form.URL: _TEXT,
+    Form.DATE: Scalar.TIME,
+    Form.INTEGER: Scalar.WHOLE,
+    Form.DECIMAL: Scalar.NUMBER,
+    Form.YES_NO: Scalar.FLAG,
+    Form.WORDS: _TEXTS,
+    Form.TEXTS: _TEXTS,
+    Form.TEXTS_WITH_ATTRIBUTES: _DESCRIBED,
 }
-_VIDEO = Struct({field.name: _VIDEO_TYPES.get(field.name, _TEXT) for field in fields(SitemapVideo)})
+_FORM_TYPES[Form.TV_SHOW] = Struct({name: _FORM_TYPES[form] for name, form in TV_SHOW_FIELDS.items()})
+_VIDEO = Struct({name: _FORM_TYPES[field.form] for name, field in VIDEO_FIELDS.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class PageColumn:
+    """A column of the table of pages.
+
+    `field` is the attribute of `SitemapPage` that the column shows. A column without one is filled by the reader.
+    `element` is the tag of the extension that has the field: a page without such an element has no value. It is empty
+    where any page may have a value. `convert` turns the value of a page into what `column_of` takes.
+    """
+
+    type: Type
+    field: str = ""
+    element: str = ""
+    convert: Callable[[Any], Any] | None = None
+
+
+def _named_alternates(alternates: list[tuple[str, str]] | None) -> list[_Alternate] | None:
+    return [_Alternate(*pair) for pair in alternates] if alternates else None
+
 
 #: The columns of pages, in their order.
-PAGE_TYPES: dict[str, Type] = {
-    "url": _TEXT,
-    "last_modified": Scalar.TIME,
-    "last_modified_text": _TEXT,  # as written, where it has no zone
-    "change_frequency": Scalar.FREQUENCY,
-    "priority": Scalar.NUMBER,  # 0.5 where none is stated
-    "news": _NEWS,
-    "images": List(_IMAGE),
-    "videos": List(_VIDEO),
-    "alternates": List(_ALTERNATE),
-    "problems": _TEXTS,  # codes
+PAGE_COLUMNS: dict[str, PageColumn] = {
+    "url": PageColumn(_TEXT, "url"),
+    "last_modified": PageColumn(Scalar.TIME, "last_modified"),
+    "last_modified_text": PageColumn(_TEXT),  # as written, where it has no zone
+    "change_frequency": PageColumn(Scalar.FREQUENCY, "change_frequency"),
+    "priority": PageColumn(Scalar.NUMBER, "priority"),  # 0.5 where none is stated
+    "news": PageColumn(_NEWS, "news_story", "news"),
+    "images": PageColumn(List(_IMAGE), "images", "image"),
+    "videos": PageColumn(List(_VIDEO), "videos", "video"),
+    "alternates": PageColumn(List(_ALTERNATE), "alternates", "link", _named_alternates),
+    "problems": PageColumn(_TEXTS),  # codes
 }
+PAGE_TYPES: dict[str, Type] = {name: column.type for name, column in PAGE_COLUMNS.items()}
+
+
+def check_names(table: str, names: Iterable[str], other: str, expected: Iterable[str]) -> None:
+    """Raise an error unless two tables have the same names. `table` and `other` say where the tables are."""
+    has, needs = list(names), list(expected)
+    for name in needs:
+        if name not in has:
+            raise TypeError(f"{table} has no {name!r}, but {other} has: add it to {table}")
+    for name in has:
+        if name not in needs:
+            raise TypeError(f"{other} has no {name!r}, but {table} has: add it to {other}")
+
+
+def check_types(table: str, types: Mapping[str, Type]) -> None:
+    """Raise an error unless these are types of columns of pages. `table` says which table claims that they are."""
+    for name, kind in types.items():
+        if name not in PAGE_TYPES:
+            raise TypeError(f"{table} has a column {name!r}, but PAGE_COLUMNS in usp/scan/columns.py has none")
+        if repr(kind) != repr(PAGE_TYPES[name]):  # unlike ==, it minds the order of fields
+            raise TypeError(f"{table} writes the column {name!r} as {kind}, not as {PAGE_TYPES[name]}: change {table}")
+
+
+def check_page_columns(columns: Mapping[str, PageColumn] = PAGE_COLUMNS) -> None:
+    """Raise an error unless every field of a page has one column, and every extension is in the vocabulary."""
+    shown = [column.field for column in columns.values() if column.field]
+    check_names(
+        "PAGE_COLUMNS in usp/scan/columns.py",
+        shown,
+        "SitemapPage in usp/objects/page.py",
+        [field.name for field in fields(SitemapPage)],
+    )
+    tags = {name.rpartition(":")[2] for name in DIALECTS["urlset"].entries["url"].names()}
+    for name, column in columns.items():
+        if column.element and column.element not in tags:
+            raise TypeError(
+                f"the column {name!r} of usp/scan/columns.py is of <{column.element}>, which entries do not have: "
+                "add it to usp/scan/vocabulary.py"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as Arrow has it: memoryviews of its buffers.
+    """A column in Arrow's layout: memoryviews of its buffers.
 
-    Of texts, `data` is their UTF-8 bytes one after another; of flags, a bit for each, the lowest of a byte first; of
-    frequencies, uint8; of numbers, float64; of all else, int64. `offsets`, of texts and of lists, are int64, one more
-    than there are rows. `valid` is a bit for each row; None where all are. `children` are those of a struct, or the
-    items of a list.
+    `data` holds the UTF-8 bytes of texts one after another, a bit for each flag (the lowest of a byte first), uint8 for
+    frequencies, float64 for numbers, and int64 for everything else. Texts and lists have int64 `offsets`, one more
+    than there are rows. `valid` has a bit for each row, or is None if no row is null. `children` are the fields of a
+    struct, or the items of a list.
     """
 
     length: int
@@ -157,14 +219,14 @@ class Column:
 
 
 class Columns(NamedTuple):
-    """Columns of the same length, by their names. One that is missing has no value in any row."""
+    """Columns of the same length, by name. A column that is missing is null in every row."""
 
     length: int
     columns: Mapping[str, Column]
 
 
 def first_rows(parts: Iterable[Columns], count: int) -> Iterator[Columns]:
-    """The first rows of columns of pages that come in parts."""
+    """Yield the first rows of columns of pages that come in parts."""
     for length, columns in parts:
         if length >= count:
             if count:
@@ -191,19 +253,19 @@ class _Described(NamedTuple):
 
 
 def microseconds(date: datetime) -> int:
-    """Since 1970 in UTC; what lies there in no year from 1 to 9999 is moved to the nearest."""
+    """Return the microseconds since 1970 in UTC. A time outside the years 1 to 9999 is moved to the nearest."""
     found = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
     return min(max(found, _EARLIEST), _LATEST)
 
 
 def bits(flags: Iterable[bool]) -> memoryview:
-    """A bit for each flag, the lowest of a byte first."""
+    """Return a bit for each flag, the lowest of a byte first."""
     text = "".join("1" if flag else "0" for flag in flags)[::-1]
     return memoryview(int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little"))
 
 
 def flags_of(bits: memoryview, length: int) -> list[bool]:
-    """As many flags, of which each is a bit."""
+    """Return the first `length` bits as booleans."""
     found: list[bool] = []
     for byte in bits:
         found += _BITS[byte]
@@ -211,8 +273,8 @@ def flags_of(bits: memoryview, length: int) -> list[bool]:
 
 
 def column_of(kind: Type, values: Sequence[Any]) -> Column:
-    """The column of values, of which None is none."""
-    if kind is Scalar.NUMBER:  # what is too large for one is none
+    """Build a column; `None` becomes null."""
+    if kind is Scalar.NUMBER:  # a float cannot hold every Decimal
         values = [value if value is not None and isfinite(value) else None for value in values]
     valid = bits(value is not None for value in values) if None in values else None
     if isinstance(kind, Struct):
@@ -231,12 +293,12 @@ def column_of(kind: Type, values: Sequence[Any]) -> Column:
 
 
 def sparse_column(kind: Type, length: int, values: Mapping[int, Any]) -> Column:
-    """The column that has values in few rows."""
+    """Build a column from the values of a few rows; all other rows are null."""
     return column_of(kind, list(map(values.get, range(length))))
 
 
 def between(kind: Type, column: Column, start: int, end: int) -> Column:
-    """The rows of a column from one to another. Its offsets begin with 0."""
+    """Return some rows of a column, as a column whose offsets begin with 0."""
     if start == 0 and end == column.length:
         return column
     valid = None if column.valid is None else _bits_between(column.valid, start, end)
@@ -274,8 +336,8 @@ def _part(value: Any, name: str) -> Any:
     return part
 
 
-_DESCRIBED_PARTS = {name for name, kind in _VIDEO_TYPES.items() if kind is _DESCRIBED}
-#: The whole numbers that a column can hold; others are moved to the nearest.
+_DESCRIBED_PARTS = {name for name, kind in _VIDEO.fields.items() if kind is _DESCRIBED}
+#: The integers that a column can hold. Others are moved to the nearest.
 LEAST_WHOLE, MOST_WHOLE = -(1 << 63), (1 << 63) - 1
 _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
     Scalar.TIME: lambda values: memoryview(array("q", [0 if v is None else microseconds(v) for v in values])),
@@ -286,24 +348,17 @@ _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
 }
 
 
-def _alternates(page: SitemapPage) -> list[_Alternate] | None:
-    return [_Alternate(*pair) for pair in page.alternates] if page.alternates else None
+def _value_getter(column: PageColumn) -> Callable[[SitemapPage], Any]:
+    get, convert = attrgetter(column.field), column.convert
+    return get if convert is None else lambda page: convert(get(page))
 
 
-#: What a page has in a column; the URL, `last_modified_text` and `problems` are said by others.
-_OF_PAGE: dict[str, Callable[[SitemapPage], Any]] = {
-    "last_modified": lambda page: page.last_modified,
-    "change_frequency": lambda page: page.change_frequency,
-    "priority": lambda page: page.priority,
-    "news": lambda page: page.news_story,
-    "images": lambda page: page.images,
-    "videos": lambda page: page.videos,
-    "alternates": _alternates,
-}
+#: Columns -> how to get their values from a page; all but the URL and the columns that readers fill.
+VALUE_GETTERS = {name: _value_getter(column) for name, column in PAGE_COLUMNS.items() if column.field and name != "url"}
 
 
 class PureColumns:
-    """Collects the columns that are wanted, page by page. The URL is always wanted."""
+    """Collects columns page by page: those of these names, and always the URL."""
 
     def __init__(self, wanted: Collection[str] = PAGE_TYPES) -> None:
         self._seen: set[str] = set()
@@ -312,23 +367,23 @@ class PureColumns:
 
     @property
     def rows(self) -> int:
-        """How many rows were collected."""
+        """The number of rows collected since the last call of `columns`."""
         return len(self._urls)
 
     def append(self, page: SitemapPage, last_modified_text: str, problems: Sequence[str] = ()) -> None:
-        """One page, and the codes of its problems, unless its URL was there already."""
+        """Add a page and the codes of its problems, unless its URL was added before."""
         row = self._add_url(page.url)
         if row < 0:
             return
         for name, values in self._values.items():
-            if name in _OF_PAGE and (value := _OF_PAGE[name](page)) is not None:
+            if name in VALUE_GETTERS and (value := VALUE_GETTERS[name](page)) is not None:
                 values[row] = value
         self._add_text(row, page.last_modified, last_modified_text)
         if problems and "problems" in self._values:
             self._values["problems"][row] = problems
 
     def _add_url(self, url: str) -> int:
-        """The row of a URL that is new; -1 if it was there already."""
+        """Add a URL and return its row, or -1 if it was added before."""
         if url in self._seen:
             return -1
         self._seen.add(url)
@@ -336,12 +391,12 @@ class PureColumns:
         return len(self._urls) - 1
 
     def _add_text(self, row: int, date: datetime | None, text: str) -> None:
-        """The text of a date, where it has no zone."""
+        """Add the text of a date that has no zone."""
         if date is not None and date.tzinfo is None and "last_modified_text" in self._values:
             self._values["last_modified_text"][row] = text
 
     def columns(self, goes_on: bool = False) -> Columns:
-        """All that was collected since this was last asked; of URLs it knows from then on only if it `goes_on`."""
+        """Return what was collected since the last call. Remember the URLs only if the document `goes_on`."""
         length = len(self._urls)
         found = {"url": column_of(PAGE_TYPES["url"], self._urls)} if length else {}
         for name, values in self._values.items():
@@ -357,14 +412,27 @@ class PureColumns:
 def columns_of_all(
     pages: Iterable[SitemapPage], text_of: Callable[[SitemapPage], str], wanted: Collection[str] = PAGE_TYPES
 ) -> Columns:
-    """The columns of pages that are there, of each one row; `text_of` gives the text of a last modification."""
+    """Return the columns of pages, with a row for each. `text_of` returns the text of a page's last modification."""
     pages = list(pages)
-    values: dict[str, list[Any]] = {name: list(map(value, pages)) for name, value in _OF_PAGE.items() if name in wanted}
+    values: dict[str, list[Any]] = {
+        name: list(map(get_value, pages)) for name, get_value in VALUE_GETTERS.items() if name in wanted
+    }
     values["url"] = [page.url for page in pages]
     if "last_modified_text" in wanted:
-        naive = (page.last_modified is not None and page.last_modified.tzinfo is None for page in pages)
         values["last_modified_text"] = [
-            text_of(page) if is_so else None for page, is_so in zip(pages, naive, strict=True)
+            text_of(page) if page.last_modified is not None and page.last_modified.tzinfo is None else None
+            for page in pages
         ]
-    there = {name: of_all for name, of_all in values.items() if any(value is not None for value in of_all)}
-    return Columns(len(pages), {name: column_of(PAGE_TYPES[name], of_all) for name, of_all in there.items()})
+    present = {name: column for name, column in values.items() if any(value is not None for value in column)}
+    return Columns(len(pages), {name: column_of(PAGE_TYPES[name], column) for name, column in present.items()})
+
+
+_VALUE_TABLES: list[tuple[str, Iterable[str], type[Any]]] = [
+    ("VIDEO_FIELDS in usp/scan/vocabulary.py", VIDEO_FIELDS, SitemapVideo),
+    ("TV_SHOW_FIELDS in usp/scan/vocabulary.py", TV_SHOW_FIELDS, SitemapVideoTvShow),
+    ("_NEWS in usp/scan/columns.py", _NEWS.fields, SitemapNewsStory),
+    ("_IMAGE in usp/scan/columns.py", _IMAGE.fields, SitemapImage),
+]
+for _table, _names, _class in _VALUE_TABLES:
+    check_names(_table, _names, f"{_class.__name__} in usp/objects/page.py", [field.name for field in fields(_class)])
+check_page_columns()

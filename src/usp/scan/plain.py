@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from usp.compiled import IS_COMPILED
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, SitemapPageChangeFrequency, page_of
-from usp.scan.columns import PAGE_TYPES, PureColumns
+from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, VALUE_GETTERS, PureColumns
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
@@ -210,7 +210,10 @@ class PurePlainColumns(PureColumns):
         self._resolve = resolve
         self._convert = convert
         self._leaves_unclean = "problems" in wanted
-        self._stated = [name for name in ("last_modified", "change_frequency", "priority") if name in wanted]
+        # An entry that this class takes has no extensions.
+        self._getters = {
+            name: VALUE_GETTERS[name] for name in VALUE_GETTERS if name in wanted and not PAGE_COLUMNS[name].element
+        }
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Take plain entries; gives no pages."""
@@ -225,7 +228,7 @@ class PurePlainColumns(PureColumns):
             text = text_of(texts[0])
             url = text if is_plain_http_url(text) else self._resolve(text)
             if url is not None and (row := self._add_url(url)) >= 0:
-                self._add(row, _Entry(self._convert, *texts[1:]))
+                self._add(row, page_of(url, _Entry(self._convert, *texts[1:])))
         return [], position, False, True
 
     def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
@@ -238,12 +241,12 @@ class PurePlainColumns(PureColumns):
                 self._values["priority"][row] = SITEMAP_PAGE_DEFAULT_PRIORITY
         return position, count
 
-    def _add(self, row: int, entry: _Entry) -> None:
-        for name in self._stated:
-            if (value := entry.value(name)) is not None:
+    def _add(self, row: int, page: SitemapPage) -> None:
+        for name, get_value in self._getters.items():
+            if (value := get_value(page)) is not None:
                 self._values[name][row] = value
         if "last_modified_text" in self._values:
-            self._add_text(row, entry.value("last_modified"), entry.last_modified_text())
+            self._add_text(row, page.last_modified, page._source.last_modified_text())
 
 
 class Readers(NamedTuple):
@@ -262,4 +265,5 @@ if TYPE_CHECKING or not IS_COMPILED:
 else:
     from usp.scan import _plain
 
+    _plain.bind()
     READERS = Readers(_plain.PlainPages, _plain.PlainCheck, _plain.PlainColumns, _plain.may_hold_sitemaps)

@@ -373,4 +373,5 @@ if TYPE_CHECKING or not IS_COMPILED:
 else:
     from usp.scan import _plain
 
+    _plain.bind_survey()
     SURVEYORS = Surveyors(_plain.PlainSurvey, _plain.URLTable, _plain.ClusterSums)

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 __all__ = [
     "DIALECTS",
     "PREFIXES",
     "RIGHT_URIS",
     "ROOTS",
+    "TV_SHOW_FIELDS",
+    "VIDEO_FIELDS",
     "VIDEO_URLS",
     "VOID_TAGS",
     "Dialect",
+    "Form",
     "Kind",
+    "VideoField",
     "namespace_of_declaration",
     "namespace_of_prefix",
 ]
@@ -69,19 +74,85 @@ def _news(prefix: str) -> Kind:
     )
 
 
+class Form(Enum):
+    """How a document writes the value of a field."""
+
+    TEXT = auto()
+    URL = auto()
+    DATE = auto()
+    INTEGER = auto()
+    DECIMAL = auto()
+    YES_NO = auto()
+    WORDS = auto()  #: one text of several words
+    TEXTS = auto()  #: an element for each text
+    TEXTS_WITH_ATTRIBUTES = auto()  #: an element for each text, its attributes kept
+    TV_SHOW = auto()  #: a group of `TV_SHOW_FIELDS`
+
+
+@dataclass(frozen=True, slots=True)
+class VideoField:
+    """Where a `<video:video>` has a field: in the text of an element, or in one of its attributes."""
+
+    element: str
+    form: Form = Form.TEXT
+    attribute: str = ""
+
+
+#: The fields of `SitemapVideo`, in its order. How they are parsed, exported and compiled follows from this table.
+VIDEO_FIELDS: Mapping[str, VideoField] = {
+    "title": VideoField("title"),
+    "description": VideoField("description"),
+    "thumbnail_loc": VideoField("thumbnail_loc", Form.URL),
+    "content_loc": VideoField("content_loc", Form.URL),
+    "player_loc": VideoField("player_loc", Form.URL),
+    "player_allow_embed": VideoField("player_loc", Form.YES_NO, "allow_embed"),
+    "player_autoplay": VideoField("player_loc", Form.TEXT, "autoplay"),
+    "duration": VideoField("duration", Form.INTEGER),
+    "expiration_date": VideoField("expiration_date", Form.DATE),
+    "publication_date": VideoField("publication_date", Form.DATE),
+    "rating": VideoField("rating", Form.DECIMAL),
+    "view_count": VideoField("view_count", Form.INTEGER),
+    "family_friendly": VideoField("family_friendly", Form.YES_NO),
+    "requires_subscription": VideoField("requires_subscription", Form.YES_NO),
+    "live": VideoField("live", Form.YES_NO),
+    "category": VideoField("category"),
+    "tags": VideoField("tag", Form.TEXTS),
+    "restriction": VideoField("restriction", Form.WORDS),
+    "restriction_relationship": VideoField("restriction", Form.TEXT, "relationship"),
+    "platform": VideoField("platform", Form.WORDS),
+    "platform_relationship": VideoField("platform", Form.TEXT, "relationship"),
+    "gallery_loc": VideoField("gallery_loc", Form.URL),
+    "gallery_title": VideoField("gallery_loc", Form.TEXT, "title"),
+    "uploader": VideoField("uploader"),
+    "uploader_info": VideoField("uploader", Form.URL, "info"),
+    "prices": VideoField("price", Form.TEXTS_WITH_ATTRIBUTES),
+    "content_segments": VideoField("content_segment_loc", Form.TEXTS_WITH_ATTRIBUTES),
+    "ids": VideoField("id", Form.TEXTS_WITH_ATTRIBUTES),
+    "tv_show": VideoField("tvshow", Form.TV_SHOW),
+}
+#: The fields of `SitemapVideoTvShow`: the elements of the same names in a `<video:tvshow>`.
+TV_SHOW_FIELDS: Mapping[str, Form] = {
+    "show_title": Form.TEXT,
+    "video_type": Form.TEXT,
+    "episode_title": Form.TEXT,
+    "season_number": Form.INTEGER,
+    "episode_number": Form.INTEGER,
+    "premier_date": Form.DATE,
+}
+VIDEO_URLS = frozenset(name for name, field in VIDEO_FIELDS.items() if field.form is Form.URL)
+
+
 def _video(prefix: str) -> Kind:
-    fields = (
-        "thumbnail_loc title description content_loc duration expiration_date rating view_count publication_date"
-        " category family_friendly requires_subscription live"
+    repeated = (Form.TEXTS, Form.TEXTS_WITH_ATTRIBUTES)
+    groups = {field.element for field in VIDEO_FIELDS.values() if field.form is Form.TV_SHOW}
+    elements = {field.element for field in VIDEO_FIELDS.values() if field.attribute or field.form in repeated}
+    fields = {field.element for field in VIDEO_FIELDS.values()} - groups - elements
+    return Kind(
+        frozenset(prefix + name for name in fields),
+        frozenset(prefix + name for name in elements),
+        {prefix + name: Kind(frozenset(prefix + field for field in TV_SHOW_FIELDS)) for name in sorted(groups)},
     )
-    repeated = "player_loc content_segment_loc tag restriction gallery_loc price uploader platform id"
-    tv_show = "show_title video_type episode_title season_number episode_number premier_date"
-    groups = {f"{prefix}tvshow": Kind(_named(prefix, tv_show))}
-    return Kind(_named(prefix, fields), _named(prefix, repeated), groups)
 
-
-#: The fields of a video that are URLs, as `SitemapVideo` calls them.
-VIDEO_URLS = frozenset({"thumbnail_loc", "content_loc", "player_loc", "gallery_loc", "uploader_info"})
 
 _EXTENSIONS = {"image": _image, "news": _news, "video": _video}
 _URL = Kind(
