@@ -47,7 +47,7 @@ summary. Press Ctrl-C to stop early and list what has been fetched.
 examples:
   usp ls https://www.example.org/
   usp ls -f pages https://www.example.org/ | sort -u > pages.txt
-  usp ls -k -u https://www.example.org/   only what robots.txt names
+  usp ls -k -u https://www.example.org/  # only what robots.txt names
   usp ls --max-pages 1000 --max-time 60 https://www.example.org/
   usp ls -c 2 --crawl-delay --respect-robots https://www.example.org/
   usp ls --user-agent my-crawler/1.0 -H 'Cookie: a=b' https://www.example.org/

@@ -1,0 +1,58 @@
+"""Commands in the documentation and in `--help` run as they are written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from usp.cli.demo import demo_site
+
+ROOT = Path(__file__).parents[1]
+README, CLI, CHECK, EXPORT = (
+    (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/cli.md", "docs/check.md", "docs/export.md")
+)
+OTHER_PROGRAMS = ("curl", "jq")
+URLSET = "<urlset><url><loc>https://www.example.org/a</loc></url></urlset>"
+
+
+def commands() -> list[str]:
+    """The commands, each with its continuation lines and without the comment that may follow it."""
+    in_help = re.findall(r"^examples:\n(.*?)```", CLI, re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\\\n\s*", "", "\n".join((README, EXPORT, CHECK, *in_help)))
+    found = re.findall(r"^(?:\$ |  )((?:curl .* \| )?usp (?!demo).*)$", text, re.MULTILINE)
+    return list(dict.fromkeys(re.split(r"\s{2,}", command)[0] for command in found))
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_run(command: str, tmp_path: Path) -> None:
+    """Every command runs on the example website, or on a folder or file of that name."""
+    if missing := [name for name in OTHER_PROGRAMS if f"{name} " in command and which(name) is None]:
+        pytest.skip(f"{missing[0]} is not installed")
+    (tmp_path / "usp").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m usp "$@"\n')
+    (tmp_path / "usp").chmod(0o755)
+    (tmp_path / "public").mkdir()
+    for name in ("public/sitemap.xml", "sitemap.xml", "feeds.xml"):
+        (tmp_path / name).write_text(URLSET)
+    (tmp_path / "sitemap.xml.gz").write_bytes(gzip.compress(URLSET.encode()))
+    with demo_site() as homepage:
+        command = command if " --url " in command else command.replace("https://www.example.org/", homepage)
+        run = subprocess.run(
+            ["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        )  # fmt: skip
+    if "pip install" in run.stderr:
+        pytest.skip(run.stderr)
+    assert run.returncode in (0, 1), run.stderr  # 1: a check found an error
+    assert "error: " not in run.stderr
+
+
+def test_commands_are_found() -> None:
+    """There are examples of every command."""
+    assert {command.partition("usp ")[2].split()[0] for command in commands()} == {"check", "export", "ls", "sql"}
