@@ -65,13 +65,13 @@ def output(capsys: pytest.CaptureFixture[str], site: Server, *arguments: str) ->
 
 
 def test_tabtree(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """The tree is printed with tabs, as ultimate-sitemap-parser does."""
+    """The tree is printed with tabs, as by ultimate-sitemap-parser."""
     assert output(capsys, site) == TABTREE
     assert output(capsys, site, "--format", "tabtree") == TABTREE
 
 
 def test_pages(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """Pages are printed one on each line."""
+    """Pages are printed one per line."""
     assert output(capsys, site, "-f", "pages") == "{base}/1\nhttp://other.example/2\n{base}/3\n"
 
 
@@ -82,13 +82,13 @@ def test_strip_url(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sources(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """robots.txt and the known paths can be left out."""
+    """robots.txt and the known paths can be skipped."""
     assert output(capsys, site, "-r", "-f", "pages") == "{base}/3\n"
     assert output(capsys, site, "--no-known", "-f", "pages") == "{base}/1\nhttp://other.example/2\n"
 
 
 def test_log_goes_to_standard_error(site: Server) -> None:
-    """What failed is said on standard error, more with -v, and nothing of it on standard output."""
+    """Failures are logged on standard error, more with -v, and never on standard output."""
     for option, wanted, unwanted in [
         ((), "WARNING:usp.", "INFO:usp."),
         (("-v",), "INFO:usp.", "DEBUG:"),
@@ -102,7 +102,7 @@ def test_log_goes_to_standard_error(site: Server) -> None:
 
 
 def test_log_file(site: Server, tmp_path: Path) -> None:
-    """The log goes to a file where one is named."""
+    """The log goes to the file of -l."""
     run = usp("ls", "-v", "-l", str(tmp_path / "usp.log"), site.url)
     (summary,) = run.stderr.splitlines()
     assert summary.startswith("usp: 5 sitemaps")
@@ -110,7 +110,7 @@ def test_log_file(site: Server, tmp_path: Path) -> None:
 
 
 def test_control_characters_are_escaped(site: Server) -> None:
-    """Nothing that a site said reaches the terminal unescaped, in the output or in the log."""
+    """Control characters from a site are escaped in the output and in the log."""
     site.pages["/robots.txt"] = (200, {}, "Sitemap: {base}/evil.xml\nSitemap: {base}/\x9b2J".encode())
     run = usp("ls", "-vv", site.url)
     assert run.returncode == 0
@@ -121,14 +121,14 @@ def test_control_characters_are_escaped(site: Server) -> None:
 
 
 def test_any_terminal_encoding(site: Server) -> None:
-    """A terminal that cannot show a character gets it escaped."""
+    """Characters that the terminal cannot show are escaped."""
     site.pages["/a.xml"] = (200, {}, urlset("{base}/日本").encode())
     run = usp("ls", "-f", "pages", site.url, env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert f"{site.url}/\\u65e5\\u672c\n" in run.stdout
 
 
 def test_closed_pipe(site: Server) -> None:
-    """A reader that has had enough ends the output quietly."""
+    """If the reader closes the pipe, the command ends quietly."""
     site.pages["/a.xml"] = (200, {}, urlset(*(f"{{base}}/{i}" for i in range(50_000))).encode())
     command = f'"{sys.executable}" -m usp ls -k -f pages {site.url} | head -n 2'
     run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
@@ -138,7 +138,7 @@ def test_closed_pipe(site: Server) -> None:
 
 
 def test_output_that_cannot_be_written(site: Server) -> None:
-    """A full disk is one clear line; without any standard output there is nothing to do."""
+    """A full disk is one clear error line; without standard output the command succeeds."""
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "usp", "ls", "-k", site.url]
         run = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
@@ -176,7 +176,7 @@ def test_output_that_cannot_be_written(site: Server) -> None:
     ],
 )
 def test_wrong_use(arguments: list[str], message: str) -> None:
-    """Wrong use is answered in a line that says what to do, with exit code 2."""
+    """Wrong use ends with exit code 2 and a line that says what to do."""
     run = usp(*arguments)
     assert run.returncode == 2
     assert message in run.stderr.splitlines()[-1]
@@ -185,7 +185,7 @@ def test_wrong_use(arguments: list[str], message: str) -> None:
 
 
 def test_nothing_found(run_here: RunHere, site: Server) -> None:
-    """A site without sitemaps is said to have none; one that cannot be reached is another exit code."""
+    """A site without sitemaps is exit code 0 and a message; an unreachable site is exit code 3."""
     site.pages.clear()
     run = run_here("ls", site.url)
     assert (run.returncode, run.stdout) == (0, f"{site.url}/\n")
@@ -199,14 +199,14 @@ def test_nothing_found(run_here: RunHere, site: Server) -> None:
 
 
 def test_port_in_use(site: Server) -> None:
-    """A port that is in use is said to be, with what to do."""
+    """If the port is in use, the message says what to do."""
     run = usp("demo", "--port", site.url.rpartition(":")[2])
     assert run.returncode == 2
     assert "choose another with --port" in run.stderr
 
 
 def test_help_teaches() -> None:
-    """Help is there for everything, with examples."""
+    """Every command has help with examples that fit into 80 columns."""
     assert "usp demo" in usp("--help").stdout
     assert "COMMAND" in usp().stdout
     ls = usp("ls", "--help", env={**os.environ, "COLUMNS": "80"}).stdout
@@ -220,7 +220,7 @@ def test_help_teaches() -> None:
 
 
 def test_summary(site: Server) -> None:
-    """In the end a line says what was had; guesses that are not there are no failures. With -q there is none."""
+    """The last line is a summary; missing known paths do not count as failures. -q turns it off."""
     run = usp("ls", "-f", "pages", site.url)
     summary = run.stderr.splitlines()[-1]
     assert re.fullmatch(r"usp: 5 sitemaps \(1 failed\), 3 pages, \d+ B in \d\.\d s", summary)
@@ -233,7 +233,7 @@ def test_summary(site: Server) -> None:
 
 
 def test_summary_of_sitemaps_that_came_in_part(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is short of pages, because its transfer broke off, is said beside what failed."""
+    """The summary counts sitemaps with truncated transfers beside failed ones."""
     url = "http://h/"
     part = Transport(url, url, 200, is_whole=False)
     children = [
@@ -248,7 +248,7 @@ def test_summary_of_sitemaps_that_came_in_part(capsys: pytest.CaptureFixture[str
 
 
 def test_headers(run_here: RunHere, site: Server) -> None:
-    """A name goes to every host; headers of the caller's go to the site's own only."""
+    """The user agent goes to every host; other headers go only to the site's own host."""
     with serve({"/b.xml": (200, {}, urlset("http://h/b").encode())}) as other:
         site.pages["/robots.txt"] = (200, {}, f"Sitemap: {{base}}/a.xml\nSitemap: {other.url}/b.xml\n".encode())
         run = run_here(
@@ -262,7 +262,7 @@ def test_headers(run_here: RunHere, site: Server) -> None:
 
 
 def test_proxy(run_here: RunHere) -> None:
-    """Everything goes through the proxy, where one is given."""
+    """With --proxy, every request goes through the proxy."""
     robots = "http://site.example/robots.txt"
     pages: dict[str, tuple[int, dict[str, str], bytes]] = {
         robots: (200, {}, b"Sitemap: http://site.example/a.xml"),
@@ -275,7 +275,7 @@ def test_proxy(run_here: RunHere) -> None:
 
 
 def test_what_may_be_fetched(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sitemaps on other hosts, and those that robots.txt disallows, are left out where that is asked for."""
+    """--cross-host skips sitemaps on other hosts, --respect-robots those that robots.txt disallows."""
     robots = b"User-agent: *\nDisallow: /index.xml\nSitemap: {base}/index.xml\nSitemap: http://other.example/x.xml\n"
     site.pages["/robots.txt"] = (200, {}, robots)
     arguments = ("-k", "-f", "pages", "--cross-host", "same-host")
@@ -286,7 +286,7 @@ def test_what_may_be_fetched(site: Server, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_limits(site: Server) -> None:
-    """Where a limit is reached, a line after the output says so."""
+    """If a limit is reached, a line after the output says so."""
     run = usp("ls", "-q", "-f", "pages", "--max-pages", "1", site.url)
     assert (run.returncode, run.stdout) == (0, f"{site.url}/1\n")
     assert run.stderr == "usp: the tree has 1 page (limits.max_pages); what follows was left out\n"
@@ -304,7 +304,7 @@ def test_limits(site: Server) -> None:
 
 
 def test_gentle_fetching(run_here: RunHere) -> None:
-    """As many requests at once as are asked for, and no faster than robots.txt asks for."""
+    """-c limits the requests at once; --crawl-delay waits as long as robots.txt asks."""
     going_on = []
     most = []
 
@@ -326,7 +326,7 @@ def test_gentle_fetching(run_here: RunHere) -> None:
 
 
 def test_insecure(run_here: RunHere, tmp_path: Path) -> None:
-    """Certificates are verified, unless told otherwise; that is said in one line."""
+    """Certificates are verified; --insecure turns that off with a warning."""
     if (openssl := which("openssl")) is None:
         pytest.skip("there is no openssl to make a certificate with")
     request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=127.0.0.1"]
@@ -356,7 +356,7 @@ def test_demo() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT])
 def test_demo_serve(number: int) -> None:
-    """`demo --serve` leaves the website running until Ctrl-C, and ends with 130."""
+    """`demo --serve` serves the website until Ctrl-C, then ends with exit code 130."""
     command = [sys.executable, "-m", "usp", "demo", "--serve", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -370,7 +370,7 @@ def test_demo_serve(number: int) -> None:
 
 
 def test_interrupted_while_fetching(site: Server) -> None:
-    """Ctrl-C while waiting for a site ends at once, with 130 and without a traceback."""
+    """Ctrl-C while waiting for a site ends at once with exit code 130 and no traceback."""
     site.pages["/robots.txt"] = (503, {}, b"")
     command = [sys.executable, "-m", "usp", "ls", site.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -412,13 +412,13 @@ def test_interrupted() -> None:
     assert "  X102  " in output
 
 
-def test_live_line() -> None:
+def test_progress_line() -> None:
     """While a site is fetched, a line on the terminal shows how far it is; in the end it is gone."""
     with serve_faults(slow_site()) as server, terminal() as found:
         command = [sys.executable, "-m", "usp", "check", "-k", "-f", "json", server.url]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=found.follower, env=environment(), timeout=60)
     assert json.loads(run.stdout)["summary"]["pages"] == 22_000
-    assert found.screen().live_lines()
+    assert found.screen().progress_lines()
     (summary,) = found.screen().shown()
     assert summary.startswith("usp: 13 sitemaps, 22,000 pages, ")
 

@@ -1,4 +1,4 @@
-"""Wrong use of the command line, and what single options do."""
+"""Wrong use of the command line, and the effect of single options."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SECONDS = "give a number of seconds, from"
     ],
 )
 def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> None:
-    """Wrong use of a command is answered with its own usage, and a line that says what is right."""
+    """Wrong use prints the usage of the command and a line that says what to write."""
     run = run_here("ls", *arguments)
     assert (run.returncode, run.stdout) == (2, "")
     usage, said = run.stderr.splitlines()
@@ -57,7 +57,7 @@ def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> Non
 
 
 def test_wrong_use_of_the_whole(run_here: RunHere) -> None:
-    """What stands before the command is no part of it."""
+    """An unknown option before the command is an error of `usp` itself."""
     run = run_here("--nope", "ls", "http://h/")
     assert run.returncode == 2
     assert run.stderr.splitlines()[-1] == "usp: error: unrecognized arguments: --nope"
@@ -76,13 +76,13 @@ def test_wrong_use_of_the_whole(run_here: RunHere) -> None:
     ],
 )
 def test_stripped_urls(url: str, shown: str) -> None:
-    """The site's URL is stripped where it is that, and not where a longer host begins like it."""
+    """The site's URL is stripped, but not from a longer host that begins with it."""
     assert page_line(SitemapPage(url=url), "https://example.org") == shown
     assert page_line(SitemapPage(url=url)) == url
 
 
 def test_a_path_is_dropped(run_here: RunHere) -> None:
-    """A URL with a path stands for the whole site, and that is said; not with -q, nor with what is secret in it."""
+    """A URL with a path stands for the whole site. A message says so, without the password; -q turns it off."""
     with serve({"/robots.txt": (200, {}, b"Sitemap: {base}/a.xml"), "/a.xml": (200, {}, b"http://h/1\n")}) as site:
         address = site.url.removeprefix("http://")
         said = f"usp: listing the whole site of {site.url}/, not only what is at this URL"
@@ -96,7 +96,7 @@ def test_a_path_is_dropped(run_here: RunHere) -> None:
 
 
 def test_extra_paths(run_here: RunHere) -> None:
-    """More paths are looked at, beside the known ones."""
+    """--extra-path adds paths to the known ones."""
     pages = {f"/{name}": ok(urlset(f"http://h/{name}")) for name in ("sitemap.xml", "b.xml", "a/c.xml", "d.xml")}
     with serve_faults(pages) as server:
         run = run_here("ls", "-f", "pages", "--extra-path", "/b.xml", "--extra-path", "a/c.xml", server.url)
@@ -104,7 +104,7 @@ def test_extra_paths(run_here: RunHere) -> None:
 
 
 def test_spacing(run_here: RunHere) -> None:
-    """Requests to one host start no closer to each other than is asked for."""
+    """--spacing keeps requests to one host apart."""
     robots = "".join(f"Sitemap: {{base}}/{n}.xml\n" for n in range(3))
     with serve_faults({"/robots.txt": ok(robots)}, default=ok(urlset("http://h/1"))) as server:
         assert run_here("ls", "-k", "--spacing", "0.3", server.url).returncode == 0
@@ -114,7 +114,7 @@ def test_spacing(run_here: RunHere) -> None:
 
 
 def test_max_sitemaps(run_here: RunHere) -> None:
-    """The tree ends after so many sitemaps, and that is said."""
+    """--max-sitemaps cuts the tree, and a message says so."""
     listed = index(*(f"{{base}}/{n}.xml" for n in range(9)))
     with serve_faults({"/robots.txt": ok("Sitemap: {base}/i.xml"), "/i.xml": ok(listed)}) as server:
         run = run_here("ls", "-q", "-k", "--max-sitemaps", "4", server.url)
@@ -124,7 +124,7 @@ def test_max_sitemaps(run_here: RunHere) -> None:
 
 @pytest.mark.parametrize("output", ["tabtree", "pages"])
 def test_missing_robots_txt_is_said(run_here: RunHere, output: str) -> None:
-    """That robots.txt could not be had is said where other sitemaps were found, with -q too."""
+    """A message says that robots.txt could not be fetched, even if other sitemaps were found and with -q."""
     pages: dict[str, tuple[int, dict[str, str], bytes]] = {
         "/robots.txt": (501, {}, b""),
         "/sitemap.xml": (200, {}, urlset("http://h/1").encode()),
@@ -143,7 +143,7 @@ def test_missing_robots_txt_is_said(run_here: RunHere, output: str) -> None:
 
 @pytest.mark.parametrize("output", ["tabtree", "pages"])
 def test_no_page_in_any_sitemap(run_here: RunHere, output: str) -> None:
-    """Where sitemaps hold no page at all, one line says so with -q: else nothing would tell that from a good end."""
+    """With -q, a line says that no sitemap has any page; otherwise it would look like success."""
     with serve({"/robots.txt": (200, {}, b"Sitemap: {base}/a.xml"), "/a.xml": (403, {}, b"")}) as site:
         run = run_here("ls", "-q", "-k", "-f", output, site.url)
         assert (run.returncode, run.stderr) == (0, "usp: no page found in 2 sitemaps (1 failed)\n")

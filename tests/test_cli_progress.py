@@ -1,4 +1,4 @@
-"""The live line of `usp ls` on a real terminal, and Ctrl-C."""
+"""The progress line of `usp ls` on a real terminal, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ USP = [sys.executable, "-m", "usp", "ls"]
 ON_TERMINAL = (
     "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 )
-LIVE = re.compile(r"\d+/\d+ sitemaps  [\d,]+ pages.*")
+PROGRESS = re.compile(r"\d+/\d+ sitemaps  [\d,]+ pages.*")
 
 
 class Screen:
-    """A terminal that knows no more than it must: anything else that is sent to it fails the test."""
+    """A minimal terminal: any control sequence that it does not know fails the test."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
@@ -79,14 +79,14 @@ class Screen:
     def shown(self) -> list[str]:
         return [row for row in self.rows if row]
 
-    def live_lines(self) -> list[str]:
-        """The live line as it was each time before it was redrawn."""
-        return [line for rows in self.states for line in rows if LIVE.match(line)]
+    def progress_lines(self) -> list[str]:
+        """The progress line, as it was each time before it was redrawn."""
+        return [line for rows in self.states for line in rows if PROGRESS.match(line)]
 
 
 @dataclass
 class Terminal:
-    """A pseudo-terminal: what is printed to it is read all the time."""
+    """A pseudo-terminal whose output is read all the time."""
 
     leader: int
     follower: int
@@ -134,7 +134,7 @@ def terminal(columns: int = 80) -> Iterator[Terminal]:
 
 
 def site(count: int = 12, seconds: float = 0.3, stuck: tuple[int, ...] = (), pages: int = 2000) -> dict[str, Handler]:
-    """A slow site of so many sitemaps, the third of which is not there; those that are stuck never answer."""
+    """A slow site with `count` sitemaps. The third is missing; those in `stuck` never answer."""
 
     def sitemap(number: int) -> Handler:
         answer = status(404) if number == 2 else ok(urlset(*(f"http://h/{number}/{page}" for page in range(pages))))
@@ -162,8 +162,8 @@ def run_on(found: Terminal, *arguments: str, **more: str) -> subprocess.Complete
 
 
 @pytest.mark.parametrize("columns", [80, 40, 12])
-def test_live_line(columns: int) -> None:
-    """One line is redrawn in place, as wide as there is room; in the end it is gone, and the summary stands there."""
+def test_progress_line(columns: int) -> None:
+    """One line is redrawn in place and fits the terminal. At the end the summary replaces it."""
     with serve_faults(site()) as server, terminal(columns) as found:
         run = run_on(found, "-k", "-f", "pages", "-l", os.devnull, server.url)
     assert run.returncode == 0
@@ -183,37 +183,37 @@ def test_live_line(columns: int) -> None:
 
 
 def test_drawn_seldom_and_while_nothing_comes() -> None:
-    """The line is drawn some ten times a second, whether much comes in or nothing."""
+    """The line is drawn about ten times a second, whether much arrives or nothing."""
     with serve_faults(site(count=200, seconds=0, stuck=(199,), pages=1)) as server, terminal() as found:
         started = time.monotonic()
         run_on(found, "-k", "-q", "-c", "30", "--max-time", "2", server.url)
         assert found.text().startswith("usp: the tree's time")  # -q: no line
         run_on(found, "-k", "-l", os.devnull, "-c", "30", "--max-time", "2", server.url)
         seconds = time.monotonic() - started
-    lines = found.screen().live_lines()
+    lines = found.screen().progress_lines()
     assert 8 <= len(lines) <= 15 * seconds
     assert {"1 s", "0 s"} <= {line.split("  ")[4] for line in lines}
 
 
 def test_log_lines_stand_above() -> None:
-    """Log lines are printed above the live line, whole."""
+    """Log lines are printed above the progress line, untruncated."""
     with serve_faults(site()) as server, terminal(100) as found:
         run_on(found, "-v", "-k", server.url)
     screen = found.screen()
-    assert any(rows[-2].endswith("404 Words") and LIVE.match(rows[-1]) for rows in screen.states if rows[1:])
+    assert any(rows[-2].endswith("404 Words") and PROGRESS.match(rows[-1]) for rows in screen.states if rows[1:])
     *log, summary = screen.shown()
     assert summary.startswith("usp: 13 sitemaps")
-    assert not any(LIVE.match(line) for line in log)
+    assert not any(PROGRESS.match(line) for line in log)
     assert f"Request for URL {server.url}/2.xml failed: 404 Words" in "".join(log)
 
 
 def test_output_on_the_same_terminal() -> None:
-    """The line is gone before the tree is printed to the same terminal."""
+    """The line disappears before the tree is printed to the same terminal."""
     with serve_faults(site(count=2)) as server, terminal() as found:
         command = [*USP, "-k", "-u", server.url]
         subprocess.run(command, stdout=found.follower, stderr=found.follower, env=environment(), timeout=60, check=True)
     screen = found.screen()
-    assert screen.live_lines()
+    assert screen.progress_lines()
     homepage, robots, *pages, summary = (row.strip() for row in screen.shown())
     assert (homepage, robots) == (f"{server.url}/", "/robots.txt")
     assert len(pages) == 4002
@@ -221,16 +221,16 @@ def test_output_on_the_same_terminal() -> None:
 
 
 def test_colours() -> None:
-    """There are colours unless NO_COLOR is set."""
+    """The line has colours unless NO_COLOR is set."""
     for more, is_coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         with serve_faults(site(count=1)) as server, terminal() as found:
             run_on(found, "-k", server.url, **more)
-        assert found.screen().live_lines()
+        assert found.screen().progress_lines()
         assert ("\x1b[36m" in found.text()) == is_coloured
 
 
 def test_dumb_terminals_and_pipes() -> None:
-    """Where nothing can be redrawn there is the summary only."""
+    """On a dumb terminal and on a pipe there is only the summary."""
     with serve_faults(site(count=1)) as server:
         with terminal() as found:
             run_on(found, "-k", server.url, TERM="dumb")
@@ -240,15 +240,15 @@ def test_dumb_terminals_and_pipes() -> None:
 
 
 def test_any_terminal_encoding() -> None:
-    """A terminal that knows ASCII only gets nothing else, and no line that is too long."""
+    """An ASCII terminal gets only ASCII, and no line that is too long."""
     with serve_faults(site(count=1)) as server, terminal(50) as found:
         run_on(found, "-k", server.url, PYTHONIOENCODING="ascii")
     assert found.text().isascii()
-    assert max(map(len, found.screen().live_lines())) <= 47
+    assert max(map(len, found.screen().progress_lines())) <= 47
 
 
 def test_what_is_shown() -> None:
-    """The bytes per second are those of the last three seconds; nothing of a host is printed unescaped."""
+    """The rate covers the last three seconds; the host is escaped."""
     now = [100.0]
     meter = ProgressMeter(lambda: now[0])
     assert meter.fields() == ["0/0 sitemaps", "0 pages", "0 B", "0 B/s", "0 s", ""]
@@ -264,7 +264,7 @@ def test_what_is_shown() -> None:
 
 
 def test_units() -> None:
-    """Sizes and times are in the units that read best."""
+    """Sizes and times have the units that read best."""
     sizes = {0: "0 B", 999: "999 B", 999.9: "1 kB", 999_499: "999 kB", 1e6: "1.0 MB", 12.4e9: "12.4 GB"}
     assert {count: size(count) for count in sizes} == sizes
     times = {3.14: "3.1 s", 65: "1 min 05 s", 3725: "1 h 02 min"}
@@ -273,7 +273,7 @@ def test_units() -> None:
 
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
 def test_nothing_is_left(error: type[BaseException] | None) -> None:
-    """When the line ends, however it does, its thread is gone, and log lines are printed as before."""
+    """However the line ends, its thread is gone and log lines are printed as before."""
     log = LogLines()
     write = log.write
     threads = set(threading.enumerate())
@@ -292,7 +292,7 @@ def test_nothing_is_left(error: type[BaseException] | None) -> None:
 
 
 def test_no_terminal_no_rich() -> None:
-    """The library for terminals is imported only where there is a terminal."""
+    """The package rich is imported only if there is a terminal."""
     code = "import sys, usp.cli; usp.cli.main(['ls', '-k', sys.argv[1]]); sys.exit('rich' in sys.modules)"
     with serve_faults(site(count=1)) as server:
         run = subprocess.run([sys.executable, "-c", code, server.url], capture_output=True, timeout=60, check=False)
@@ -304,7 +304,7 @@ def started(*command: str) -> subprocess.Popen[str]:
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """What a process prints that gets a SIGINT now, and ends within a second."""
+    """The output of a process that gets a SIGINT and must end within a second."""
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
     printed = process.communicate(timeout=20)
@@ -316,7 +316,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 @pytest.mark.parametrize("concurrency", ["1", "8"])
 def test_interrupted_while_fetching(concurrency: str) -> None:
-    """Ctrl-C while a site is slow ends within a second, and what was had is printed."""
+    """Ctrl-C while fetching ends within a second and prints the partial results."""
     command = [*USP, "-k", "-u", "-c", concurrency, "-f", "tabtree"]
     with serve_faults(site(count=4, seconds=0, stuck=(3,))) as server, started(*command, server.url) as usp:
         while not server.count("/3.xml"):
@@ -332,7 +332,7 @@ def test_interrupted_while_fetching(concurrency: str) -> None:
 
 
 def test_interrupted_before_anything_was_had() -> None:
-    """Ctrl-C while robots.txt is waited for ends within a second, too."""
+    """Ctrl-C while waiting for robots.txt ends within a second."""
     with serve_faults({"/robots.txt": Request.pause}) as server, started(*USP, "-f", "pages", server.url) as usp:
         while not server.asked:
             time.sleep(0.01)
@@ -346,7 +346,7 @@ def test_interrupted_before_anything_was_had() -> None:
 
 @pytest.mark.parametrize("stuck", [(), (11,)])
 def test_interrupted_while_printing(stuck: tuple[int, ...]) -> None:
-    """Ctrl-C while a tree is printed ends at once, whoever reads it; also if it is what was had at a Ctrl-C before."""
+    """Ctrl-C while printing ends at once, even if nobody reads the output, and also after a first Ctrl-C."""
     with serve_faults(site(seconds=0, stuck=stuck)) as server, started(*USP, "-k", server.url) as usp:
         assert usp.stdout is not None
         assert usp.stderr is not None
@@ -368,7 +368,7 @@ def test_interrupted_while_printing(stuck: tuple[int, ...]) -> None:
 
 
 def test_ctrl_c_on_a_terminal() -> None:
-    """Where Ctrl-C is typed, nothing of the live line stays, nor of what the terminal shows for the key."""
+    """After Ctrl-C on a terminal, neither the progress line nor "^C" stays on the screen."""
     with serve_faults(site(count=9, seconds=0, stuck=(8,))) as server, terminal(60) as found:
         command = [sys.executable, "-c", ON_TERMINAL, *USP, "-k", "-u", "-f", "pages", "-l", os.devnull, server.url]
         with subprocess.Popen(
@@ -385,7 +385,7 @@ def test_ctrl_c_on_a_terminal() -> None:
 
 
 def test_no_standard_error() -> None:
-    """Without any standard error, or with one that takes nothing, the tree is printed all the same."""
+    """The tree is printed even if standard error is closed or full."""
     with serve_faults(site(count=1, seconds=0)) as server:
         for redirection in ("2>&-", "2>/dev/full"):
             command = f'"{sys.executable}" -m usp ls -k -u {server.url} {redirection}'

@@ -1,4 +1,4 @@
-"""`usp ls -f pages` prints pages while it fetches; and Ctrl-C at any time."""
+"""`usp ls -f pages` prints pages while it fetches; Ctrl-C at any time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def site(**sitemaps: Handler) -> dict[str, Handler]:
 
 
 def wait_for_answers(server: FaultServer, process: subprocess.Popen[str]) -> None:
-    """Wait until all but what is stuck was had."""
+    """Wait until everything but the stuck sitemap has arrived."""
     while not server.count("/c.xml"):
         assert process.poll() is None
         time.sleep(0.01)
@@ -41,20 +41,20 @@ def wait_for_answers(server: FaultServer, process: subprocess.Popen[str]) -> Non
 
 
 def test_pages_are_printed_while_others_are_waited_for() -> None:
-    """Pages are written as soon as all before them are there, each at once; those behind a gap wait."""
+    """Each page is written as soon as all pages before it are; pages after a missing sitemap wait."""
     with serve_faults(site(a=pages("1", "2"), b=slow, c=pages("3"))) as server, started(*PAGES, server.url) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(2)] == ["http://h/1\n", "http://h/2\n"]
         wait_for_answers(server, process)
         printed, said = interrupted(process)
-    assert printed == "http://h/3\n"  # what was had behind the gap, and nothing twice
+    assert printed == "http://h/3\n"  # the page after the missing sitemap, and nothing twice
     message, summary = said.splitlines()[-2:]
     assert message == "usp: interrupted; the results are partial"
     assert summary.startswith("usp: 4 sitemaps (1 failed or not fetched), 3 pages, ")
 
 
 def test_interrupted_below_a_limit_on_pages() -> None:
-    """Also of what is printed after Ctrl-C there is no more than was asked for."""
+    """--max-pages also limits the pages printed after Ctrl-C."""
     command = (*PAGES, "--max-pages", "3")
     sitemaps = site(a=pages("1", "2"), b=slow, c=pages("3", "4"))
     with serve_faults(sitemaps) as server, started(*command, server.url) as process:
@@ -64,7 +64,7 @@ def test_interrupted_below_a_limit_on_pages() -> None:
 
 
 def test_head() -> None:
-    """Whoever has had enough pages does not wait for the rest of the site."""
+    """`| head` does not wait for the rest of the site."""
     with serve_faults(site(a=pages(*map(str, range(9999))), b=slow)) as server:
         at = time.monotonic()
         run = subprocess.run(
@@ -78,7 +78,7 @@ def test_head() -> None:
 
 @pytest.mark.parametrize("most", ["1", "2"])
 def test_a_limit_inside_the_last_sitemap_is_said(most: str) -> None:
-    """Where pages are left out, that is said, whether or not there was more to fetch; where none are, nothing is."""
+    """A message says that pages were left out, even within the last sitemap; if none were, there is no message."""
     with serve_faults(site(a=pages("1", "2"))) as server:
         run = usp("ls", "-q", "-k", "-f", "pages", "--max-pages", most, server.url)
     assert run.stdout.count("\n") == int(most)
@@ -86,8 +86,8 @@ def test_a_limit_inside_the_last_sitemap_is_said(most: str) -> None:
     assert run.stderr == (said if most == "1" else "")
 
 
-def test_no_live_line_among_pages() -> None:
-    """Where pages go to the same terminal, nothing is drawn between them."""
+def test_no_progress_line_among_pages() -> None:
+    """If pages are printed to the same terminal, there is no progress line."""
 
     def late(request: Request) -> None:
         request.pause(0.5)
@@ -119,7 +119,7 @@ sys.meta_path.insert(0, PressCtrlC())
 @pytest.mark.parametrize("module", ["usp.cli.cli", "argparse", "usp.cli.ls", "usp.tree", "requests"])
 @pytest.mark.parametrize("entry", [["-m", "usp"], ["-c", "import sys; from usp.cli import main; sys.exit(main())"]])
 def test_interrupted_while_importing(entry: list[str], module: str, tmp_path: Path) -> None:
-    """Ctrl-C while usp itself is still being imported ends it in the same way as later: with 130, and quietly."""
+    """Ctrl-C while usp is still being imported ends quietly with exit code 130, as it does later."""
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
     run = subprocess.run(
         [sys.executable, *entry, "ls", "-q", "http://127.0.0.1:9/"],

@@ -1,4 +1,4 @@
-"""The documentation cannot drift: its examples run, and what follows from the code is up to date."""
+"""The documentation cannot drift: its examples run, and generated pages are current."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def generator() -> ModuleType:
 def test_examples_run(
     example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every Python example of the README and of the guide to exports runs, on the example website."""
+    """Every Python example of the README and of the export guide runs on the example website."""
     monkeypatch.chdir(tmp_path)
     with demo_site() as homepage:
         exec(compile(example.replace("https://www.example.org/", homepage), "README.md", "exec"), {})  # noqa: S102 -- running it is the test
@@ -44,7 +44,7 @@ def test_examples_run(
 
 
 def test_the_schema_is_documented() -> None:
-    """The guide has every column of both tables, in their order, with its type, and the version."""
+    """The export guide lists every column of both tables in order with its type, and the schema version."""
     words = {
         Scalar.TEXT: "text",
         Scalar.FREQUENCY: "text",
@@ -65,7 +65,7 @@ def test_the_schema_is_documented() -> None:
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out otherwise since Python 3.13")
 def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Command help and problem codes in the documentation are those of the code."""
+    """Generated pages match the code."""
     monkeypatch.setenv("COLUMNS", "100")
     module = generator()
     for name, page in module.PAGES.items():
@@ -73,7 +73,7 @@ def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_problem_is_documented_and_used() -> None:
-    """Every code is in the documentation, and somewhere in the code that finds it."""
+    """Every problem code is documented, and used somewhere in the code."""
     documented = (ROOT / "docs" / "problems.md").read_text("utf-8")
     source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py") if path.name != "codes.py")
     assert [code for code in CODES if f"| [{code}](#{code.lower()}) |" not in documented] == []
@@ -81,7 +81,7 @@ def test_every_problem_is_documented_and_used() -> None:
 
 
 def test_every_problem_is_tested() -> None:
-    """Every code is expected by some fixture or test, or has a page whose bad example is run."""
+    """Every problem code is expected by a fixture or a test, or has a page whose bad example is run."""
     tests = Path(__file__).parent
     paths = [*tests.glob("*.py"), *tests.glob("fixtures/*.json")]
     # That one names the codes whose examples are not run.
@@ -91,7 +91,7 @@ def test_every_problem_is_tested() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Links between the documents lead to files."""
+    """Links between documents point to existing files."""
     for document in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
