@@ -12,9 +12,9 @@ import pytest
 
 from sockets import CLIENTS, Make, Peer, error, full_backlog, making, self_signed, server_context, success, talk
 from usp.limits import Limits
-from usp.web_client.connections import looked_up
 from usp.web_client.lookups import AddressInfo
 from usp.web_client.policy import RequestPolicy
+from usp.web_client.requests_transport import resolve as looked_up
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -23,9 +23,9 @@ from urllib3.util import Retry
 from sockets import Peer, answering, error, resolving, success, talk
 from support import Server, serve
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
-from usp.web_client.adapter import GuardedAdapter
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
+from usp.web_client.requests_transport import GuardedAdapter
 
 TEXT = b"some text"
 

@@ -19,8 +19,8 @@ from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
+from usp.web_client.lookups import call_in_thread
 from usp.web_client.policy import RequestPolicy, applying
-from usp.web_client.threads import in_thread
 
 __all__ = ["check_client", "client_or_default", "run", "steps"]
 
@@ -116,7 +116,7 @@ async def steps(
 
 async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, answers: Answers) -> Outcome:
     if not isinstance(task, Fetch):
-        return await in_thread(task.reading)
+        return await call_in_thread(task.reading)
     url, started = task.job.url, time.monotonic()
     try:
         with applying(policy):

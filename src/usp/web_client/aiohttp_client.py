@@ -1,60 +1,68 @@
-"""The asyncio client: aiohttp.
+"""The asyncio client, on aiohttp.
 
-It behaves as the client of requests does, under the same policy, and says the same of what goes wrong. Bodies are kept
-as they were transferred. Nothing is read from .netrc, and there is no cookie jar.
+It behaves as the requests client does, and says the same of what goes wrong. It reads no .netrc, and has no cookie jar.
 
-A session of aiohttp belongs to the event loop that it was made in. One is made when a loop first needs it, and is
-closed with the client, or else when the loop ends: an asynchronous generator holds it, which every loop closes at its
-end.
+A session of aiohttp belongs to one event loop. The client makes one when a loop first needs it, and closes it with the
+client, or else when the loop ends: an asynchronous generator holds it, and every loop closes its generators at its end.
+
+Connections go only to addresses that the policy allows. They are checked when a host is looked up, again when a socket
+is made for one of them (addresses that stand in URLs pass there too), and at the other end of a connection before each
+request that uses it.
+
+All that depends on private names of aiohttp is in this module. `usp.web_client.http_client` follows redirects and
+applies the request policy.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import ssl
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar, Token
 from functools import partial
+from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected
 from typing import Any, Self
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from usp.exceptions import InvalidArgumentError
 from usp.origins import Origin, host_of, origin_of
-from usp.web_client.abstract_client import (
-    AbstractAsyncWebClient,
-    AbstractWebClientResponse,
-    WebClientErrorResponse,
+from usp.web_client.abstract_client import WebClientErrorResponse
+from usp.web_client.failures import status_line
+from usp.web_client.http_client import (
+    AbstractAsyncHTTPClient,
+    AsyncHTTPAnswer,
+    Fetch,
+    HTTPRequest,
+    TransferredResponse,
 )
-from usp.web_client.aiohttp_connections import CURRENT, CheckedConnector, CheckedResolver, Hop, checked_socket
-from usp.web_client.answers import (
-    DEFAULT_MAX_BYTES,
+from usp.web_client.lookups import Resolver, look_up_async
+from usp.web_client.policy import RefusedError
+from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     DRAIN_SECONDS,
+    MAX_INTERIM_ANSWERS,
+    MAX_REMEMBERED_ORIGINS,
     PIECE_BYTES,
-    TransferredResponse,
-    authorized,
-    ended,
-    headers_to_send,
-    redirected,
-    status_line,
-    with_additions,
+    Timeout,
+    checked_timeout,
+    checked_verify,
+    getproxies,
+    proxy_for_origin,
+    tls_context,
 )
-from usp.web_client.environment import checked_verify, getproxies, proxy_of, tls_context
-from usp.web_client.lookups import Resolver
-from usp.web_client.policy import RequestPolicy, bytes_allowed, policy_for
-from usp.web_client.redirects import Redirects
 
 __all__ = ["AiohttpWebClient", "AiohttpWebClientErrorResponse", "AiohttpWebClientSuccessResponse"]
 
-Timeout = float | tuple[float | None, float | None] | None
-
-_MAX_HEADER_BYTES = 65_536  # as http.client has it
-_MAX_REMEMBERED_ORIGINS = 256
+_MAX_HEADER_BYTES = 65_536  # as in http.client
 _ERRORS = (aiohttp.ClientError, aiohttp.EofStream, HttpProcessingError, OSError, ValueError, EOFError)
 
 
@@ -71,15 +79,15 @@ class AiohttpWebClientSuccessResponse(TransferredResponse):
         self._url = url
 
     def status_code(self) -> int:
-        """The HTTP status."""
+        """Return the HTTP status."""
         return self._status
 
     def status_message(self) -> str:
-        """The server's words for the status, or the usual ones."""
+        """Return the server's words for the status, or the standard ones."""
         return status_line(self._status, self._reason).partition(" ")[2]
 
     def header(self, case_insensitive_name: str) -> str | None:
-        """The value of a header."""
+        """Return the value of a header."""
         values = self._headers.getall(case_insensitive_name, None)
         if values is None:
             return None
@@ -87,7 +95,7 @@ class AiohttpWebClientSuccessResponse(TransferredResponse):
         return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("latin-1")
 
     def url(self) -> str:
-        """The URL after redirects."""
+        """Return the URL after redirects."""
         return self._url
 
 
@@ -95,14 +103,18 @@ class AiohttpWebClientErrorResponse(WebClientErrorResponse):
     """A request that failed."""
 
 
-class AiohttpWebClient(AbstractAsyncWebClient):
-    """A client that keeps its connections for as long as it, or the event loop, lives.
+class AiohttpWebClient(AbstractAsyncHTTPClient):
+    """A client that keeps its connections open as long as it, or the event loop, lives.
 
-    `verify` is False, or the path of a CA bundle. `user_agent` is the name that it goes by. `headers` are for the
-    homepage's scheme, host and port, and go nowhere else. `proxy` is a URL; without one, the environment is asked.
-    `timeout` is seconds, or a pair: to connect, and between two reads; a request as a whole has a limit of its own:
-    `Limits.request_seconds`. `max_connections` counts those to all hosts.
+    `verify` is False, or the path of a CA bundle. `user_agent` is the User-Agent header to send. `headers` are for the
+    homepage's scheme, host and port, and go nowhere else. `proxy` is a URL; without one, the environment decides.
+    `timeout` is seconds, or a pair: to connect, and between two reads. A request as a whole has a limit of its own:
+    `Limits.request_seconds`. `max_connections` limits the connections to all hosts together.
     """
+
+    checks_addresses = True
+    errors = _ERRORS
+    error_response = AiohttpWebClientErrorResponse
 
     def __init__(
         self,
@@ -115,35 +127,18 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         max_connections: int = 256,
         _resolve: Resolver | None = None,
     ) -> None:
-        self._headers, self._home_headers = headers_to_send(user_agent, headers)
+        super().__init__(user_agent=user_agent, headers=headers, _resolve=_resolve)
         self._verify = checked_verify(verify)
         self._proxy = proxy
-        self._timeout = _checked_timeout(timeout)
+        connect, read = checked_timeout(timeout)
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read)
         if not isinstance(max_connections, int) or max_connections < 1:
-            raise InvalidArgumentError(f"max_connections must be a whole number, 1 or more, not {max_connections!r}")
+            raise InvalidArgumentError(f"max_connections must be an integer, 1 or more, not {max_connections!r}")
         self._max_connections = max_connections
-        self._resolve = _resolve
         self._context: ssl.SSLContext | None = None
-        self._environment: dict[str, str] | None = None  # the proxies that it named when they were first asked for
+        self._environment: dict[str, str] | None = None  # its proxies, as they were when first needed
         self._proxies: dict[Origin, str | None] = {}
         self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any]]] = {}
-        self._max_bytes: int | None = DEFAULT_MAX_BYTES
-        self._has_own_limit = False
-
-    @property
-    def user_agent(self) -> str:
-        """The name that the client goes by, as it stands in the User-Agent header."""
-        return self._headers["User-Agent"]
-
-    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
-        """Set how many bytes of a body are read at most; None or 0 for no limit."""
-        self._max_bytes = max_response_data_length or None
-        self._has_own_limit = True
-
-    def limit_response_data_length(self, max_response_data_length: int) -> None:
-        """Set the limit, unless the caller has set one."""
-        if not self._has_own_limit:
-            self._max_bytes = max_response_data_length
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,40 +152,64 @@ class AiohttpWebClient(AbstractAsyncWebClient):
         if keeper is not None:
             await keeper.aclose()
 
-    async def get(self, url: str) -> AbstractWebClientResponse:
-        """Fetch a URL, following redirects."""
-        policy = policy_for(url)
-        redirects = Redirects(url, policy)
-        if reason := redirects.refusal():
-            return AiohttpWebClientErrorResponse(reason, retryable=False, status=None)
-        loop = asyncio.get_running_loop()
-        deadline = policy.deadline()
-        allowed = deadline - time.monotonic()
-        scope = asyncio.timeout(allowed)
-        fetch = _Fetch(self, redirects, policy)
-
-        def end_now() -> None:
-            with suppress(RuntimeError):  # it has just ended by itself
-                scope.reschedule(loop.time())
-
-        def cancelled() -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(end_now)
-
-        token = CURRENT.set(fetch.hop)
+    async def send(self, request: HTTPRequest) -> _AiohttpAnswer:
+        """Make one request."""
+        session = await self._session_here()
+        hop = _CURRENT.get()
+        proxy = self.proxy_for(request.url)
+        hop.host = host_of(request.url)
+        hop.is_proxied = proxy is not None
+        if proxy is not None:
+            request.policy.mark_resolved_elsewhere(hop.host)
+        url = URL(request.url, encoded=True)
+        ask = partial(session.get, url, headers=request.headers, allow_redirects=False, proxy=proxy)
+        hop.is_new = False
         try:
-            if allowed <= 0:
-                raise TimeoutError
-            with policy.calling_on_cancel(cancelled):
-                async with scope:
-                    return await fetch.run()
-        except _ERRORS as error:
-            return fetch.failed(error, deadline if allowed <= 0 or scope.expired() else None)
-        finally:
-            CURRENT.reset(token)
+            return _AiohttpAnswer(await ask())
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            # The server may have closed a connection that was kept open. aiohttp by itself would repeat the request on
+            # a new connection too, and trees make their own retries for that.
+            if hop.is_new:
+                raise
+            return _AiohttpAnswer(await ask())
+
+    def proxy_for(self, url: str) -> str | None:
+        """Return the proxy for a URL, None if there is none."""
+        if self._proxy is not None:
+            return self._proxy or None  # an empty one: none, whatever the environment says
+        if self._environment is None:
+            self._environment = getproxies()
+        if not self._environment:
+            return None
+        origin = origin_of(url)
+        if origin not in self._proxies:
+            if len(self._proxies) >= MAX_REMEMBERED_ORIGINS:
+                self._proxies.clear()
+            self._proxies[origin] = proxy_for_origin(self._environment, origin)
+        return self._proxies[origin]
+
+    def success_response(self, answer: Any, url: str, max_bytes: int | None) -> AiohttpWebClientSuccessResponse:
+        """Return the response of aiohttp."""
+        return AiohttpWebClientSuccessResponse(answer.response, url, max_bytes)
+
+    def standard_error(self, error: BaseException) -> BaseException:
+        """Return the error of the standard library that says what one of aiohttp says."""
+        match error:
+            case aiohttp.ServerDisconnectedError() | aiohttp.EofStream():
+                return RemoteDisconnected("")
+            case aiohttp.ClientHttpProxyError():
+                return OSError(f"Tunnel connection failed: {error.status} {error.message}")
+            case aiohttp.ClientResponseError():
+                return HTTPException(" ".join(error.message.split()))
+            case HttpProcessingError():
+                return HTTPException(" ".join(str(error.message).split()))
+        return error
+
+    def _connections(self, fetch: Fetch) -> _Hop:
+        return _Hop(fetch)
 
     async def _session_here(self) -> aiohttp.ClientSession:
-        """The session of this event loop."""
+        """Return the session of this event loop."""
         loop = asyncio.get_running_loop()
         found = self._sessions.get(loop)
         if found is None:
@@ -203,12 +222,12 @@ class AiohttpWebClient(AbstractAsyncWebClient):
     async def _kept_session(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession]:
         if self._context is None:
             self._context = tls_context(self._verify)
-        connector = CheckedConnector(
+        connector = _CheckedConnector(
             limit=self._max_connections,
             ssl=self._context,
-            resolver=CheckedResolver(self._resolve),
-            use_dns_cache=False,  # its answers are shared, and each request is to be checked under its own policy
-            socket_factory=checked_socket,
+            resolver=_CheckedResolver(self._resolver),
+            use_dns_cache=False,  # requests share its answers, and each must be checked by its own policy
+            socket_factory=_checked_socket,
         )
         session = aiohttp.ClientSession(
             connector=connector,
@@ -218,146 +237,205 @@ class AiohttpWebClient(AbstractAsyncWebClient):
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )
-        session._retry_connection = False  # see `_Fetch._answer`; there is no public way to say so
+        session._retry_connection = False  # see `send`; there is no public way to say so
         try:
             yield session
         finally:
             self._sessions.pop(loop, None)
             await session.close()
 
-    def _proxy_for(self, url: str) -> str | None:
-        if self._proxy is not None:
-            return self._proxy or None  # an empty one: none, whatever the environment says
-        if self._environment is None:
-            self._environment = getproxies()
-        if not self._environment:
-            return None
-        origin = origin_of(url)
-        if origin not in self._proxies:
-            if len(self._proxies) >= _MAX_REMEMBERED_ORIGINS:
-                self._proxies.clear()
-            self._proxies[origin] = proxy_of(self._environment, origin)
-        return self._proxies[origin]
+
+class _AiohttpAnswer(AsyncHTTPAnswer):
+    """The answer of aiohttp."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        # Closing does nothing to a connection that is back in the pool.
+        super().__init__(response.status, response.reason, (), response.content.readany, response.close)
+        self.response = response
+
+    def header(self, name: str) -> str | None:
+        """Return the first value of a header."""
+        return self.response.headers.get(name)
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of a header."""
+        return self.response.headers.getall(name, [])
+
+    def location(self) -> bytes | None:
+        """Return the Location header as it came."""
+        return next((value for name, value in self.response.raw_headers if name.lower() == b"location"), None)
+
+    async def read(self) -> bytes:
+        """Return the next piece of the body, empty at its end."""
+        content = self.response.content
+        return b"" if content.at_eof() else await content.readany()
+
+    def unread(self) -> Iterable[bytes]:
+        """Return what aiohttp drops if the connection breaks."""
+        buffered: Iterable[bytes] = getattr(self.response.content, "_buffer", ())
+        return buffered
+
+    async def discard(self) -> None:
+        """Read a small body, to reuse its connection; leave one that is large, endless or slow."""
+        response = self.response
+        length = response.content_length
+        is_chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
+        if response.content.at_eof() or not (is_chunked if length is None else length <= PIECE_BYTES):
+            return
+        size = 0
+        with suppress(*_ERRORS):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while size <= PIECE_BYTES and (piece := await response.content.readany()):
+                    size += len(piece)
 
 
-def _checked_timeout(timeout: Timeout) -> aiohttp.ClientTimeout:
-    pair = timeout if isinstance(timeout, tuple) else (timeout, timeout)
-    is_good = [seconds is None or (isinstance(seconds, (int, float)) and seconds > 0) for seconds in pair]
-    if len(pair) != 2 or not all(is_good):
-        raise InvalidArgumentError(f"timeout must be seconds over 0, a pair of such, or None, not {timeout!r}")
-    return aiohttp.ClientTimeout(total=None, sock_connect=pair[0], sock_read=pair[1])
+class _Hop:
+    """The request that is being made, as the connections see it. Use it as a context, for a whole fetch."""
 
+    __slots__ = ("_fetch", "_token", "host", "is_new", "is_proxied", "policy")
 
-class _Fetch:
-    """One URL on its way to an answer."""
+    def __init__(self, fetch: Fetch) -> None:
+        self._fetch = fetch
+        self.policy = fetch.policy
+        self.host = ""
+        self.is_proxied = False
+        self.is_new = False  # whether it needed a new connection
 
-    __slots__ = ("_client", "_content", "_policy", "_redirects", "_success", "hop")
+    def __enter__(self) -> Self:
+        self._token: Token[_Hop] = _CURRENT.set(self)
+        return self
 
-    def __init__(self, client: AiohttpWebClient, redirects: Redirects, policy: RequestPolicy) -> None:
-        self._client = client
-        self._redirects = redirects
-        self._policy = policy
-        self._success: AiohttpWebClientSuccessResponse | None = None
-        self._content: aiohttp.StreamReader | None = None
-        self.hop = Hop(policy)
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._token)
 
-    async def run(self) -> AbstractWebClientResponse:
-        """The answer after redirects."""
-        session = await self._client._session_here()
-        while True:
-            response = await self._answer(session)
+    def check(self, address: str) -> None:
+        """Raise `RefusedError` if the policy does not allow an address."""
+        if not self.is_proxied:
             try:
-                if 200 <= response.status < 300:
-                    return await self._whole(response)
-                await _drop_body(response)
-                if (failed := self._redirected(response)) is not None:
-                    return failed
-            finally:
-                response.close()  # does nothing to a connection that has been released
-
-    async def _answer(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
-        """The answer to one request."""
-        url, authorization = authorized(self._redirects.url)
-        headers = self._client._home_headers if self._policy.is_home(url) else self._client._headers
-        headers = with_additions(headers, authorization, self._redirects.cookie())
-        proxy = self._client._proxy_for(url)
-        self.hop.host = host_of(url)
-        self.hop.is_proxied = proxy is not None
-        if proxy is not None:
-            self._policy.mark_resolved_elsewhere(self.hop.host)
-        ask = partial(session.get, URL(url, encoded=True), headers=headers, allow_redirects=False, proxy=proxy)
-        self.hop.is_new = False
-        try:
-            return await ask()
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            # A connection that was kept may have been closed since then. aiohttp by itself would make a second request
-            # after a new one, too, and trees have retries of their own for that.
-            if self.hop.is_new:
+                self.policy.check_peer(self.host, address)
+            except RefusedError as refused:
+                self._fetch.refused = refused
                 raise
-            return await ask()
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> AiohttpWebClientSuccessResponse:
-        """A success with its body."""
-        limit = bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
-        success = AiohttpWebClientSuccessResponse(response, self._redirects.url, limit)
-        self._success, self._content = success, response.content
-        content = response.content
-        while not content.at_eof() and success._receive(await content.readany()):
-            pass
-        success._end()
-        return success
-
-    def _redirected(self, response: aiohttp.ClientResponse) -> AiohttpWebClientErrorResponse | None:
-        """Go where an answer that is no success leads; the error, if it leads nowhere."""
-        return redirected(
-            AiohttpWebClientErrorResponse,
-            self._redirects,
-            response.status,
-            response.reason,
-            response.headers.get("Retry-After"),
-            next((value for name, value in response.raw_headers if name.lower() == b"location"), None),
-            response.headers.getall("Set-Cookie", ()),
-        )
-
-    def failed(self, error: BaseException, deadline: float | None) -> AiohttpWebClientErrorResponse:
-        """The response for a request that ended with an error, or by its deadline."""
-        if self._success is not None:
-            # What has come but was not read yet is given up by aiohttp if the connection breaks.
-            for piece in getattr(self._content, "_buffer", ()):
-                self._success._receive(piece)
-        return ended(
-            AiohttpWebClientErrorResponse,
-            _plain(error),
-            self._redirects,
-            self._policy,
-            refused=self.hop.refused,
-            deadline=deadline,
-            success=self._success,
-        )
+    def allowed(self, host: str, addresses: list[str]) -> list[str]:
+        """Return those addresses of a host that the policy allows. Raise `RefusedError` if none is left."""
+        if self.is_proxied:
+            return addresses
+        try:
+            return self.policy.allowed_addresses(host, addresses)
+        except RefusedError as refused:
+            self._fetch.refused = refused
+            raise
 
 
-def _plain(error: BaseException) -> BaseException:
-    """The error of the standard library that says what one of aiohttp does."""
-    match error:
-        case aiohttp.ServerDisconnectedError() | aiohttp.EofStream():
-            return RemoteDisconnected("")
-        case aiohttp.ClientHttpProxyError():
-            return OSError(f"Tunnel connection failed: {error.status} {error.message}")
-        case aiohttp.ClientResponseError():
-            return HTTPException(" ".join(error.message.split()))
-        case HttpProcessingError():
-            return HTTPException(" ".join(str(error.message).split()))
-    return error
+_CURRENT: ContextVar[_Hop] = ContextVar("usp hop")
 
 
-async def _drop_body(response: aiohttp.ClientResponse) -> None:
-    """Read a small body, so that its connection can be used again; one that is large, endless or slow is left."""
-    length = response.content_length
-    is_chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
-    if response.content.at_eof() or not (is_chunked if length is None else length <= PIECE_BYTES):
-        return
-    size = 0
-    with suppress(*_ERRORS):
-        async with asyncio.timeout(DRAIN_SECONDS):
-            while size <= PIECE_BYTES and (piece := await response.content.readany()):
-                size += len(piece)
+class _Handler(ResponseHandler):
+    """Receives answers. A body that cannot be continued ends there; aiohttp would wait forever for more."""
+
+    _interim_answers = 0
+
+    def feed_data(self, data: Any, *args: Any) -> None:
+        """Receive the head of an answer, and count interim ones."""
+        status = data[0].code
+        if status == HTTPStatus.SWITCHING_PROTOCOLS:
+            self.force_close()  # whatever follows, it is not the answer to another request
+        is_flood = self._interim_answers > MAX_INTERIM_ANSWERS  # then nothing that follows counts
+        self._interim_answers = self._interim_answers + 1 if status < HTTPStatus.OK or is_flood else 0
+        if self._interim_answers <= MAX_INTERIM_ANSWERS:
+            super().feed_data(data, *args)
+        elif self._interim_answers == MAX_INTERIM_ANSWERS + 1:
+            self.set_exception(HttpProcessingError(message=f"more than {MAX_INTERIM_ANSWERS} interim answers"))
+            if self.transport is not None:
+                self.transport.close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End the body that was being received, if it is not complete."""
+        body = getattr(self, "_payload", None)
+        super().connection_lost(exc)
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(aiohttp.ClientPayloadError("the body is not complete"))
+
+
+class _CheckedConnector(aiohttp.TCPConnector):
+    """Connections that are checked before each request: another tree may have opened them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        handler: type[ResponseHandler] = _Handler
+        self._factory = partial(handler, loop=self._loop)
+
+    async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
+        """Return an open connection, or a new one."""
+        try:
+            connection = await super().connect(req, traces, timeout)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._conns:
+                raise
+            self._close_idle(0)
+            connection = await super().connect(req, traces, timeout)
+        peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
+        try:
+            if peer:
+                _CURRENT.get().check(peer[0])
+        except RefusedError:
+            connection.close()
+            raise
+        return connection
+
+    async def _create_connection(self, *arguments: Any, **options: Any) -> ResponseHandler:
+        _CURRENT.get().is_new = True
+        return await super()._create_connection(*arguments, **options)
+
+    def _release(self, *arguments: Any, **options: Any) -> None:
+        """Keep a connection that is no longer in use, and close the oldest idle ones if there are too many.
+
+        aiohttp's limit counts connections in use only: a client that goes from site to site would run out of files.
+        """
+        super()._release(*arguments, **options)
+        self._close_idle(self.limit)
+
+    def _close_idle(self, most: int) -> None:
+        """Leave the idle connections of at most this many hosts open."""
+        while len(self._conns) > most:
+            for handler, _ in self._conns.pop(next(iter(self._conns))):
+                handler.close()
+
+
+def _checked_socket(info: Any) -> socket.socket:
+    """Return a socket for an address that aiohttp is about to connect to, from a lookup or from a URL."""
+    family, kind, protocol, _, address = info
+    _CURRENT.get().check(address[0])
+    return socket.socket(family, kind, protocol)
+
+
+class _CheckedResolver(AbstractResolver):
+    """Returns those addresses of a host that the policy allows."""
+
+    def __init__(self, resolve: Resolver | None) -> None:
+        self._resolve = resolve
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Look up a host."""
+        resolve = self._resolve or partial(socket.getaddrinfo, family=family, type=socket.SOCK_STREAM)
+        found = await look_up_async(resolve, host, port)
+        addresses = _CURRENT.get().allowed(host, [_with_scope(info[4]) for info in found])
+        if not addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no addresses")
+        return [
+            ResolveResult(
+                hostname=host, host=address, port=port, family=socket.AF_UNSPEC, proto=0, flags=socket.AI_NUMERICHOST
+            )
+            for address in addresses
+        ]
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+def _with_scope(address: Any) -> str:
+    text = str(address[0])
+    return f"{text}%{address[3]}" if len(address) == 4 and address[3] and "%" not in text else text

@@ -1,85 +1,114 @@
-"""Looking up names, in threads of its own: what the system does there can be neither cut short nor cancelled.
+"""DNS lookups, and other calls that block, in threads of their own.
 
-So a request that runs out of time, or is cancelled, leaves its lookup to itself. The threads keep nothing from ending,
-neither an event loop nor the process. An address needs no lookup, and no thread.
+A system's lookup can be neither cut short nor cancelled. So a request that runs out of time, or is cancelled, abandons
+the thread. Such a thread keeps neither an event loop nor the process from ending. The event loop's own threads are not
+used: they are few, the caller needs them too, and the loop waits for them when it ends.
+
+An address needs no lookup, and no thread.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import errno
 import ipaddress
+import socket
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeVar
 
 from usp.web_client.policy import RefusedError, RequestPolicy
-from usp.web_client.threads import in_thread
 
-__all__ = ["AddressInfo", "Resolver", "looked_up_aside", "looked_up_in_time"]
+__all__ = ["AddressInfo", "Resolver", "call_in_thread", "call_in_time", "look_up", "look_up_async", "system_lookup"]
 
-#: One of those that `socket.getaddrinfo` gives.
+#: One of those that `socket.getaddrinfo` returns.
 AddressInfo = tuple[Any, Any, int, str, Any]
-#: Gives the addresses of a host, as `socket.getaddrinfo` does.
+#: Returns the addresses of a host, as `socket.getaddrinfo` does.
 Resolver = Callable[[str, int], Sequence[AddressInfo]]
+Result = TypeVar("Result")
 
 
-class _Lookup(threading.Thread):
-    """One lookup. `tell` is called at its end, in its thread."""
-
-    def __init__(self, resolve: Resolver, host: str, port: int, tell: Callable[[], object]) -> None:
-        super().__init__(name="usp lookup", daemon=True)
-        self._resolve = resolve
-        self._host = host
-        self._port = port
-        self._tell = tell
-        self._found: Sequence[AddressInfo] = ()
-        self._error: BaseException | None = TimeoutError("the name was not looked up in time")
-
-    def begin(self) -> None:
-        """Start; where no thread can be had, look up here and now."""
-        try:
-            self.start()
-        except RuntimeError:
-            self.run()
-
-    def run(self) -> None:
-        """Look up the host."""
-        try:
-            self._found = self._resolve(self._host, self._port)
-            self._error = None
-        except BaseException as error:
-            self._error = error
-        self._tell()
-
-    def found(self) -> Sequence[AddressInfo]:
-        """The addresses. Raises what looking them up has raised, `TimeoutError` if it has not ended."""
-        if self._error is not None:
-            raise self._error
-        return self._found
+def system_lookup(host: str, port: int) -> Sequence[AddressInfo]:
+    """Return the addresses of a host, as the system finds them."""
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-def looked_up_in_time(
+def look_up(
     resolve: Resolver, host: str, port: int, policy: RequestPolicy, seconds: float | None
 ) -> Sequence[AddressInfo]:
-    """The addresses of a host. Raises `TimeoutError` after so many seconds, `RefusedError` if the tree is cancelled."""
+    """Return the addresses of a host. Raise `TimeoutError` when time is up, `RefusedError` if the tree is cancelled."""
     if _is_address(host):
         return resolve(host, port)
+    return call_in_time(lambda: resolve(host, port), policy, seconds)
+
+
+async def look_up_async(resolve: Resolver, host: str, port: int) -> Sequence[AddressInfo]:
+    """Return the addresses of a host, on asyncio."""
+    try:
+        return await call_in_thread(lambda: resolve(host, port))
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, "no thread could be started") from error
+
+
+def call_in_time(function: Callable[[], Result], policy: RequestPolicy, seconds: float | None) -> Result:
+    """Call a function in a thread, and return its result or raise its error.
+
+    Raise `TimeoutError` when time is up, `RefusedError` if the tree is cancelled; the thread is abandoned then.
+    """
     is_over = threading.Event()
-    lookup = _Lookup(resolve, host, port, is_over.set)
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # the caller's to handle, whatever it is
+            errors.append(error)
+        is_over.set()
+
     with policy.calling_on_cancel(is_over.set):
-        lookup.begin()
+        try:
+            threading.Thread(
+                target=contextvars.copy_context().run, args=(work,), name="usp blocking call", daemon=True
+            ).start()
+        except RuntimeError:  # no thread could be started: do it here
+            work()
         is_over.wait(seconds)
     if policy.is_cancelled:
         raise RefusedError("cancelled")
-    return lookup.found()
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError("the call did not end in time")
+    return results[0]
 
 
-async def looked_up_aside(resolve: Resolver, host: str, port: int) -> Sequence[AddressInfo]:
-    """The addresses of a host, on asyncio."""
-    try:
-        return await in_thread(lambda: resolve(host, port))
-    except RuntimeError as error:
-        raise OSError(errno.EAGAIN, "no thread can be had") from error
+async def call_in_thread(function: Callable[[], Result]) -> Result:
+    """Call a function in a thread, on asyncio, and return its result. The thread is abandoned if this is cancelled."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Result] = loop.create_future()
+
+    def end(result: Result | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # without an error there is a result
+
+    def work() -> None:
+        result = error = None
+        try:
+            result = function()
+        except BaseException as raised:  # the caller's to handle, whatever it is
+            error = raised
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(end, result, error)
+
+    threading.Thread(target=work, name="usp blocking call", daemon=True).start()
+    return await future
 
 
 def _is_address(host: str) -> bool:

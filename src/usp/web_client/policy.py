@@ -31,7 +31,7 @@ from weakref import WeakSet
 from usp.limits import Limits
 from usp.origins import host_of, origin_of, outside, put_credentials, split_credentials
 
-__all__ = ["RefusedError", "RequestPolicy", "applying", "bytes_allowed", "is_public", "policy_for"]
+__all__ = ["RefusedError", "RequestPolicy", "applying", "bytes_allowed", "is_public", "policy_for", "seconds_until"]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -322,3 +322,11 @@ def bytes_allowed(own: int | None, is_callers: bool) -> int | None:
     """
     policy = _CURRENT.get()
     return own if is_callers or policy is None else policy.limits.max_sitemap_bytes
+
+
+def seconds_until(deadline: float) -> float:
+    """Return the seconds until a deadline, by `time.monotonic()`. Raise `TimeoutError` if none are left."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the deadline has passed")
+    return left

@@ -1,0 +1,141 @@
+"""What went wrong with a request: the message, and whether the same request may succeed later.
+
+HTTP libraries wrap one error in another, and their own errors say less than the innermost one. So failures are told
+apart by the innermost error, which is one of the standard library's. Nothing here imports an HTTP library.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import socket
+import ssl
+import time
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from http.client import HTTPException, RemoteDisconnected
+from typing import NamedTuple
+
+from usp.objects.problem import printable, shortened
+from usp.web_client.policy import RefusedError
+
+__all__ = ["Failure", "cut_off_message", "failure_of", "retry_after_seconds", "status_line"]
+
+_MAX_WRAPPINGS = 10
+_WRAPPERS = {"requests", "urllib3", "urllib", "aiohttp"}
+_MAX_RETRY_AFTER = 1e9  # seconds
+_SECONDS = re.compile(r"\s*([+-]?\d{1,300}(?:\.\d*)?)\s*")
+
+# Errors that may pass by themselves: of the network, of the other side, or because of too much load here.
+_PASSING = {
+    errno.EAGAIN,
+    errno.EADDRNOTAVAIL,
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.EMFILE,
+    errno.ENETDOWN,
+    errno.ENETRESET,
+    errno.ENETUNREACH,
+    errno.ENFILE,
+    errno.ENOBUFS,
+    errno.ENOMEM,
+    errno.ENOTCONN,
+    errno.EPIPE,
+    errno.ETIMEDOUT,
+}
+# Not every system has every code.
+_NO_SUCH_HOST = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)}
+_LASTING_LOOKUP_ERRORS = {
+    getattr(socket, name) for name in ("EAI_FAIL", "EAI_FAMILY", "EAI_ADDRFAMILY") if hasattr(socket, name)
+}
+
+
+class Failure(NamedTuple):
+    """A message, and whether the same request may succeed later."""
+
+    message: str
+    retryable: bool
+
+
+def failure_of(error: BaseException, host: str) -> Failure:
+    """Describe the error that ended a request to a host."""
+    inner = _innermost(error)
+    match inner:
+        case RefusedError():
+            return Failure(str(inner), False)
+        case socket.gaierror():
+            if inner.errno in _NO_SUCH_HOST:
+                return Failure(f"no such host: {host}", False)
+            return Failure(f"{host} cannot be looked up: {inner.strerror}", inner.errno not in _LASTING_LOOKUP_ERRORS)
+        case UnicodeError():
+            return Failure(f"no such host: {host}", False)  # a name that cannot be encoded cannot exist
+        case ssl.SSLCertVerificationError():
+            return Failure(f"the certificate of {host} is not accepted: {inner.verify_message}", False)
+        case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ssl.SSLSyscallError():
+            return Failure(f"the connection to {host} was closed while TLS was set up or in use", True)
+        case ssl.SSLError():
+            return Failure(f"TLS with {host} failed: {(inner.reason or str(inner)).replace('_', ' ').lower()}", False)
+        case RemoteDisconnected():
+            return Failure("the connection was closed without an answer", True)
+        case TimeoutError():
+            return Failure(f"timed out: {host} did not answer", True)
+        case OSError():
+            if isinstance(inner, ConnectionError) and not inner.errno and not str(inner):
+                return Failure("the connection was closed", True)
+            words = os.strerror(inner.errno) if inner.errno else _words(inner)
+            return Failure(words, isinstance(inner, ConnectionError) or inner.errno in _PASSING)
+        case HTTPException():
+            return Failure(f"the answer is not HTTP as it should be: {_words(inner)}", True)
+    return Failure(_words(inner), False)
+
+
+def cut_off_message(error: BaseException, size: int) -> str:
+    """Describe an error in the middle of a body, of which `size` bytes have arrived."""
+    message = f"the body was cut off after {size} bytes"
+    return f"timed out: {message}" if isinstance(_innermost(error), TimeoutError) else message
+
+
+def status_line(status: int, reason: str | None) -> str:
+    """Return a status with the server's words for it, or the standard ones: "404 Not Found"."""
+    if not reason:
+        try:
+            reason = HTTPStatus(status).phrase
+        except ValueError:
+            reason = ""
+    return f"{status} {reason}".rstrip()
+
+
+def retry_after_seconds(value: str | None) -> float | None:
+    """Return the seconds that a Retry-After header asks to wait, or None if it is neither a number nor a date.
+
+    https://www.rfc-editor.org/rfc/rfc9110#field.retry-after
+    """
+    if not value:
+        return None
+    if match := _SECONDS.fullmatch(value):
+        return min(max(float(match[1]), 0.0), _MAX_RETRY_AFTER)
+    try:
+        return min(max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0), _MAX_RETRY_AFTER)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the error inside those that HTTP libraries wrap around it."""
+    for _ in range(_MAX_WRAPPINGS):
+        if type(error).__module__.partition(".")[0] not in _WRAPPERS:
+            break
+        wrapped = [getattr(error, "reason", None), *error.args, error.__cause__, error.__context__]
+        inner = next((inner for inner in wrapped if isinstance(inner, BaseException)), None)
+        if inner is None:
+            break
+        error = inner
+    return error
+
+
+def _words(error: BaseException) -> str:
+    return printable(shortened(str(error).strip())) or type(error).__name__

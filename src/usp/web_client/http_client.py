@@ -1,0 +1,591 @@
+"""The base of HTTP clients: redirects, the request policy, credentials, cookies, deadlines and size limits.
+
+To use another HTTP library, subclass `AbstractHTTPClient` (or `AbstractAsyncHTTPClient`) and implement one method,
+`send(request)`: make one GET request, without following redirects, and return an `HTTPAnswer`. `get(url)` does the
+rest, for every hop:
+
+- It refuses URLs, redirects and hosts that the policy does not allow.
+- It decides which headers to send. Credentials and the caller's headers go to the homepage's origin only.
+- It follows redirects, up to the limit, and returns the cookies that they set to the origin that set them.
+- It reads a body up to the size limit, and keeps what has arrived if the transfer breaks off.
+- It ends a request by its deadline, or when the tree is cancelled.
+- It returns errors as `WebClientErrorResponse`, with a message and whether a retry may help.
+
+Two things only your transport can do well. You declare it with a class attribute if it does; if not, the base does what
+it can, and allows less:
+
+- `checks_addresses`: connect only to addresses that `request.policy.allowed_addresses()` returns. If you do not, the
+  base looks up the host before each hop and refuses it unless *all* its addresses are allowed. That check happens
+  before you connect, not when you connect: a name that changes its address in between is not caught, unless you connect
+  to `request.addresses`.
+- `keeps_deadlines` (not on asyncio, where tasks can be cancelled): let no step take longer than
+  `request.seconds_left()`. If you do not, `send` runs in a thread that is abandoned at the deadline.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import ClassVar
+
+from usp.inflate import transport_decoded
+from usp.origins import host_of, origin_of
+from usp.web_client.abstract_client import (
+    RETRYABLE_HTTP_STATUS_CODES,
+    AbstractAsyncWebClient,
+    AbstractWebClient,
+    AbstractWebClientResponse,
+    AbstractWebClientSuccessResponse,
+    RequestWaiter,
+    WebClientErrorResponse,
+)
+from usp.web_client.failures import cut_off_message, failure_of, retry_after_seconds, status_line
+from usp.web_client.lookups import AddressInfo, Resolver, call_in_time, look_up, look_up_async, system_lookup
+from usp.web_client.policy import RefusedError, RequestPolicy, bytes_allowed, policy_for, seconds_until
+from usp.web_client.redirects import REDIRECTS, Redirects
+from usp.web_client.settings import DEFAULT_MAX_BYTES, add_headers, headers_to_send, split_authorization
+
+__all__ = [
+    "AbstractAsyncHTTPClient",
+    "AbstractHTTPClient",
+    "AsyncHTTPAnswer",
+    "Fetch",
+    "HTTPAnswer",
+    "HTTPRequest",
+    "HTTPSuccessResponse",
+    "TransferredResponse",
+]
+
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+
+class HTTPRequest:
+    """One GET request to one URL.
+
+    `url` has no user and password; `authorization` is the header for them, which is in `headers` too. Send exactly
+    `headers`, and those that HTTP itself needs, such as Host. `addresses` are those that the base has checked; it is
+    empty if the client checks addresses itself, or uses a proxy.
+    """
+
+    __slots__ = ("addresses", "authorization", "deadline", "headers", "is_home", "policy", "url")
+
+    def __init__(
+        self,
+        url: str,
+        headers: dict[str, str],
+        policy: RequestPolicy,
+        deadline: float,
+        *,
+        is_home: bool = False,
+        authorization: str | None = None,
+    ) -> None:
+        self.url = url
+        self.headers = headers
+        self.policy = policy
+        #: When the request must end, by `time.monotonic()`.
+        self.deadline = deadline
+        #: Whether the URL is on the homepage's origin.
+        self.is_home = is_home
+        self.authorization = authorization
+        self.addresses: Sequence[str] = ()
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
+        return seconds_until(self.deadline)
+
+
+class _Answer:
+    """The status and headers of an answer."""
+
+    def __init__(self, status: int, reason: str | None, headers: Iterable[tuple[str, str]]) -> None:
+        self.status = status
+        self.reason = reason
+        self._headers = headers
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header, in any case, or None. Values of repeated headers are joined by commas."""
+        values = self.values(name)
+        return ", ".join(values) if values else None
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of a header, in any case."""
+        self._headers = [*self._headers]  # it may be an iterator
+        name = name.lower()
+        return [value for other, value in self._headers if other.lower() == name]
+
+    def location(self) -> bytes | None:
+        """Return the Location header as bytes, or None. http.client decodes headers as Latin-1, whatever they are."""
+        value = self.header("Location")
+        return None if value is None else value.encode("latin-1" if max(value, default="") <= "\xff" else "utf-8")
+
+    def unread(self) -> Iterable[bytes]:
+        """Return what has arrived of the body but was not read before the transfer broke off."""
+        return ()
+
+
+class HTTPAnswer(_Answer):
+    """The answer to one request: status, headers as pairs, and a body that has not been read yet.
+
+    `read` returns the next piece of the body as it was transferred, in any size, and `b""` at its end. The base always
+    calls `close` at the end.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        reason: str | None,
+        headers: Iterable[tuple[str, str]],
+        read: Callable[[], bytes],
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(status, reason, headers)
+        self._read = read
+        self._close = close
+
+    def read(self) -> bytes:
+        """Return the next piece of the body, empty at its end."""
+        return self._read()
+
+    def discard(self) -> None:
+        """Get rid of the body of an answer that is not a success; read it if that lets you reuse the connection."""
+
+    def close(self) -> None:
+        """Close the answer."""
+        self._close()
+
+
+class AsyncHTTPAnswer(_Answer):
+    """The same on asyncio: `read` is awaited."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str | None,
+        headers: Iterable[tuple[str, str]],
+        read: Callable[[], Awaitable[bytes]],
+        close: Callable[[], object] = lambda: None,
+    ) -> None:
+        super().__init__(status, reason, headers)
+        self._read = read
+        self._close = close
+
+    async def read(self) -> bytes:
+        """Return the next piece of the body, empty at its end."""
+        return await self._read()
+
+    async def discard(self) -> None:
+        """Get rid of the body of an answer that is not a success; read it if that lets you reuse the connection."""
+
+    def close(self) -> None:
+        """Close the answer."""
+        self._close()
+
+
+class TransferredResponse(AbstractWebClientSuccessResponse):
+    """A success that keeps its body as it was transferred, and inflates it only for `raw_data()`.
+
+    It inflates by what the body is, not by what the headers say: a server may announce gzip and send plain text.
+    """
+
+    def __init__(self, max_response_data_length: int | None) -> None:
+        self._max_bytes = max_response_data_length
+        self._received = bytearray()
+        self._encoded: bytes | None = None
+        self._data: bytes | None = None
+        self._problems: list[str] = []
+
+    def raw_data(self) -> bytes:
+        """Return the body without its transport encoding, at most as long as the limit."""
+        if self._data is None:
+            encoding = self.header("Content-Encoding") or ""
+            self._data = transport_decoded(self._body(), encoding, self._max_bytes, self._problems.append)
+        return self._data
+
+    def encoded_data(self) -> bytes | None:
+        """Return the body as it was transferred, at most as long as the limit."""
+        if type(self).raw_data is not TransferredResponse.raw_data:
+            return None  # a subclass returns another body
+        body = self._body()
+        if self._max_bytes is not None and len(body) > self._max_bytes:
+            self._problems.append("T804")
+            return body[: self._max_bytes]
+        return body
+
+    def transport_problems(self) -> tuple[str, ...]:
+        """Return codes of problems with the body's length and, once it is removed, with its transport encoding."""
+        return tuple(dict.fromkeys(self._problems))
+
+    def _body(self) -> bytes:
+        """Return the body as it was transferred."""
+        return self._encoded or b""
+
+    def _receive(self, piece: bytes) -> bool:
+        """Keep a piece of the body. Return False once there is more than the limit."""
+        self._received += piece
+        return self._max_bytes is None or len(self._received) <= self._max_bytes
+
+    def _end(self) -> int:
+        """End the body, and return its length."""
+        self._encoded = bytes(self._received)
+        self._received = bytearray()
+        return len(self._encoded)
+
+    def _give_up(self) -> int:
+        """Keep the part of the body that has arrived before the transfer broke off, and return its length."""
+        self._problems.append("T805")
+        return self._end()
+
+    def _check(self) -> None:
+        """Raise an error if what was received, up to the end of the transfer, cannot be the whole body."""
+
+
+class HTTPSuccessResponse(TransferredResponse):
+    """The success of a client that has no class of its own for it."""
+
+    def __init__(self, answer: _Answer, url: str, max_response_data_length: int | None) -> None:
+        super().__init__(max_response_data_length)
+        self._answer = answer
+        self._url = url
+
+    def status_code(self) -> int:
+        """Return the HTTP status."""
+        return self._answer.status
+
+    def status_message(self) -> str:
+        """Return the server's words for the status, or the standard ones."""
+        return status_line(self._answer.status, self._answer.reason).partition(" ")[2]
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        """Return the value of a header."""
+        return self._answer.header(case_insensitive_name)
+
+    def url(self) -> str:
+        """Return the URL after redirects."""
+        return self._url
+
+    def _check(self) -> None:
+        """Raise an error if the body is shorter than announced: not every library notices."""
+        length = self.header("Content-Length") or ""
+        is_announced = _LENGTH.fullmatch(length) and self.header("Transfer-Encoding") is None
+        if is_announced and self.status_code() != HTTPStatus.NO_CONTENT and len(self._received) < int(length):
+            raise ConnectionResetError("the body is shorter than announced")
+
+
+class _HTTPClient:
+    """What the bases for threads and for asyncio share: settings, and answers to responses."""
+
+    #: Whether `send` connects only to addresses that the policy allows. If not, the base checks them before it.
+    checks_addresses: ClassVar[bool] = False
+    #: What `send` and the answers raise when a request fails. Anything else is a bug, and is raised.
+    errors: ClassVar[tuple[type[Exception], ...]] = (OSError, HTTPException, ValueError, EOFError)
+    #: The class of error responses.
+    error_response: ClassVar[type[WebClientErrorResponse]] = WebClientErrorResponse
+
+    # Defaults, for subclasses that do not call __init__.
+    _headers, _home_headers = headers_to_send(None, None)
+    _max_bytes: int | None = DEFAULT_MAX_BYTES
+    _has_own_limit = False
+    _resolver: Resolver | None = None
+
+    def __init__(
+        self,
+        *,
+        user_agent: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        _resolve: Resolver | None = None,
+    ) -> None:
+        self._headers, self._home_headers = headers_to_send(user_agent, headers)
+        self._resolver = _resolve
+
+    @property
+    def user_agent(self) -> str:
+        """The User-Agent header to send."""
+        return self._headers["User-Agent"]
+
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Set how many bytes of a body to read at most; None or 0 for no limit."""
+        self._max_bytes = max_response_data_length or None
+        self._has_own_limit = True
+
+    def limit_response_data_length(self, max_response_data_length: int) -> None:
+        """Set the limit, unless the caller has set one."""
+        if not self._has_own_limit:
+            self._max_bytes = max_response_data_length
+
+    def proxy_for(self, url: str) -> str | None:
+        """Return the proxy that `send` uses for a URL, or None. Override it if your client uses proxies."""
+        return None
+
+    def success_response(self, answer: _Answer, url: str, max_bytes: int | None) -> TransferredResponse:
+        """Return the response for an answer that is a success. Override it to return one of your own class."""
+        return HTTPSuccessResponse(answer, url, max_bytes)
+
+    def standard_error(self, error: BaseException) -> BaseException:
+        """Return the error of the standard library that says what an error of your HTTP library says."""
+        return error
+
+    def _caught(self) -> tuple[type[Exception], ...]:
+        return (OSError, *self.errors)
+
+    def _connections(self, fetch: Fetch) -> AbstractContextManager[object]:
+        """Return a context that lasts for all hops of a fetch, for what the connections need to know of it."""
+        return nullcontext()
+
+    def _is_resolved_elsewhere(self, request: HTTPRequest) -> bool:
+        """Note and return whether a proxy resolves the host of a request."""
+        if self.proxy_for(request.url) is None:
+            return False
+        request.policy.mark_resolved_elsewhere(host_of(request.url))
+        return True
+
+
+class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
+    """A client for threads. Implement `send`; see the module for what you get."""
+
+    #: Whether `send` and reading an answer end by the deadline. If not, they run in a thread that can be abandoned.
+    keeps_deadlines: ClassVar[bool] = False
+
+    _waiter: RequestWaiter | None = None
+
+    @abc.abstractmethod
+    def send(self, request: HTTPRequest) -> HTTPAnswer:
+        """Make one request, and raise one of `errors` if it fails.
+
+        Do not follow redirects. Do not read the body yet.
+        """
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Fetch a URL, following redirects."""
+        fetch = Fetch(self, url)
+        if (refused := fetch.refusal()) is not None:
+            return refused
+        if self._waiter is not None:
+            self._waiter.wait(lambda: fetch.policy.is_cancelled)
+        fetch.start()
+        try:
+            fetch.check()
+            if self.keeps_deadlines:
+                return self._run(fetch)
+            return call_in_time(lambda: self._run_in_turn(fetch), fetch.policy, fetch.seconds_left())
+        except self._caught() as error:
+            return fetch.failed(error, is_late=time.monotonic() >= fetch.deadline)
+
+    def _run_in_turn(self, fetch: Fetch) -> AbstractWebClientResponse:
+        """Run a fetch, unless one that was abandoned still uses a client that is for one thread at a time."""
+        if self.is_thread_safe:
+            return self._run(fetch)
+        turn: threading.Lock = self.__dict__.setdefault("_turn", threading.Lock())
+        if not turn.acquire(timeout=fetch.seconds_left()):
+            raise TimeoutError("the client is still busy with an earlier request")
+        try:
+            return self._run(fetch)
+        finally:
+            turn.release()
+
+    def _run(self, fetch: Fetch) -> AbstractWebClientResponse:
+        with self._connections(fetch):
+            while True:
+                request = fetch.request()
+                if not self.checks_addresses:
+                    self._check_addresses(request)
+                answer = self.send(request)
+                try:
+                    success = fetch.received(answer)
+                    if success is not None:
+                        return self._read(fetch, answer, success)
+                    answer.discard()
+                    if (failed := fetch.redirected(answer)) is not None:
+                        return failed
+                finally:
+                    answer.close()
+
+    def _read(self, fetch: Fetch, answer: HTTPAnswer, success: TransferredResponse) -> TransferredResponse:
+        while piece := answer.read():
+            if not success._receive(piece):
+                break
+            if not self.keeps_deadlines:
+                fetch.check()
+        else:
+            success._check()
+        success._end()
+        fetch.check_cancelled()  # which looks like the end of a body without a length
+        return success
+
+    def _check_addresses(self, request: HTTPRequest) -> None:
+        if not self._is_resolved_elsewhere(request):
+            _, host, port = origin_of(request.url)
+            resolve = self._resolver or system_lookup
+            _check_found(request, look_up(resolve, host, port, request.policy, request.seconds_left()))
+
+
+class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
+    """A client for asyncio. Implement `send`; see the module for what you get."""
+
+    @abc.abstractmethod
+    async def send(self, request: HTTPRequest) -> AsyncHTTPAnswer:
+        """Make one request, and raise one of `errors` if it fails.
+
+        Do not follow redirects. Do not read the body yet.
+        """
+
+    async def get(self, url: str) -> AbstractWebClientResponse:
+        """Fetch a URL, following redirects."""
+        fetch = Fetch(self, url)
+        if (refused := fetch.refusal()) is not None:
+            return refused
+        fetch.start()
+        loop = asyncio.get_running_loop()
+        allowed = fetch.deadline - time.monotonic()
+        scope = asyncio.timeout(allowed)
+
+        def end_now() -> None:
+            with suppress(RuntimeError):  # it has just ended by itself
+                scope.reschedule(loop.time())
+
+        def cancelled() -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(end_now)
+
+        try:
+            if allowed <= 0:
+                raise TimeoutError
+            with fetch.policy.calling_on_cancel(cancelled):
+                async with scope:
+                    return await self._run(fetch)
+        except self._caught() as error:
+            return fetch.failed(error, is_late=allowed <= 0 or scope.expired())
+
+    async def _run(self, fetch: Fetch) -> AbstractWebClientResponse:
+        with self._connections(fetch):
+            while True:
+                request = fetch.request()
+                if not self.checks_addresses:
+                    await self._check_addresses(request)
+                answer = await self.send(request)
+                try:
+                    success = fetch.received(answer)
+                    if success is not None:
+                        while piece := await answer.read():
+                            if not success._receive(piece):
+                                break
+                        else:
+                            success._check()
+                        success._end()
+                        return success
+                    await answer.discard()
+                    if (failed := fetch.redirected(answer)) is not None:
+                        return failed
+                finally:
+                    answer.close()
+
+    async def _check_addresses(self, request: HTTPRequest) -> None:
+        if not self._is_resolved_elsewhere(request):
+            _, host, port = origin_of(request.url)
+            _check_found(request, await look_up_async(self._resolver or system_lookup, host, port))
+
+
+def _check_found(request: HTTPRequest, found: Sequence[AddressInfo]) -> None:
+    """Raise `RefusedError` unless all addresses that a host resolves to are allowed."""
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+    request.policy.check_all_addresses(host_of(request.url), addresses)
+    request.addresses = addresses
+
+
+class Fetch:
+    """One URL on its way to a response: what threads and asyncio share. It does no I/O."""
+
+    __slots__ = ("_answer", "_client", "_redirects", "_success", "deadline", "policy", "refused")
+
+    def __init__(self, client: _HTTPClient, url: str) -> None:
+        self._client = client
+        self.policy = policy_for(url)
+        self._redirects = Redirects(url, self.policy)
+        self._answer: _Answer | None = None
+        self._success: TransferredResponse | None = None
+        #: When the fetch must end, by `time.monotonic()`.
+        self.deadline = 0.0
+        #: Why there was no connection, if the policy is the reason. HTTP libraries wrap the error.
+        self.refused: RefusedError | None = None
+
+    def refusal(self) -> WebClientErrorResponse | None:
+        """Return the error for a URL that may not be requested, None if it may."""
+        reason = self._redirects.refusal()
+        return self._client.error_response(reason, False, status=None) if reason else None
+
+    def start(self) -> None:
+        """Set the deadline."""
+        self.deadline = self.policy.deadline()
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
+        return seconds_until(self.deadline)
+
+    def check(self) -> None:
+        """Raise an error if the tree was cancelled, or the deadline has passed."""
+        self.check_cancelled()
+        self.seconds_left()
+
+    def check_cancelled(self) -> None:
+        """Raise an error if the tree was cancelled."""
+        if self.policy.is_cancelled:
+            raise RefusedError("cancelled")
+
+    def request(self) -> HTTPRequest:
+        """Return the next request to make. The policy allows its URL; its addresses are not checked yet."""
+        url, authorization = split_authorization(self._redirects.url)
+        is_home = self.policy.is_home(url)
+        headers = add_headers(
+            self._client._home_headers if is_home else self._client._headers, authorization, self._redirects.cookie()
+        )
+        return HTTPRequest(url, headers, self.policy, self.deadline, is_home=is_home, authorization=authorization)
+
+    def received(self, answer: _Answer) -> TransferredResponse | None:
+        """Return the response for a success, its body to be read; None for any other answer."""
+        if not 200 <= answer.status < 300:
+            return None
+        limit = bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
+        self._answer = answer
+        self._success = self._client.success_response(answer, self._redirects.url, limit)
+        return self._success
+
+    def redirected(self, answer: _Answer) -> WebClientErrorResponse | None:
+        """Go where an answer leads that is not a success. Return None if it leads somewhere, else its error."""
+        kind, status = self._client.error_response, answer.status
+        line = status_line(status, answer.reason)
+        if status not in REDIRECTS:
+            wait = retry_after_seconds(answer.header("Retry-After"))
+            return kind(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=wait, status=status)
+        location = answer.location()
+        if location is None:
+            return kind(f"{line}: it redirects without saying where", False, status=status)
+        why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
+        return kind(why_not, False, status=None) if why_not else None
+
+    def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
+        """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""
+        kind, policy, success = self._client.error_response, self.policy, self._success
+        size = 0
+        if success is not None and self._answer is not None:
+            for piece in self._answer.unread():
+                success._receive(piece)
+            size = success._give_up()
+        if policy.is_cancelled:
+            return kind("cancelled", False, status=None)
+        if self.refused is not None:
+            return kind(str(self.refused), False, status=None)
+        if is_late and policy.is_tree_deadline(self.deadline):
+            message, retryable = "the tree's time is up", False
+        elif is_late:
+            message, retryable = f"timed out: no whole answer within {policy.limits.request_seconds:.3g} seconds", True
+        elif success is not None:
+            message, retryable = cut_off_message(self._client.standard_error(error), size), True
+        else:
+            message, retryable = failure_of(self._client.standard_error(error), host_of(self._redirects.url))
+        return kind(message, retryable, partial=success if size else None, status=None)

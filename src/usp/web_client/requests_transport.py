@@ -1,0 +1,546 @@
+"""The connections of the requests client: only to addresses that the policy allows, and only until the deadline.
+
+requests and urllib3 know a timeout between two reads, but none for a request as a whole, and they connect to whatever
+address a name resolves to. Both can be changed at the socket only. A `TimedSocket` never waits longer than its request
+has time left, and the address at the other end is checked before each request, on a new connection or a reused one.
+
+A socket finds its request by the `Exchange` that it is lent to, one for each fetch of the client. Without an exchange,
+as when a caller uses the session for something else, everything behaves as in requests, except that certificates of
+proxies are always verified.
+
+All that depends on private names of requests, urllib3 or http.client is in this module.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from contextvars import ContextVar, Token
+from functools import lru_cache, partial
+from http import HTTPStatus
+from typing import Any, Self, TypeVar
+
+import requests
+import requests.adapters
+import urllib3
+from requests.utils import select_proxy
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import ConnectTimeoutError, LocationValueError, NameResolutionError, NewConnectionError
+from urllib3.util import Retry
+from urllib3.util.connection import allowed_gai_family
+from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
+
+from usp.origins import host_of
+from usp.web_client.http_client import Fetch, HTTPAnswer
+from usp.web_client.lookups import AddressInfo, Resolver, look_up
+from usp.web_client.policy import RefusedError, seconds_until
+from usp.web_client.settings import DRAIN_SECONDS, MAX_INTERIM_ANSWERS, PIECE_BYTES, file_state
+
+__all__ = [
+    "CURRENT",
+    "ERRORS",
+    "Exchange",
+    "GuardedAdapter",
+    "RequestsAnswer",
+    "body_reader",
+    "guard",
+    "resolve",
+    "take_cookies",
+]
+
+Result = TypeVar("Result")
+
+#: What goes wrong in requests, urllib3 and below them. They raise a bare ValueError for some odd URLs and headers.
+ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
+
+_KEPT_CONNECTIONS = 64  # to one host
+_KEPT_HOSTS = 64
+_NO_RETRIES = Retry(0, read=False)
+
+
+def resolve(host: str, port: int) -> Sequence[AddressInfo]:
+    """Return the addresses of a host, of the kinds that urllib3 connects to."""
+    return socket.getaddrinfo(host, port, allowed_gai_family(), socket.SOCK_STREAM)
+
+
+class Exchange:
+    """One fetch with all its redirects, as the connections see it. Use it as a context, in one thread."""
+
+    __slots__ = ("_fetch", "_lent", "_resolve", "_token", "cookies", "deadline", "policy", "target")
+
+    def __init__(self, fetch: Fetch, resolve: Resolver) -> None:
+        self._fetch = fetch
+        self.policy = fetch.policy
+        self.deadline = fetch.deadline
+        #: What to request, exactly as it stands in the request; None to leave that to requests.
+        self.target: str | None = None
+        #: The cookies that redirects have set, if a caller's session makes the requests.
+        self.cookies: requests.cookies.RequestsCookieJar | None = None
+        self._resolve = resolve
+        self._lent: dict[_Timed, AbstractContextManager[None]] = {}
+
+    def __enter__(self) -> Self:
+        self._token: Token[Exchange | None] = CURRENT.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        CURRENT.reset(self._token)
+        for connection in list(self._lent):
+            self.give_back(connection)
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
+        return seconds_until(self.deadline)
+
+    def lend(self, connection: _Timed) -> None:
+        """Let this fetch use a socket, until it gives the socket back or ends."""
+        using = self.policy.shutting_down_on_cancel(connection)
+        self._ask(using.__enter__)
+        self._lent[connection] = using
+        connection.exchange = self
+
+    def give_back(self, connection: object) -> None:
+        """Take a socket from this fetch, if it was lent to it."""
+        using = self._lent.pop(connection, None)  # type: ignore[call-overload]  # any object may be asked for
+        if using is not None:
+            connection.exchange = None  # type: ignore[attr-defined]
+            using.__exit__(None, None, None)
+
+    def check_peer(self, host: str, connection: socket.socket) -> None:
+        """Raise an error if the policy does not allow the other end of a connection."""
+        address = connection.getpeername()[0]
+        self._ask(lambda: self.policy.check_peer(host, address))
+
+    def connect(
+        self, host: str, port: int, timeout: float | None, bound_to: Any, options: Any, *, is_proxy: bool
+    ) -> TimedSocket:
+        """Connect to a host, at one of the addresses that the policy allows."""
+        host = host.strip("[]")
+        found = self._ask(lambda: look_up(self._resolve, host, port, self.policy, self.seconds_left()))
+        addresses = [str(info[4][0]) for info in found]
+        allowed = addresses if is_proxy else self._ask(lambda: self.policy.allowed_addresses(host, addresses))
+        error: OSError | None = None
+        for family, kind, protocol, _, address in found:
+            if address[0] not in allowed:
+                continue
+            try:
+                return self._connected(family, kind, protocol, address, timeout, bound_to, options)
+            except OSError as failed:
+                error = failed
+        raise error or socket.gaierror(socket.EAI_NONAME, "no addresses")
+
+    def _connected(
+        self, family: int, kind: int, protocol: int, address: Any, timeout: float | None, bound_to: Any, options: Any
+    ) -> TimedSocket:
+        connection = TimedSocket(family, kind, protocol)
+        try:
+            self.lend(connection)
+            for option in options or ():
+                connection.setsockopt(*option)
+            if bound_to:
+                connection.bind(bound_to)
+            connection.settimeout(timeout)
+            connection.connect(address)
+            if self.policy.is_cancelled:
+                raise ConnectionAbortedError("cancelled")
+        except BaseException:
+            self.give_back(connection)
+            connection.close()
+            raise
+        return connection
+
+    def _ask(self, question: Callable[[], Result]) -> Result:
+        """Ask the policy, and remember if it refuses."""
+        try:
+            return question()
+        except RefusedError as refused:
+            self._fetch.refused = refused
+            # urllib3 retries after errors of the network; this one it raises at once.
+            raise LocationValueError(str(refused)) from refused
+
+
+CURRENT: ContextVar[Exchange | None] = ContextVar("usp exchange", default=None)
+
+
+class _Timed(socket.socket):
+    """A socket that waits no longer than the request that it is lent to has time left."""
+
+    exchange: Exchange | None = None
+    _patience: float | None = None
+    _in_force: float | None = None
+
+    def settimeout(self, value: float | None, /) -> None:
+        """Set the seconds to wait at most for each step."""
+        self._patience = self._in_force = value
+        super().settimeout(value)
+
+    def connect(self, address: Any, /) -> None:
+        """Connect."""
+        self._apply_deadline()
+        super().connect(address)
+
+    def recv(self, *args: Any) -> bytes:
+        """Receive some bytes."""
+        self._apply_deadline()
+        return super().recv(*args)
+
+    def recv_into(self, *args: Any) -> int:
+        """Receive some bytes into a buffer."""
+        self._apply_deadline()
+        return super().recv_into(*args)
+
+    def send(self, *args: Any) -> int:
+        """Send some bytes."""
+        self._apply_deadline()
+        return super().send(*args)
+
+    def sendall(self, *args: Any) -> None:
+        """Send all bytes."""
+        self._apply_deadline()
+        super().sendall(*args)
+
+    def _apply_deadline(self) -> None:
+        if self.exchange is None:
+            return
+        left = self.exchange.seconds_left()
+        seconds = left if self._patience is None or left < self._patience else self._patience
+        if seconds != self._in_force:  # each setting is a system call
+            self._in_force = seconds
+            super().settimeout(seconds)
+
+
+class TimedSocket(_Timed):
+    """A plain socket."""
+
+
+class TimedTLSSocket(_Timed, ssl.SSLSocket):
+    """A socket with TLS. The ssl module makes it of a plain one, which it replaces, and starts the handshake."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Make the TLS handshake."""
+        exchange = CURRENT.get()
+        if exchange is not None:
+            exchange.lend(self)
+        self._apply_deadline()
+        super().do_handshake(block)
+
+
+class _FinalAnswer(http.client.HTTPResponse):
+    """An answer that is not an interim one: http.client skips 100 only, and takes any other for the answer itself.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-15.2
+    """
+
+    def _read_status(self) -> tuple[str, int, str]:
+        for _ in range(MAX_INTERIM_ANSWERS):
+            version, status, reason = super()._read_status()  # type: ignore[misc]  # not in its types
+            if status >= HTTPStatus.OK or status == HTTPStatus.SWITCHING_PROTOCOLS:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
+        raise http.client.HTTPException(f"more than {MAX_INTERIM_ANSWERS} interim answers")
+
+    def begin(self) -> None:
+        """Read the status and the headers."""
+        super().begin()
+        if self.status < HTTPStatus.OK:
+            self.will_close = True  # whatever follows, it is not the answer to another request
+        if CURRENT.get() is not None and (self.headers.defects or self.headers.get_payload()):
+            # Lines that are no headers. urllib3 would log them, with a traceback.
+            self.headers.defects.clear()
+            self.headers.set_payload("")
+
+
+class _GuardedHTTPConnection(HTTPConnection):
+    """A connection that is checked before each request."""
+
+    response_class = _FinalAnswer
+
+    def _new_conn(self) -> socket.socket:
+        exchange = CURRENT.get()
+        if exchange is None:
+            return super()._new_conn()
+        place = (self._dns_host, self.port, self.timeout, self.source_address, self.socket_options)
+        try:
+            return exchange.connect(*place, is_proxy=self.proxy is not None)
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, f"Connection to {self.host} timed out.") from error
+        except OSError as error:
+            raise NewConnectionError(self, f"Failed to establish a new connection: {error}") from error
+
+    def request(
+        self, method: str, url: str, body: Any = None, headers: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        """Send a request."""
+        exchange = CURRENT.get()
+        if exchange is not None:
+            self._lend_to(exchange)
+            if exchange.target is not None:
+                # urllib3 would encode again what is encoded already.
+                url = exchange.target if self.proxy_is_forwarding else "/" + exchange.target.split("/", 3)[3]
+        super().request(method, url, body, headers, **options)
+
+    def _lend_to(self, exchange: Exchange) -> None:
+        """Let a fetch use the open connection, if the policy allows it."""
+        connection = self.sock
+        if type(connection) is socket.socket:  # opened outside of any exchange, so it does not know deadlines
+            if not self.proxy_is_tunneling:
+                self.close()
+        elif isinstance(connection, _Timed) and connection.exchange is not exchange:
+            if self.proxy is None:
+                exchange.check_peer(self.host, connection)
+            exchange.lend(connection)
+
+
+class _GuardedHTTPSConnection(_GuardedHTTPConnection, HTTPSConnection):
+    """The same with TLS."""
+
+    _has_context = False
+
+    def connect(self) -> None:
+        """Connect, and set up TLS."""
+        if not self._has_context:
+            self._has_context = True
+            if self.cert_file:
+                self.ssl_context = _context(self.cert_reqs)  # not shared: a client certificate is a credential
+            else:
+                trusted = self.ca_certs or self.ca_cert_dir
+                state = trusted and file_state(trusted)
+                self.ssl_context = _shared_context(self.cert_reqs, self.ca_certs, self.ca_cert_dir, state)
+                if self.proxy is None:
+                    self.ca_certs = self.ca_cert_dir = None  # the context has read them, once for all connections
+        super().connect()
+
+    def _connect_tls_proxy(self, hostname: str, sock: socket.socket) -> ssl.SSLSocket:
+        wrapped = super()._connect_tls_proxy(hostname, sock)
+        if type(wrapped) is ssl.SSLSocket:
+            wrapped.__class__ = TimedTLSSocket
+            exchange = CURRENT.get()
+            if exchange is not None:
+                exchange.lend(wrapped)  # type: ignore[arg-type]  # its class has just changed
+        return wrapped
+
+
+def _context(cert_reqs: int | str | None) -> ssl.SSLContext:
+    context = create_urllib3_context(cert_reqs=resolve_cert_reqs(cert_reqs))
+    context.sslsocket_class = TimedTLSSocket
+    return context
+
+
+@lru_cache(16)
+def _shared_context(
+    cert_reqs: int | str | None, ca_certs: str | None, ca_cert_dir: str | None, _state: object
+) -> ssl.SSLContext:
+    context = _context(cert_reqs)
+    if ca_certs or ca_cert_dir:
+        context.load_verify_locations(ca_certs, ca_cert_dir)
+    elif context.verify_mode != ssl.CERT_NONE:
+        context.load_default_certs()
+    return context
+
+
+class _GuardedHTTPPool(HTTPConnectionPool):
+    """Open connections to one host."""
+
+    ConnectionCls = _GuardedHTTPConnection
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            exchange = CURRENT.get()
+            if exchange is not None:
+                exchange.give_back(conn.sock)  # before another thread can take it
+            if not self.block and self.pool is not None and self.pool.full():
+                conn.close()  # urllib3 would log a warning
+                return
+        super()._put_conn(conn)
+
+
+class _GuardedHTTPSPool(_GuardedHTTPPool, HTTPSConnectionPool):
+    """The same with TLS."""
+
+    ConnectionCls = _GuardedHTTPSConnection
+
+
+_POOLS = {"http": _GuardedHTTPPool, "https": _GuardedHTTPSPool}
+
+
+class GuardedAdapter(requests.adapters.HTTPAdapter):
+    """The adapter of requests, with guarded connections. It takes over the settings of `like`."""
+
+    _pool_connections: int
+    _pool_maxsize: int
+    _pool_block: bool
+
+    def __init__(self, like: requests.adapters.HTTPAdapter | None = None) -> None:
+        self._forked = threading.Lock()
+        settings: dict[str, Any] = vars(like) if like is not None else {}
+        super().__init__(
+            max(settings.get("_pool_connections", 0), _KEPT_HOSTS),
+            max(settings.get("_pool_maxsize", 0), _KEPT_CONNECTIONS),
+            pool_block=settings.get("_pool_block", False),
+        )
+        self._retries: Retry = settings.get("max_retries", _NO_RETRIES)
+
+    @property
+    def max_retries(self) -> Retry:
+        """No retries for the client: a tree makes its own, and urllib3 would sleep beyond the deadline."""
+        return _NO_RETRIES if CURRENT.get() is not None else self._retries
+
+    @max_retries.setter
+    def max_retries(self, retries: Retry) -> None:
+        self._retries = retries
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._forked = threading.Lock()
+        super().__setstate__(state)  # type: ignore[misc]  # not in its types
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the pools."""
+        super().init_poolmanager(*args, **options)
+        self.poolmanager.pool_classes_by_scheme = _POOLS
+        self._process = os.getpid()
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Return the pools of a proxy."""
+        manager = super().proxy_manager_for(proxy, **options)
+        if not proxy.lower().startswith("socks"):
+            manager.pool_classes_by_scheme = _POOLS
+        return manager
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        """Send a request."""
+        if self._process != os.getpid():  # after a fork: the connections belong to the parent
+            with self._forked:
+                if self._process != os.getpid():
+                    self.proxy_manager = {}
+                    self.init_poolmanager(self._pool_connections, self._pool_maxsize, block=self._pool_block)
+        exchange = CURRENT.get()
+        if exchange is None:
+            return super().send(request, *args, **options)
+        proxies = options.get("proxies")
+        if proxies and select_proxy(request.url or "", proxies):
+            exchange.policy.mark_resolved_elsewhere(host_of(request.url or ""))
+        response = super().send(request, *args, **options)
+        if exchange.target is None and not 200 <= response.status_code < 300:
+            # Before the session sees it: its authentication would read the whole body, and inflate it.
+            _drain(response, exchange)
+            response._content = b""
+            response._content_consumed = True  # type: ignore[attr-defined]  # not in its types
+        return response
+
+    def close(self) -> None:
+        """Close all connections now. urllib3 waits until the pools are garbage-collected."""
+        if self._process == os.getpid():
+            for manager in (self.poolmanager, *self.proxy_manager.values()):
+                for key in manager.pools.keys():  # noqa: SIM118 -- it is not a mapping, it only has keys()
+                    with suppress(KeyError):  # another thread may have removed it
+                        manager.pools[key].close()
+        super().close()
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Verify certificates, those of proxies too, which requests does only for https URLs.
+
+        This holds for everyone who uses the session: connections stay open, and are reused.
+        """
+        proxy = getattr(conn, "proxy", None)
+        if proxy is not None and proxy.scheme == "https":
+            url = "https://"  # requests looks at the scheme only
+        super().cert_verify(conn, url, verify or verify is not False, cert)  # type: ignore[no-untyped-call]
+
+    def build_response(self, req: requests.PreparedRequest, resp: Any) -> requests.Response:
+        """Return the answer as a response of requests; without its cookies, if the client asked without a session."""
+        exchange = CURRENT.get()
+        if exchange is None or exchange.target is None:
+            return super().build_response(req, resp)
+        response = requests.Response()
+        response.status_code = resp.status
+        response.headers = requests.structures.CaseInsensitiveDict(resp.headers)
+        response.raw = resp
+        response.reason = resp.reason
+        response.url = req.url or ""
+        response.request = req
+        response.connection = self
+        return response
+
+
+def guard(session: requests.Session) -> None:
+    """Replace the adapters of a session that are exactly requests' own by guarded ones."""
+    guarded: dict[int, GuardedAdapter] = {}
+    for prefix, adapter in list(session.adapters.items()):
+        if type(adapter) is requests.adapters.HTTPAdapter:
+            session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
+            adapter.close()
+
+
+class RequestsAnswer(HTTPAnswer):
+    """The answer of requests. `location` is its Location header, which may have been taken away."""
+
+    def __init__(self, response: requests.Response, location: str | None, exchange: Exchange) -> None:
+        super().__init__(response.status_code, response.reason, (), body_reader(response.raw), response.close)
+        self.response = response
+        self._location = location
+        self._exchange = exchange
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header."""
+        return self._location if name == "Location" else self.response.headers.get(name)
+
+    def values(self, name: str) -> list[str]:
+        """Return all values of a header."""
+        get = getattr(getattr(self.response.raw, "headers", None), "getlist", None)
+        return list(get(name)) if get else []
+
+    def discard(self) -> None:
+        """Read a small body, to reuse its connection; close the connection if it is large, endless or slow."""
+        _drain(self.response, self._exchange)
+        self._close = _nothing  # it is closed
+
+
+def _nothing() -> None:
+    pass
+
+
+def _drain(response: requests.Response, exchange: Exchange) -> None:
+    raw = response.raw
+    length = getattr(raw, "length_remaining", None)
+    deadline = exchange.deadline
+    try:
+        if getattr(raw, "chunked", False) if length is None else length <= PIECE_BYTES:
+            exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
+            raw.read(PIECE_BYTES, decode_content=False)
+    except ERRORS:
+        pass  # nobody needs this body
+    finally:
+        exchange.deadline = deadline
+        raw.close()
+
+
+def body_reader(raw: Any) -> Callable[[], bytes]:
+    """Return a function that returns the next piece of a body as soon as it arrives.
+
+    The body keeps its transport encoding: urllib3 trusts the header, and fails if the header is wrong.
+    """
+    if isinstance(raw, urllib3.HTTPResponse) and hasattr(raw, "read1"):
+        return partial(raw.read1, PIECE_BYTES, decode_content=False)
+
+    def pieces() -> Iterator[bytes]:
+        yield from raw.stream(PIECE_BYTES, decode_content=False)
+
+    return partial(next, pieces(), b"")
+
+
+def take_cookies(response: requests.Response, cookies: requests.cookies.RequestsCookieJar) -> None:
+    """Move the cookies that an answer sets into a jar, so that the session does not see them."""
+    request: Any = getattr(response, "request", None)
+    requests.cookies.extract_cookies_to_jar(cookies, request, response.raw)  # type: ignore[no-untyped-call]
+    message = getattr(getattr(response.raw, "_original_response", None), "msg", None)
+    if message is not None:
+        del message["Set-Cookie"], message["Set-Cookie2"]
