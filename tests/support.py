@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -27,23 +29,47 @@ SITEMAP_XMLNS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 @dataclass(frozen=True)
 class Fixture:
-    """A document as a site served it, and what must come out of it."""
+    r"""A document as a site served it, and what must come out of it.
+
+    The document is the file beside the description. A large one is generated instead, from `generate` in the
+    description: its parts are joined, encoded (`\udcff` becomes the byte FF) and, for a .gz file, compressed.
+    """
 
     name: str
-    path: Path
+    file: str
     expected: dict[str, Any]
 
-    @property
+    @cached_property
     def data(self) -> bytes:
-        return self.path.read_bytes()
+        if recipe := self.expected.get("generate"):
+            text = "".join(expanded(recipe["parts"]))
+            data = text.encode(recipe.get("encoding", "utf-8"), "surrogateescape")
+            return gzip.compress(data, mtime=0) if self.file.endswith(".gz") else data
+        return (FIXTURES / self.file).read_bytes()
 
 
 def fixtures() -> list[Fixture]:
+    files = {path.name.partition(".")[0]: path.name for path in FIXTURES.iterdir() if path.suffix != ".json"}
     found = []
     for description in sorted(FIXTURES.glob("*.json")):
-        (path,) = (p for p in FIXTURES.glob(f"{description.stem}.*") if p != description)
-        found.append(Fixture(description.stem, path, json.loads(description.read_text("utf-8"))))
+        expected = json.loads(description.read_text("utf-8"))
+        for name in ("urls", "children"):
+            if name in expected:
+                expected[name] = expanded(expected[name])
+        file = expected["generate"]["file"] if "generate" in expected else files[description.stem]
+        found.append(Fixture(description.stem, file, expected))
     return found
+
+
+def expanded(parts: list[str | dict[str, Any]]) -> list[str]:
+    """Replace each `{"repeat": text, "numbers": [start, stop]}` by the text with each of the numbers in it."""
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        else:
+            texts += (part["repeat"].format(number) for number in range(*part["numbers"]))
+    return texts
 
 
 def plain(value: Any) -> Any:

@@ -451,7 +451,7 @@ def is_said(tree: AbstractSitemap, report: Report) -> bool:
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
 def test_fixtures(fixture: Fixture) -> None:
     """Whatever a site serves is checked; it keeps the problems that it has; and whoever reads it finds the same."""
-    tree = sitemap_from_bytes(fixture.data, f"{HOME}{fixture.path.name}")
+    tree = sitemap_from_bytes(fixture.data, f"{HOME}{fixture.file}")
     reports = [report_of(tree, Ledger(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
     assert is_said(tree, reports[0])

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from support import Fixture, fixtures, plain
+from support import FIXTURES, Fixture, fixtures, plain
 from usp.documents import Document
 from usp.fetch_parse import (
     IndexRobotsTxtSitemapParser,
@@ -148,3 +148,14 @@ def test_front_door(fixture: Fixture) -> None:
 def test_every_fixture_says_what_it_is() -> None:
     """A fixture states its rule in a sentence."""
     assert [f.name for f in ALL.values() if not f.expected["rule"].endswith(".")] == []
+
+
+def test_every_document_is_described() -> None:
+    """Every file is a description or the one document of a description."""
+    documents = sorted(path.name for path in FIXTURES.iterdir() if path.suffix != ".json")
+    assert documents == sorted(fixture.file for fixture in ALL.values() if "generate" not in fixture.expected)
+
+
+def test_large_fixtures_are_generated() -> None:
+    """No stored file is over 100 kB: a large document is generated from a recipe in its description."""
+    assert [path.name for path in FIXTURES.iterdir() if path.stat().st_size > 100_000] == []

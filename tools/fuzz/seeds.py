@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support import FIXTURES
+from support import fixtures
 from usp.scan.grammar import grammar_of
 
 __all__ = ["WORDS", "seeds", "write_dictionary"]
@@ -47,7 +47,7 @@ WORDS = (
 
 def seeds() -> dict[str, bytes]:
     """The documents, by name."""
-    found = {path.name: path.read_bytes() for path in sorted(FIXTURES.iterdir()) if path.suffix != ".json"}
+    found = {fixture.file: fixture.data for fixture in fixtures()}
     declared = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in _NAMESPACES.items())
     other = declared.replace(":image", ":i").replace(":news", ":n")
     for i, body in enumerate(_BODIES):
