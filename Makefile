@@ -2,31 +2,31 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+PIP := -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test lint types format docs compat bench wheel wheeltest fuzz clean
+.PHONY: help demo run quick test lint types format docs compat bench wheel wheeltest fuzz clean
 
 # Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
-# Tests to which it makes no difference how usp was installed, of the network, of tools and of files, and those that compare
-# the compiled parts with plain Python: they are run once.
-ONCE := --ignore-glob='tests/test_faults*' --ignore-glob='tests/test_clients*' --ignore-glob='tests/test_cli*' \
-  $(patsubst %,--ignore=tests/test_%.py,soak deadlines requests_session terms redirects bench fuzz aio schedule limits \
-  export_files export_where export_select export_dedupe export_arrow export_frames plain columns survey)
-# What shows that a wheel has all that it needs: its modules, its compiled parts, its pages. The rest was run before it was built.
-PACKED := $(patsubst %,tests/test_%.py,public_api fixtures check_pages docs tree)
-# What the compiled parts are built of.
-COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxi)
+# The sources of the compiled parts.
+COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxd src/usp/*/*.pxi)
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/installed ## run usp on its built-in example website, with no network
 	@$(PY) -m usp demo
 
 run: demo
 
-test: $(VENV)/developing ## run all tests
+quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in a few seconds
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --quiet --check .
+	@$(PY) -m mypy --no-error-summary
+	@$(PY) -m pytest -q -n 2 -m "not (cli or compare or corpus or network or slow or tools)"
+
+test: $(VENV)/compiled ## run all tests
 	@$(PY) -m pytest -q $(PARALLEL)
 
 lint: $(VENV)/developing ## check style
@@ -36,34 +36,36 @@ lint: $(VENV)/developing ## check style
 types: $(VENV)/developing ## check types
 	@$(PY) -m mypy
 
-format: $(VENV)/developing ## put the style right
+format: $(VENV)/developing ## fix the style
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-docs: $(VENV)/developing ## write command help and problem codes into the documentation
+docs: $(VENV)/compiled ## write command help and problem codes into the documentation
 	@$(PY) tools/docs.py --write
 
-compat: $(VENV)/developing ## compare with ultimate-sitemap-parser 1.8.1, installed beside
+compat: $(VENV)/compiled ## compare with ultimate-sitemap-parser 1.8.1, installed in .compat/
 	@$(PY) tools/compat.py
 
-bench: $(VENV)/developing ## compare speed and memory with other readers; WRITE=1 writes docs/benchmarks.md
+bench: $(VENV)/compiled ## compare speed and memory with other readers; WRITE=1 writes docs/benchmarks.md
 	@$(PY) tools/bench $(if $(WRITE),--write)
 
-wheel: $(VENV)/created ## build a wheel into dist/, with the compiled scanner where there is a compiler
+wheel: $(VENV)/created ## build a wheel into dist/, with the compiled parts where there is a compiler
 	@rm -rf build dist
-	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@$(PY) $(PIP) wheel --no-deps --wheel-dir dist .
 	@ls dist/*.whl
 
+# Of the compiled wheel: that it has its modules, its compiled parts and its pages; `make test` has run the rest. Of the
+# wheel without compiled parts: all that plain Python may do differently.
 wheeltest: wheel ## run the tests against built wheels: compiled, and as it is built where there is no compiler
 	@$(PYTHON) -m venv --clear .wheel
-	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
+	@.wheel/bin/python $(PIP) install "$$(ls dist/*.whl)[dev]"
 	@.wheel/bin/usp --version
-	@.wheel/bin/python -m pytest -q $(PARALLEL) $(PACKED)
+	@.wheel/bin/python -m pytest -q $(PARALLEL) -m wheel
 	@rm -rf build
-	@CC=false .wheel/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir .wheel/pure .
-	@.wheel/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .wheel/pure/*.whl
+	@CC=false .wheel/bin/python $(PIP) wheel --no-deps --wheel-dir .wheel/pure .
+	@.wheel/bin/python $(PIP) install --force-reinstall --no-deps .wheel/pure/*.whl
 	@.wheel/bin/usp --version | grep "pure Python"
-	@USP_CORPUS=/nonexistent .wheel/bin/python -m pytest -q $(PARALLEL) $(ONCE)
+	@.wheel/bin/python -m pytest -q $(PARALLEL) -m "not (cli or compare or corpus or network or tools)"
 
 fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
 	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
@@ -81,10 +83,16 @@ $(VENV)/created:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
+# For users of usp: pip builds the compiled parts, in an environment of its own.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(COMPILED)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable .
+	@$(PY) $(PIP) install --editable .
 	@touch $@
 
-$(VENV)/developing: $(VENV)/created pyproject.toml $(COMPILED)
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+# For developers: pip installs usp without its compiled parts, which are built in place, and again after each edit.
+$(VENV)/developing: $(VENV)/created pyproject.toml
+	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(VENV)/compiled: $(VENV)/developing $(COMPILED)
+	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@ $(VENV)/installed

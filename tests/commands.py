@@ -1,4 +1,4 @@
-"""Commands as a user runs them: in a process of their own, or, for what that is not needed for, in this one."""
+"""Runs commands as a user does: in the process of the tests where that is enough, else in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 
 from usp.cli import main
 
-UNWANTED = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")  # in the environment
+#: Environment variables that change what commands print.
+UNWANTED = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -20,7 +21,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class RunHere:
-    """Gives of a command what a process gives, in a tenth of the time: not what ends or closes that, or shows there."""
+    """Runs a command in this process, in a tenth of the time; for tests without signals, closed pipes or terminals."""
 
     capsys: pytest.CaptureFixture[str]
 

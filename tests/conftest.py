@@ -1,28 +1,46 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from commands import UNWANTED, RunHere
+from corpus import CORPUS
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, which programs that they start would inherit.
+# Where CI is set, every run draws the same examples; elsewhere each run draws others, and finds more over time.
+# No example has a deadline: a busy machine is slow.
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("local", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+# A shell that starts the tests in the background makes them ignore Ctrl-C, and the programs that they start inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
-    """Bytes that cannot be read make no name for a test: compressed ones have the time in them, and always differ."""
+    """Keep unreadable bytes out of the names of tests: compressed data has the time in it, and always differs."""
     return argname if isinstance(val, bytes) and not (val.isascii() and val.decode().isprintable()) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests of real files where there are none."""
+    if not CORPUS.exists():
+        skip = pytest.mark.skip(reason="there is no corpus of real files here; set USP_CORPUS to the path of one")
+        for item in items:
+            if item.get_closest_marker("corpus"):
+                item.add_marker(skip)
 
 
 @pytest.fixture(autouse=True)
 def unchanged_logging() -> Iterator[None]:
-    """A command that runs in the process of the tests sends the log elsewhere; the next test finds it as it was."""
+    """Restore logging after each test: commands that run in this process change where the log goes."""
     root = logging.getLogger()
     level, handlers = root.level, root.handlers[:]
     yield
@@ -32,7 +50,7 @@ def unchanged_logging() -> Iterator[None]:
 
 @pytest.fixture
 def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunHere:
-    """Runs a command in the process of the tests."""
+    """Return a function that runs a command in this process."""
     for name in UNWANTED:
         monkeypatch.delenv(name, raising=False)
     return RunHere(capsys)

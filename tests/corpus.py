@@ -1,4 +1,4 @@
-"""Real files, as found, where there are any."""
+"""Real files, as found on the web, where there is a corpus of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from usp.tree import sitemap_from_bytes
 CORPUS = Path(os.environ.get("USP_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 URL = "http://site.example/sitemap.xml"
 
-needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason="no corpus of real files here; USP_CORPUS names one")
+needs_corpus = pytest.mark.corpus  # conftest skips what it marks where there is no corpus
 
 
 def files(*kinds: str, most: float = float("inf")) -> Iterator[tuple[str, str, bytes]]:
-    """The files of these kinds that have so many bytes at most: the name, kind and data of each."""
+    """Yield the name, kind and data of each file of these kinds with at most this many bytes."""
     with (CORPUS / "MANIFEST.tsv").open(encoding="utf-8") as manifest:
         rows = [row for row in csv.DictReader(manifest, delimiter="\t") if row["kind"] in kinds]
     for archive in sorted({row["zip"] for row in rows}):
@@ -36,5 +36,5 @@ def read(kind: str, data: bytes) -> AbstractSitemap:
 
 
 def trees(*kinds: str, most: float) -> Iterator[tuple[str, AbstractSitemap]]:
-    """What is read of each of these files, with its name."""
+    """Yield the name and the sitemap of each of these files."""
     return ((name, read(kind, data)) for name, kind, data in files(*kinds, most=most))

@@ -15,6 +15,8 @@ from usp.exceptions import InvalidArgumentError
 from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.policy import RequestPolicy, applying
 
+pytestmark = pytest.mark.network
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -20,6 +20,8 @@ import pytest
 from bench import answers, cli, documents, environments, measure, networks, report, rows, wholes
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.tools
+
 TOOLS = Path(__file__).parents[1] / "tools"
 
 

@@ -17,6 +17,8 @@ from usp.objects.codes import CODES
 from usp.objects.problem import Problem
 from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
 
+pytestmark = pytest.mark.wheel
+
 PAGES = files("usp") / "check" / "pages"
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 HOMEPAGE = "https://www.example.org/"

@@ -458,7 +458,7 @@ def test_fixtures(fixture: Fixture) -> None:
     assert reports[0].pages == len(tree.pages)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_damaged_documents(data: st.DataObject) -> None:
     """Nothing raises, and whoever reads a document finds the same, wherever it is cut and whatever is put in."""

@@ -322,7 +322,7 @@ AGENTS = st.sampled_from(
 LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(""))
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=1_000)
 @example("User-agent: *\nUser-agent: x\nDisallow \nUser-agent: x\nDisallow: /", ["a"], "/")
 @example("User-agent: *\nDisallow: \nUser-agent foo: bar\nDisallow: /", ["a"], "/")
 @example("User-agent: *\nDisallow: */", [""], "")
@@ -627,7 +627,7 @@ class TestReturnLinks:
         assert report_of(tree, ledger).counts() == {"H633": 3, "C902": 1}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 4))), max_size=12), st.integers(1, 3))
 @pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
 def test_return_links_are_those_of_a_plain_table(

@@ -28,6 +28,8 @@ from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSit
 from usp.objects.transport import Transport
 from usp.version import __version__
 
+pytestmark = pytest.mark.cli
+
 PAGES: dict[str, tuple[int, dict[str, str], bytes]] = {
     "/robots.txt": (200, {}, b"Sitemap: {base}/index.xml\nSitemap: {base}/missing.xml\n"),
     "/index.xml": (200, {}, b"<sitemapindex><sitemap><loc>{base}/a.xml</loc></sitemap></sitemapindex>"),

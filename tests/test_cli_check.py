@@ -30,6 +30,8 @@ from usp.cli.demo import demo_site
 from usp.objects.codes import CODES
 from usp.objects.problem import Problem, Problems
 
+pytestmark = pytest.mark.cli
+
 GUIDE = (Path(__file__).parents[1] / "docs" / "check.md").read_text("utf-8")
 
 XML = {"Content-Type": "application/xml"}

@@ -28,6 +28,8 @@ from usp.cli import main
 from usp.cli.demo import demo_site
 from usp.tree import sitemap_tree_for_homepage
 
+pytestmark = pytest.mark.cli
+
 XML = {"Content-Type": "application/xml"}
 ROBOTS = (200, {"Content-Type": "text/plain"}, b"Sitemap: {base}/a.xml\nSitemap: {base}/b.xml\n")
 ONE = f"""<urlset {SITEMAP_XMLNS}>

@@ -13,6 +13,8 @@ from support import index, serve, urlset
 from usp.cli.output import page_line
 from usp.objects.page import SitemapPage
 
+pytestmark = pytest.mark.cli
+
 SECONDS = "give a number of seconds, from"
 
 

@@ -25,6 +25,8 @@ from usp.cli.output import LogLines, duration, size
 from usp.cli.progress import ProgressMeter, progress_line
 from usp.progress import Progress
 
+pytestmark = pytest.mark.cli
+
 USP = [sys.executable, "-m", "usp", "ls"]
 # A process that has a terminal of its own, as those that a shell starts: it gets a signal when Ctrl-C is typed there.
 ON_TERMINAL = (

@@ -25,6 +25,8 @@ from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo import demo_site
 
+pytestmark = pytest.mark.cli
+
 XML = {"Content-Type": "application/xml"}
 ROBOTS = (200, {"Content-Type": "text/plain"}, b"Sitemap: {base}/a.xml\n")
 SITEMAP = f"""<urlset {SITEMAP_XMLNS}>

@@ -16,6 +16,8 @@ from support import urlset
 from test_cli import usp
 from test_cli_progress import USP, interrupted, started, terminal
 
+pytestmark = pytest.mark.cli
+
 PAGES = [*USP, "-k", "-f", "pages"]
 
 

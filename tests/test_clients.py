@@ -17,6 +17,8 @@ from usp.limits import Limits
 from usp.version import __version__
 from usp.web_client.policy import RequestPolicy, applying
 
+pytestmark = pytest.mark.network
+
 TEXT = b"some text, repeated. " * 1_000
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PAGES = {

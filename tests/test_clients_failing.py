@@ -12,6 +12,8 @@ import pytest
 from sockets import CLIENTS, Make, Peer, answering, error, making, resolving, self_signed, server_context, success, talk
 from usp.web_client.policy import RequestPolicy
 
+pytestmark = pytest.mark.network
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -29,6 +29,8 @@ from usp.scan.columns import PAGE_TYPES, Column, Columns, List, PureColumns, Sca
 from usp.scan.grammar import grammar_of
 from usp.scan.plain import READERS, PurePlainColumns, Readers
 
+pytestmark = pytest.mark.compare
+
 Result = TypeVar("Result")
 ALL = frozenset(PAGE_TYPES)
 DAY = 86_400_000_000
@@ -197,7 +199,7 @@ def of_pages(pages: Iterator[SitemapPage], wanted: Collection[str]) -> Columns:
     return reader.columns()
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(documents, st.sets(st.sampled_from(sorted(ALL))))
 def test_every_reader_gives_the_same(data: bytes, wanted: set[str]) -> None:
     """Compiled, pure and by the general scanner, the columns are equal to the last bit, and to those of the pages."""
@@ -211,7 +213,7 @@ def test_every_reader_gives_the_same(data: bytes, wanted: set[str]) -> None:
         assert columns_by(readers, data, wanted) == part
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.lists(videos_and_shows, min_size=1, max_size=3).map("".join), max_size=6))
 def test_every_reader_gives_the_same_of_videos(bodies: list[str]) -> None:
     """Videos that the compiled reader knows, and others between them, are what they are to the general scanner."""
@@ -405,7 +407,7 @@ def lines_by(
     return [*parser.columns(wanted)]
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400)
 @given(lines, st.integers(1, 40))
 def test_every_reader_gives_the_same_of_lines(data: bytes, size: int) -> None:
     """Compiled, pure and line by line, in one piece or in many, the columns of a text are those of its pages."""
@@ -602,7 +604,7 @@ def test_odd_values_are_asked_for_once() -> None:
 
 
 @each_reader
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(data=documents)
 def test_buffers_are_those_of_arrow(readers: Readers, data: bytes) -> None:
     """Arrow takes every buffer as it is, and reads the same values in it."""

@@ -16,6 +16,8 @@ from usp.web_client.lookups import AddressInfo
 from usp.web_client.policy import RequestPolicy
 from usp.web_client.requests_transport import resolve as looked_up
 
+pytestmark = pytest.mark.network
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 

@@ -16,6 +16,8 @@ from usp.export.schema import TABLES, VERSION
 from usp.objects.codes import CODES
 from usp.scan.columns import List, Scalar, Struct, Type
 
+pytestmark = pytest.mark.wheel
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 EXPORT = (ROOT / "docs" / "export.md").read_text("utf-8")

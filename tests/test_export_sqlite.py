@@ -166,7 +166,7 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
     assert rows(path, "select * from pages") == [(None, f"{HOME}{number}") for number in range(0, length, 1_000)]
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50)
 @given(st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_texts(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
     """Any texts come back as they are."""

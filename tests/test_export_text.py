@@ -47,7 +47,7 @@ from usp.scan.columns import Columns, columns_of_all
 from usp.tree import sitemap_from_bytes
 
 raw_csv_writer = partial(csv_writer, is_raw=True)
-many = settings(max_examples=200, deadline=None, derandomize=True)
+many = settings(max_examples=200)
 MakeTree = Callable[[], AbstractSitemap]
 
 

@@ -141,14 +141,14 @@ def in_duckdb(database: duckdb.DuckDBPyConnection, rows: list[Row], where: str) 
 
 
 @given(ROWS, CONDITIONS)
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_text_means_what_it_means_in_sql(database: Any, rows: list[Row], where: str) -> None:
     """DuckDB keeps the same rows for the same text."""
     assert kept_rows(select(TYPES, where=where).batch(columns_of(rows))) == in_duckdb(database, rows, where)
 
 
 @given(st.text("ab%_\n", max_size=12), st.text("ab%_\n", max_size=8), st.booleans())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_pattern_means_what_it_means_in_sql(database: Any, text: str, pattern: str, is_folded: bool) -> None:
     """DuckDB matches the same texts with the same pattern."""
     word = "ilike" if is_folded else "like"

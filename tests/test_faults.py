@@ -41,6 +41,8 @@ from support import urlset
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
 
+pytestmark = pytest.mark.network
+
 LIMITS = Limits(request_seconds=0.3, tree_seconds=10, max_sitemap_bytes=1_000_000)
 
 

@@ -34,6 +34,8 @@ from support import urlset
 from usp.limits import Limits
 from usp.politeness import Politeness
 
+pytestmark = pytest.mark.network
+
 
 class MineError(Exception):
     """Raised by the callbacks of these tests."""

@@ -15,6 +15,8 @@ from faults import BAD, QUICK, START, Driver, described, each_driver, ok, once, 
 from usp.limits import Limits
 from usp.politeness import Politeness
 
+pytestmark = pytest.mark.network
+
 
 def in_seconds(seconds: float) -> str:
     return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)

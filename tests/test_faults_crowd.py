@@ -14,10 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import pytest
+
 from faults import Driver, each_driver, head, nothing_left, within
 from support import index, urlset
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
+
+pytestmark = pytest.mark.network
 
 
 class Crowd(asyncio.Protocol):

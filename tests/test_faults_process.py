@@ -37,6 +37,8 @@ from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
+pytestmark = pytest.mark.network
+
 
 def wide_site(count: int, seconds: float = 0.0, padding: int = 0) -> dict[str, Handler]:
     """A site of so many sitemaps, each of which takes its time and has this many spaces in it."""

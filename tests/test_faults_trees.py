@@ -32,6 +32,8 @@ from support import index, urlset
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
 
+pytestmark = pytest.mark.network
+
 
 @each_driver
 def test_an_index_that_lists_itself(driver: Driver) -> None:

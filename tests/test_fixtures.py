@@ -21,6 +21,8 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.wheel
+
 ALL = {fixture.name: fixture for fixture in fixtures()}
 each_fixture = pytest.mark.parametrize("fixture", ALL.values(), ids=ALL)
 

@@ -14,6 +14,8 @@ from fuzz import cli, seeds, target, workshop
 from usp.scan.grammar import Grammar
 from usp.scan.plain import PurePages, Taken
 
+pytestmark = pytest.mark.tools
+
 LOG = """INFO: Using preloaded libfuzzer
 #128\tpulse  cov: 2079 ft: 4930 corp: 47/7669b exec/s: 32 rss: 659Mb
 #600\tDONE   cov: 3681 ft: 11432 corp: 222/95Kb lim: 4096 exec/s: 6 rss: 1202Mb

@@ -29,6 +29,8 @@ from usp.scan.grammar import grammar_of
 from usp.scan.plain import PURE, READERS, Readers
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.compare
+
 each_fixture = pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
 each_reader = pytest.mark.parametrize("readers", FAST.values(), ids=FAST)
 NAMESPACES = (("", ""), ("image", "image"), ("news", "news"), ("xhtml", "xhtml"), ("video", "video"))
@@ -63,7 +65,7 @@ entries = st.lists(st.lists(st.sampled_from(LEAVES), max_size=6).map("".join), m
     lambda bodies: "".join(f"<url>{body}</url>\n" for body in bodies)
 )
 documents = entries.map(lambda body: f"<urlset>{body}</urlset>".encode())
-many = settings(max_examples=200, deadline=None, derandomize=True)
+many = settings(max_examples=200)
 
 
 @each_reader

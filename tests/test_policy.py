@@ -23,6 +23,8 @@ from support import serve
 from usp.exceptions import InvalidArgumentError
 from usp.web_client.policy import RefusedError, RequestPolicy, applying, is_public, policy_for
 
+pytestmark = pytest.mark.network
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PUBLIC = "93.184.216.34"
 HOME = "http://home.example/"

@@ -14,6 +14,8 @@ from usp.exceptions import NoWebClientException, SitemapException, UspError
 from usp.fetch_parse import SitemapFetcher, SitemapStrParser
 from usp.web_client.abstract_client import RETRYABLE_HTTP_STATUS_CODES
 
+pytestmark = pytest.mark.wheel
+
 NAMES = {
     "usp.tree": "sitemap_tree_for_homepage sitemap_from_str sitemap_from_bytes sitemap_from_file"
     " stream_sitemaps_for_homepage stream_pages_for_homepage",

@@ -26,6 +26,8 @@ from usp.web_client.abstract_client import (
 )
 from usp.web_client.requests_client import RequestsWebClient, RequestsWebClientSuccessResponse
 
+pytestmark = pytest.mark.network
+
 TEXT = b"some text, repeated. " * 1_000
 PAGES = {
     "/plain": (200, {"Content-Type": "text/plain; charset=utf-8", "X-Foo": "Bar"}, TEXT),

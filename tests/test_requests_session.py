@@ -27,6 +27,8 @@ from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
 from usp.web_client.requests_transport import GuardedAdapter
 
+pytestmark = pytest.mark.network
+
 TEXT = b"some text"
 
 

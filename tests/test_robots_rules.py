@@ -128,7 +128,7 @@ def test_a_long_robots_txt() -> None:
     ),
     st.sampled_from(["http://h/", "http://h/a?b#c", "http://h/%zz", "http://h/\u00e9", "http://h", "http://h/[//"]),
 )
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_no_robots_txt_raises(data: bytes, url: str) -> None:
     """Whatever a robots.txt holds, there is an answer."""
     asked = rules(data)

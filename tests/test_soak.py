@@ -9,11 +9,15 @@ import gc
 import os
 from pathlib import Path
 
+import pytest
+
 from faults import Driver, described, each_driver, nothing_left, within
 from test_faults_crowd import serve_crowd, served_log
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
 from usp.politeness import Politeness
+
+pytestmark = [pytest.mark.network, pytest.mark.slow]
 
 #: Requests of the long run, by both drivers together.
 REQUESTS = 50_000 if os.environ.get("USP_SOAK") == "1" else 2_000

@@ -41,6 +41,8 @@ from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
 from usp.scan.survey import SURVEYED, SURVEYORS, Surveyors, Yardstick, period_of, same_url_key
 
+pytestmark = pytest.mark.compare
+
 each_kind = pytest.mark.parametrize("surveyors", KINDS.values(), ids=KINDS)
 compiled = pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled survey here")
 
@@ -100,7 +102,7 @@ def test_all_is_as_without_a_survey(surveyors: Surveyors) -> None:
         assert Model(surveyors, ALL).read(*pieces).outcome(URLS) == expected
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=4), st.data())
 def test_mutated_documents(texts: list[str], draw: st.DataObject) -> None:
     """The same where bytes are dropped, doubled or replaced."""

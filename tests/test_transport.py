@@ -28,6 +28,8 @@ from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_from_str, si
 from usp.walk import Walk
 from usp.web_client.abstract_client import WebClientErrorResponse
 
+pytestmark = pytest.mark.network
+
 H = "http://h/"
 BODY = gzip.compress(urlset("{base}/1").encode(), mtime=0)
 XML = {"Content-Type": "application/xml", "Content-Encoding": "gzip", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}

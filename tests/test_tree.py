@@ -34,6 +34,8 @@ from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_from_str, si
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientSuccessResponse, WebClientErrorResponse
 from usp.web_client.requests_client import RequestsWebClient
 
+pytestmark = pytest.mark.wheel
+
 B = "{base}"
 SITE = {
     "/robots.txt": (200, {}, f"User-agent: *\nSitemap: {B}/index.xml\nsitemap: {B}/moved.xml\n".encode()),

@@ -401,7 +401,7 @@ HOSTS = [
 
 
 @given(st.sampled_from(["http", "HTTPS"]), st.sampled_from(HOSTS), st.text(st.sampled_from("/.?#%aA \u00e9&=\t\\")))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_the_requested_url_is_settled(scheme: str, host: str, rest: str) -> None:
     """The form as which a URL is requested has no other form."""
     requested = requested_url(f"{scheme}://{host}/{rest}")
@@ -409,7 +409,7 @@ def test_the_requested_url_is_settled(scheme: str, host: str, rest: str) -> None
 
 
 @given(st.text())
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_any_text_can_be_asked_for(text: str) -> None:
     """What is no URL comes back as it is; nothing raises."""
     assert is_http_url(text) or requested_url(text) == text or text.lower().startswith("http")
@@ -584,7 +584,7 @@ def drive_with(
 
 
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.booleans())
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @example({"a.xml": index(H + "b.xml"), "b.xml": urlset(H + "1")}, random.Random(0), 8, False)
 def test_orders(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, has_robots: bool
@@ -604,7 +604,7 @@ def test_orders(
 
 
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_any_interleaving_of_any_site(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int
 ) -> None:
@@ -618,7 +618,7 @@ def test_any_interleaving_of_any_site(
 
 
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.integers(1, 12))
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 def test_a_limit_on_the_pages_of_any_site(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, most: int
 ) -> None:
