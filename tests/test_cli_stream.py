@@ -123,9 +123,10 @@ sys.meta_path.insert(0, PressCtrlC())
 def test_interrupted_while_importing(entry: list[str], module: str, tmp_path: Path) -> None:
     """Ctrl-C while usp is still being imported ends quietly with exit code 130, as it does later."""
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    path = filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))
     run = subprocess.run(
         [sys.executable, *entry, "ls", "-q", "http://127.0.0.1:9/"],
         capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "USP_TEST_MODULE": module},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "USP_TEST_MODULE": module},
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "")

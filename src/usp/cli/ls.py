@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from itertools import islice
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
@@ -29,7 +29,7 @@ from usp.exceptions import TreeInterrupted
 from usp.objects.page import SitemapPage
 from usp.objects.sitemap import AbstractSitemap
 from usp.progress import Progress
-from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
+from usp.tree import sitemap_tree_for_homepage, stream_sitemaps_for_homepage
 
 if TYPE_CHECKING:
     from usp.cli.site import Subparsers
@@ -120,38 +120,28 @@ class _Listing:
 
     def fetch_tree(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
         """Return the tree; after Ctrl-C, the part of it that has been fetched."""
-        with site_client(self._arguments) as client:
-            try:
-                return sitemap_tree_for_homepage(
-                    self._arguments.url, client, progress=progress, **tree_options(self._arguments)
-                )
-            except TreeInterrupted as interrupted:
-                return self._partial_tree(interrupted)
+        options = tree_options(self._arguments)
+        try:
+            with site_client(self._arguments) as client:
+                return sitemap_tree_for_homepage(self._arguments.url, client, progress=progress, **options)
+        except TreeInterrupted as interrupted:
+            return self._partial_tree(interrupted)
 
     def stream_pages(self, progress: Callable[[Progress], None] | None) -> AbstractSitemap:
         """Return the same tree, and print its pages in tree order while it is fetched."""
         options = tree_options(self._arguments)
-        with (
-            site_client(self._arguments) as client,
-            closing(
-                stream_pages_for_homepage(self._arguments.url, client, ordered=True, progress=progress, **options)
-            ) as pages,
-        ):
-            is_watched = sys.stdout is not None and not _is_file(sys.stdout)
-            try:
-                while True:
-                    self._print(next(pages), flush=is_watched)
-            except StopIteration as end:
-                tree: AbstractSitemap = end.value
-                return tree
-            except TreeInterrupted as interrupted:
-                return self._partial_tree(interrupted)
-            except KeyboardInterrupt as interrupt:  # while a page was printed
-                try:
-                    pages.throw(interrupt)
-                except TreeInterrupted as interrupted:
-                    return self._partial_tree(interrupted)
-                raise
+        is_watched = sys.stdout is not None and not _is_file(sys.stdout)
+        try:
+            with (
+                site_client(self._arguments) as client,
+                stream_sitemaps_for_homepage(self._arguments.url, client, progress=progress, **options) as stream,
+            ):
+                for sitemap in stream:
+                    for page in sitemap.pages:
+                        self._print(page, flush=is_watched)
+        except TreeInterrupted as interrupted:
+            return self._partial_tree(interrupted)
+        return stream.tree
 
     def _print(self, page: SitemapPage, *, flush: bool) -> None:
         print(page_line(page, self._prefix))
