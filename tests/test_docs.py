@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from test_rooms import ROOMS
 from usp.check.rulebook import examples
 from usp.cli.demo import demo_site
 from usp.export.schema import TABLES, VERSION
@@ -107,3 +108,16 @@ def test_every_decision_is_in_the_index() -> None:
         sorted(re.findall(r"^- \[.*?\]\(([^)/]+)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE))
         == records
     )
+
+
+def test_every_room_is_in_the_design() -> None:
+    """The table of rooms in design.md is the table that the tests hold."""
+    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+    documented = {}
+    for rooms, imports in re.findall(r"^\| (`usp/.*?) \|.*\| (.*?) \|$", design, re.MULTILINE):
+        for room in re.findall(r"`usp/(\w+)(?:\.py|/)`", rooms):
+            documented[room] = imports
+    assert documented.keys() == ROOMS.keys() - {"__init__", "__main__"}
+    for room, imports in documented.items():
+        if not imports.startswith("all above"):
+            assert {name for name in imports.split(", ") if name != "nothing"} == ROOMS[room], room
