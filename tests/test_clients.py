@@ -119,7 +119,7 @@ def test_limit_of_a_body_without_end(make: Make) -> None:
         ("/back", "redirects in a loop, to {base}/back", None, False),
         ("/zero", "redirected more than 5 times", None, False),
         ("/to-file", "redirects to file:///etc/passwd: file is not http or https", None, False),
-        ("/to-nowhere", "redirects to http://a..b/: its host is not a name that can exist", None, False),
+        ("/to-nowhere", "redirects to http://a..b/: its host name is not valid", None, False),
         ("/to-nonsense", "redirects to http://[bad/, which is not a URL", None, False),
     ],
 )

@@ -70,7 +70,7 @@ def test_nothing_of_a_body(make: Make) -> None:
     ("answer", "message"),
     [
         (b"", "the connection was closed without an answer"),
-        (b"nonsense\r\n\r\n", "the answer is not HTTP as it should be"),
+        (b"nonsense\r\n\r\n", "the answer is not valid HTTP"),
     ],
     ids=["closed", "no HTTP"],
 )
@@ -222,7 +222,7 @@ def test_floods_of_interim_answers(make: Make) -> None:
     with talk(lambda peer: paths(peer, b"HTTP/1.1 103 Early Hints\r\n\r\n" * 101)) as server:
         client = make()
         response = error(client.get(f"{server.url}early"))
-        assert response.message() == "the answer is not HTTP as it should be: more than 100 interim answers"
+        assert response.message() == "the answer is not valid HTTP: more than 100 interim answers"
         assert success(client.get(f"{server.url}a")).raw_data() == b"/a"
 
 

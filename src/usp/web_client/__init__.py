@@ -1,1 +1,1 @@
-"""Web clients: the interface, and one for requests."""
+"""Web clients: the interface, the base of HTTP clients, and one client each for requests and aiohttp."""

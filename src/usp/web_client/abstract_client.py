@@ -1,4 +1,9 @@
-"""The interface of a web client. Implement `AbstractWebClient` to fetch by other means: a cache, an archive, ..."""
+"""The interface of web clients, and of what they return.
+
+To fetch by other means than HTTP (a cache, an archive, a browser), subclass `AbstractWebClient` and implement `get`. To
+use another HTTP library, subclass `AbstractHTTPClient` of `usp.web_client.http_client` instead: it follows redirects,
+refuses private addresses, and keeps credentials, deadlines and size limits for you.
+"""
 
 from __future__ import annotations
 
@@ -26,28 +31,28 @@ __all__ = [
     "WebClientErrorResponse",
 ]
 
-#: Statuses after which the same request may succeed later, those of proxies and content networks among them.
+#: Statuses after which the same request may succeed later, including those of proxies and content networks.
 RETRYABLE_HTTP_STATUS_CODES = {
     HTTPStatus.BAD_REQUEST.value,
     HTTPStatus.REQUEST_TIMEOUT.value,
     HTTPStatus.TOO_MANY_REQUESTS.value,
-    499,  # nginx: the client went away
+    499,  # nginx: the client closed the connection
     HTTPStatus.INTERNAL_SERVER_ERROR.value,
     HTTPStatus.BAD_GATEWAY.value,
     HTTPStatus.SERVICE_UNAVAILABLE.value,
     HTTPStatus.GATEWAY_TIMEOUT.value,
     509,  # Apache: bandwidth limit exceeded
-    *range(520, 528),  # Cloudflare: the origin's faults
+    *range(520, 528),  # Cloudflare: errors of the origin server
     530,
-    598,  # some proxies: network read time-out
+    598,  # some proxies: network read timeout
 }
 
-_WAITED_AT_ONCE = 0.1  # seconds; then it is seen whether there is anything left to wait for
+_LONGEST_SLEEP = 0.1  # seconds, before looking whether there is still something to wait for
 _LEADING_STATUS = re.compile(r"([1-5]\d\d)\b")
 
 
 class AbstractWebClientResponse:
-    """What `get` gives: a success or an error."""
+    """What `get` returns: a success or an error."""
 
 
 class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
@@ -55,40 +60,41 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
 
     @abc.abstractmethod
     def status_code(self) -> int:
-        """The HTTP status, such as 200."""
+        """Return the HTTP status, such as 200."""
 
     @abc.abstractmethod
     def status_message(self) -> str:
-        """The words that go with it, such as "OK"."""
+        """Return the words that go with the status, such as "OK"."""
 
     @abc.abstractmethod
     def header(self, case_insensitive_name: str) -> str | None:
-        """The value of a header, None if there is none of this name."""
+        """Return the value of a header, None if there is none of this name."""
 
     @abc.abstractmethod
     def raw_data(self) -> bytes:
-        """The body, at most as long as the client's limit."""
+        """Return the body, at most as long as the client's limit."""
 
     @abc.abstractmethod
     def url(self) -> str:
-        """The URL that answered, after redirects."""
+        """Return the URL that answered, after redirects."""
 
     def encoded_data(self) -> bytes | None:
-        """The body as it was transferred, still in its Content-Encoding, where the client can give that; else None.
+        """Return the body as it was transferred, still in its Content-Encoding, or None if the client cannot.
 
-        Where it is given, `raw_data()` is not asked for.
+        If it is not None, `raw_data()` is not called.
         """
         return None
 
     def transport_problems(self) -> tuple[str, ...]:
-        """Codes, of `usp.objects.problem`, of what was wrong with the transfer of a body that is used all the same."""
+        """Return problem codes (docs/problems.md) for the transfer of a body that is used all the same."""
         return ()
 
 
 class WebClientErrorResponse(AbstractWebClientResponse):
-    """A request that failed, and whether it may be worth trying again.
+    """A request that failed, and whether to retry it.
 
-    `status` is the HTTP status, None if there was no answer. Without it, the status is what the message begins with.
+    `status` is the HTTP status, None if there was no answer. If you do not give it, it is read from the start of the
+    message.
     """
 
     _status: int | EllipsisType | None = ...
@@ -109,17 +115,17 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         self._status = status
 
     def message(self) -> str:
-        """What went wrong."""
+        """Return what went wrong."""
         return self._message
 
     def retryable(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Return whether the same request may succeed later."""
         return self._retryable
 
     def status_code(self) -> int | None:
-        """The HTTP status, None if there was no answer.
+        """Return the HTTP status, None if there was no answer.
 
-        Clients that do not say it have it in their message ("404 Not Found"), so it is read there.
+        Clients that do not give it have it in their message ("404 Not Found").
         """
         if self._status is not ...:
             return self._status
@@ -127,90 +133,93 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         return int(match[1]) if match else None
 
     def retry_after(self) -> float | None:
-        """The seconds that the server asks to wait before the next try, as it says them; None if it says nothing."""
+        """Return the seconds that the server asks to wait before the next try, None if it does not."""
         return self._retry_after
 
     def partial(self) -> AbstractWebClientSuccessResponse | None:
-        """What came of an answer before its transfer broke off, which is used if no later try gives all of it."""
+        """Return the part of a body that arrived before the transfer broke off. It is used if no retry does better."""
         return self._partial
 
 
 class AbstractWebClient(abc.ABC):
-    """Fetches URLs."""
+    """A client that fetches URLs.
 
-    #: Whether `get` may be called by several threads at once. If not, a tree makes one request at a time.
+    `get` alone decides where it goes: a client that does HTTP should be an `AbstractHTTPClient`.
+    """
+
+    #: Whether several threads may call `get` at once. If not, a tree makes one request at a time.
     is_thread_safe: bool = False
 
     @abc.abstractmethod
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
-        """Set how many bytes of a body are read at most; None for no limit."""
+        """Set how many bytes of a body to read at most; None for no limit."""
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:
-        """Called before a tree is fetched, with the most that is wanted of a body.
+        """Set the limit of a tree, before it is fetched.
 
-        A client in which the caller can have set a limit already may override this, to keep that one.
+        Override this if the caller may have set a limit of their own, which should stay.
         """
         self.set_max_response_data_length(max_response_data_length)
 
     @abc.abstractmethod
     def get(self, url: str) -> AbstractWebClientResponse:
-        """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""
+        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`."""
 
 
 class AbstractAsyncWebClient(abc.ABC):
-    """Fetches URLs, on asyncio."""
+    """A client that fetches URLs, on asyncio."""
 
     @abc.abstractmethod
     async def get(self, url: str) -> AbstractWebClientResponse:
-        """Fetch a URL, following redirects. What the network does wrong is a `WebClientErrorResponse`, never raised."""
+        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`."""
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:  # noqa: B027 -- it may do nothing
-        """Called before a tree is fetched, with the most that is wanted of a body."""
+        """Set how many bytes of a body to read at most, before a tree is fetched."""
 
 
 class LocalWebClient(AbstractWebClient):
-    """A client that fetches nothing, for parsing what is already here."""
+    """A client that fetches nothing, to parse content that you already have."""
 
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def get(self, url: str) -> AbstractWebClientResponse:
-        """Raises `NoWebClientException`."""
+        """Raise `NoWebClientException`."""
         raise NoWebClientException(f"{url} is not fetched: this tree is read from local content only")
 
 
 class LocalWebClientSuccessResponse(AbstractWebClientSuccessResponse):
-    """A response made of a text that is already here."""
+    """A response made of a text that you already have."""
 
     def __init__(self, url: str, data: str) -> None:
         self._url = url
         self._data = data
 
     def status_code(self) -> int:
-        """200."""
+        """Return 200."""
         return HTTPStatus.OK.value
 
     def status_message(self) -> str:
-        """OK."""
+        """Return "OK"."""
         return HTTPStatus.OK.phrase
 
     def header(self, case_insensitive_name: str) -> str | None:
-        """None: there are no headers."""
+        """Return None: there are no headers."""
         return None
 
     def raw_data(self) -> bytes:
-        """The text as UTF-8."""
+        """Return the text as UTF-8."""
         return self._data.encode("utf-8")
 
     def url(self) -> str:
-        """The URL given."""
+        """Return the URL."""
         return self._url
 
 
 class RequestWaiter:
-    """Waits between requests, so that they start `wait` seconds apart, whichever threads make them.
+    """Waits between requests, so that they start `wait` seconds apart, also if several threads make them.
 
-    With `random_wait` it is at random from half to one and a half of that.
+    With `random_wait` it is a random time, from half to one and a half of that.
     """
 
     def __init__(self, wait: float | None = None, random_wait: bool = True) -> None:
@@ -222,18 +231,18 @@ class RequestWaiter:
         self._lock = threading.Lock()
 
     def wait(self, is_over: Callable[[], bool] | None = None) -> None:
-        """Wait, if it is time to; no longer once `is_over`."""
+        """Wait until the next request may start, or until `is_over()`."""
         if not self._seconds:
             return
         with self._lock:
             start = max(self._next, time.monotonic())
             self._next = start + self._seconds * self._factor()
         while (left := start - time.monotonic()) > 0 and not (is_over is not None and is_over()):
-            time.sleep(min(left, _WAITED_AT_ONCE) if is_over is not None else left)
+            time.sleep(min(left, _LONGEST_SLEEP) if is_over is not None else left)
 
     def _factor(self) -> float:
         if not self._random:
             return 1.0
-        import random  # only where it is needed: it takes longer to import than this module
+        import random  # imported only when needed: it is slower to import than this module
 
         return random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret

@@ -89,7 +89,7 @@ def failure_of(error: BaseException, host: str) -> Failure:
             words = os.strerror(inner.errno) if inner.errno else _words(inner)
             return Failure(words, isinstance(inner, ConnectionError) or inner.errno in _PASSING)
         case HTTPException():
-            return Failure(f"the answer is not HTTP as it should be: {_words(inner)}", True)
+            return Failure(f"the answer is not valid HTTP: {_words(inner)}", True)
     return Failure(_words(inner), False)
 
 

@@ -121,7 +121,7 @@ class RequestPolicy:
             return f"{scheme or 'this'} is not http or https" if scheme not in ("http", "https") else "it has no host"
         is_name, address = _name_or_address(host)
         if address is None and not is_name:
-            return "its host is not a name that can exist"
+            return "its host name is not valid"
         if host != self._home[1]:
             if address is not None and not is_public(address):
                 return _not_public(host, address)

@@ -1,11 +1,11 @@
 """Redirects: from one URL to the one that answers, whichever client makes the requests.
 
-`Redirects` is handed each answer (status, Location, Set-Cookie) and says what to request next, or why that is not done.
-It opens nothing and waits for nothing. Every URL on the way is checked against the policy, the first one too.
+`Redirects` takes the Location and Set-Cookie headers of each answer, and says what to request next, or why not. It does
+no I/O. It checks every URL against the policy, the first one too.
 
-There is no cookie jar. But some sites set a cookie, redirect to the same URL, and do so forever unless the cookie comes
-back. So a cookie set on the way is sent on later requests of the same way, to the origin that set it; name and value
-only, and forgotten with the answer.
+There is no cookie jar. But some sites set a cookie and redirect to the same URL, forever, unless the cookie comes back.
+So a cookie that a redirect sets is sent with later requests of the same chain, to the origin that set it. Only its name
+and value count, and it is forgotten with the answer.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from usp.web_client.policy import RequestPolicy
 
 __all__ = ["REDIRECTS", "Redirects"]
 
-#: Statuses that send the client elsewhere. 300 and 304 do not, and 305 and 306 are no longer used.
+#: Statuses that redirect. 300 and 304 do not, and 305 and 306 are no longer used.
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _MAX_COOKIES = 20
-_MAX_COOKIE_BYTES = 4096  # of all together: more than that, and many servers refuse the request
-# https://www.rfc-editor.org/rfc/rfc6265#section-4.1.1, with spaces and commas in values, which are common.
+_MAX_COOKIE_BYTES = 4096  # of all cookies together: many servers refuse more
+# https://www.rfc-editor.org/rfc/rfc6265#section-4.1.1, but with spaces and commas in values, which are common.
 _COOKIE_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _COOKIE_VALUE = re.compile(r"[ -~]*")
-_UNSEEN = re.compile(r"[\t\n\r]")
+_REMOVED = re.compile(r"[\t\n\r]")
 
 
 class Redirects:
-    """The way from one URL to its answer. `url` is what to request now, `refusal()` says why not."""
+    """A chain of redirects. `url` is the URL to request now; `refusal()` says why it may not be requested."""
 
     __slots__ = ("_cookies", "_policy", "_requested", "url")
 
@@ -44,28 +44,28 @@ class Redirects:
         self._requested: set[tuple[str, str | None]] = set()
 
     def refusal(self) -> str | None:
-        """Why the URL may not be requested; None if it may."""
+        """Return why the URL may not be requested, or None if it may."""
         reason = self._policy.refusal(self.url)
         if reason and self._requested:
             return f"redirects to {_shown(self.url)}: {reason}"
         return reason
 
     def cookie(self) -> str | None:
-        """The value of the Cookie header for the URL, None if there is none."""
+        """Return the Cookie header for the URL, None if there is none."""
         if not self._cookies:
             return None
         cookies = self._cookies.get(origin_of(self.url))
         return "; ".join(f"{name}={value}" for name, value in cookies.items()) if cookies else None
 
     def follow(self, location: bytes, set_cookies: Iterable[str] = ()) -> str | None:
-        """Go where a redirect leads. Gives the reason why not, None if `url` is now the next one.
+        """Go where a redirect leads: `url` becomes the next one. Return None, or the reason why not.
 
-        `location` is the header as it came; `set_cookies` are the values of the Set-Cookie headers.
+        `location` is the header as bytes; `set_cookies` are the values of the Set-Cookie headers.
         """
         self._requested.add((self.url, self.cookie()))
         if len(self._requested) > self._policy.limits.max_redirects:
             return f"redirected more than {self._policy.limits.max_redirects} times"
-        self._keep(set_cookies)
+        self._keep_cookies(set_cookies)
         try:
             url = self._with_credentials(requested_url(urljoin(self.url, _text(location))))
         except ValueError:
@@ -78,16 +78,16 @@ class Redirects:
         return None
 
     def _with_credentials(self, url: str) -> str:
-        """Where a redirect leads, with the user and password of the URL that led there, if it stays on its origin."""
+        """Add the user and password of the current URL to the next one, if that is on the same origin."""
         credentials = split_credentials(self.url)[1]
         if not credentials or split_credentials(url)[1]:
             return url
-        with suppress(ValueError):  # what is not a URL is refused later
+        with suppress(ValueError):  # `refusal()` says that it is not a URL
             if origin_of(url) == origin_of(self.url):
                 return put_credentials(url, credentials)
         return url
 
-    def _keep(self, set_cookies: Iterable[str]) -> None:
+    def _keep_cookies(self, set_cookies: Iterable[str]) -> None:
         cookies = None
         for text in set_cookies:
             if cookie := _cookie(text):
@@ -116,14 +116,14 @@ def _cookie(header: str) -> tuple[str, str] | None:
 
 
 def _text(location: bytes) -> str:
-    """A Location as text. It must be ASCII, but servers send UTF-8, and sometimes other bytes: these are encoded."""
+    """Return a Location as text. It should be ASCII. Decode UTF-8, and percent-encode any other bytes."""
     try:
         text = location.decode("utf-8")
     except UnicodeDecodeError:
         text = "".join(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in location)
-    return _UNSEEN.sub("", text).strip()
+    return _REMOVED.sub("", text).strip()
 
 
 def _shown(url: str) -> str:
-    """A URL as it stands in messages, which others may read: without a user and a password."""
+    """Return a URL for messages, which others may read: without its user and password."""
     return printable(shortened(split_credentials(url)[0]))
