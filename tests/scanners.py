@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from usp.documents import Document
 from usp.export.values import values_of
+from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.page import SitemapPage
@@ -65,6 +66,16 @@ def everything(parser: XMLSitemapParser, readers: Readers) -> object:
     pages = [as_values(page) for page in read]
     problems = [*map(str, reading.found_problems())]
     return reading.sitemap_class, reading.reason, reading.children, pages, problems, as_rows(parser.columns())
+
+
+def columns_of(document: Document, wanted: Collection[str] = PAGE_TYPES) -> list[Columns]:
+    """The columns of a document, in batches; none where it is no sitemap."""
+
+    def read() -> list[Columns]:
+        parser = parser_of(document)
+        return list(parser.columns(wanted)) if isinstance(parser, AbstractPagesParser) else []
+
+    return document.settled(read)
 
 
 def of_document(data: bytes, readers: Readers) -> object:

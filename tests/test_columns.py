@@ -12,18 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import files, needs_corpus
-from scanners import FAST, GENERAL, URL, as_rows
+from scanners import FAST, GENERAL, URL, as_rows, columns_of
 from support import SITEMAP_XMLNS, Fixture, fixtures
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
 from usp.export.values import values_of
 from usp.fetch_parse.abstract import AbstractPagesParser
-from usp.fetch_parse.columns import columns_of
-from usp.fetch_parse.lines import PlainTextSitemapParser
 from usp.fetch_parse.opening import parser_of
-from usp.fetch_parse.parsers import XMLSitemapParser
-from usp.objects.page import SitemapPage
-from usp.objects.pages import Pages
+from usp.fetch_parse.parsers import PlainTextSitemapParser, XMLSitemapParser
+from usp.objects.page import Pages, SitemapPage
 from usp.objects.problem import ProblemLog, Problems
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, PureColumns, Scalar, Struct, Type, bits
 from usp.scan.grammar import grammar_of
@@ -403,7 +400,7 @@ def lines_by(
 ) -> list[Columns]:
     parser = PlainTextSitemapParser(URL, lambda log: pieces)
     parser.readers = readers
-    parser.most_rows = most_rows
+    parser.batch_rows = most_rows
     return [*parser.columns(wanted)]
 
 
@@ -441,7 +438,7 @@ def test_long_documents_come_in_parts(readers: Readers, most_rows: int) -> None:
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = readers
     whole = as_rows(parser.columns())
-    parser.most_rows = most_rows
+    parser.batch_rows = most_rows
     parts = [*parser.columns()]
     assert as_rows(parts) == whole
     assert len(whole) == 1_500 == sum(part.length for part in parts)
@@ -460,7 +457,7 @@ def test_parts_of_plain_entries(readers: Readers) -> None:
     data = urlset(*(f"<url><loc>http://h/{i}</loc></url>" for i in range(2_000)))
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = readers
-    parser.most_rows = 600
+    parser.batch_rows = 600
     first, second = (part.length for part in parser.columns())
     assert first + second == 2_000
     assert 600 <= first <= 600 + 512
@@ -471,7 +468,7 @@ def test_no_part_is_empty(readers: Readers) -> None:
     """However long a text without any URL is, nothing comes of it."""
     parser = PlainTextSitemapParser(URL, lambda log: [b"nothing\n" * 1_000] * 10)
     parser.readers = readers
-    parser.most_bytes = 1_000
+    parser.batch_bytes = 1_000
     assert [*parser.columns()] == []
 
 
@@ -487,7 +484,7 @@ def test_the_first_rows(count: int) -> None:
     )
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = GENERAL
-    parser.most_rows = 9
+    parser.batch_rows = 9
     pages = parser.parse().first(count, Problems()).pages
     assert isinstance(pages, Pages)
     assert pages.columns is not None
@@ -503,7 +500,7 @@ def test_parts_are_cut_by_bytes(readers: Readers) -> None:
     data = urlset(*(f"<url><loc>http://h/{i}</loc><title>{'x' * 1_000}</title></url>" for i in range(1_000)))
     parser = XMLSitemapParser(URL, lambda log: (data[i : i + 10_000] for i in range(0, len(data), 10_000)))
     parser.readers = readers
-    parser.most_bytes = 200_000
+    parser.batch_bytes = 200_000
     parts = [*parser.columns()]
     assert len(parts) == 6
     assert [row["url"] for row in as_rows(parts)] == [f"http://h/{i}" for i in range(1_000)]

@@ -35,8 +35,7 @@ from tables import (
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.export.frames import TreeTable
 from usp.export.schema import PAGES, SITEMAPS
-from usp.objects.page import SitemapPage
-from usp.objects.pages import Pages
+from usp.objects.page import Pages, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
 from usp.tree import sitemap_from_bytes
 

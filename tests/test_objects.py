@@ -12,6 +12,7 @@ import pytest
 
 from usp.objects.page import (
     SITEMAP_PAGE_DEFAULT_PRIORITY,
+    Pages,
     SitemapImage,
     SitemapNewsStory,
     SitemapPage,
@@ -19,7 +20,6 @@ from usp.objects.page import (
     SitemapVideo,
     SitemapVideoTvShow,
 )
-from usp.objects.pages import Pages
 from usp.objects.problem import KEPT_PER_CODE, Place, Problem, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractIndexSitemap,

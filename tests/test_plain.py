@@ -18,11 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scanners import FAST, GENERAL, URL, as_rows, of_document, of_pieces
+from scanners import FAST, GENERAL, URL, as_rows, columns_of, of_document, of_pieces
 from support import SITEMAP_XMLNS, Fixture, fixtures, urlset
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
-from usp.fetch_parse.columns import columns_of
 from usp.fetch_parse.opening import parser_of
 from usp.objects.page import SitemapPage
 from usp.scan.grammar import grammar_of

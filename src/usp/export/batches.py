@@ -9,8 +9,7 @@ from functools import lru_cache, partial
 from itertools import islice, repeat
 
 from usp.export.schema import type_name
-from usp.objects.page import SitemapPage, last_modified_text
-from usp.objects.pages import Pages
+from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
 

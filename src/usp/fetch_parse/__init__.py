@@ -1,4 +1,4 @@
-"""One response in, one node of the tree out: `SitemapFetcher` and the parsers."""
+"""From the response for a URL to a sitemap of the tree: `SitemapFetcher` and the parsers."""
 
 from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.fetch_parse.fetcher import (
@@ -7,13 +7,14 @@ from usp.fetch_parse.fetcher import (
     SitemapFetcher,
     SitemapStrParser,
 )
-from usp.fetch_parse.lines import IndexRobotsTxtSitemapParser, PlainTextSitemapParser
 from usp.fetch_parse.parsers import (
     AbstractXMLSitemapParser,
+    IndexRobotsTxtSitemapParser,
     IndexXMLSitemapParser,
     PagesAtomSitemapParser,
     PagesRSSSitemapParser,
     PagesXMLSitemapParser,
+    PlainTextSitemapParser,
     XMLSitemapParser,
 )
 

@@ -1,4 +1,4 @@
-"""What all parsers have in common. See `usp.fetch_parse.parsers`."""
+"""What all parsers have in common. `usp.fetch_parse.parsers` shows the classes."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ import abc
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from usp.documents import Document
-from usp.fetch_parse.entry_codes import EntryCodes
 from usp.fetch_parse.parsed import ParsedSitemap
-from usp.objects.page import SitemapPage
+from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
 from usp.objects.parser import Inspector
-from usp.objects.problem import UNLOGGED, ProblemLog, Problems, shortened
+from usp.objects.problem import UNLOGGED, At, Place, ProblemLog, Problems, shortened
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
 from usp.scan.plain import READERS, Readers
 
-__all__ = ["AbstractPagesParser", "AbstractSitemapParser"]
+__all__ = ["AbstractPagesParser", "AbstractSitemapParser", "EntryCodes"]
 
-#: Opens the text of a document, in pieces of UTF-8, from its start; what is wrong with it goes into the log.
-Open = Callable[[ProblemLog], Iterable[bytes]]
+#: Opens the text of a document from its start, in pieces of UTF-8. Problems with the bytes go into the log.
+OpenText = Callable[[ProblemLog], Iterable[bytes]]
 
 
 class AbstractSitemapParser(abc.ABC):
-    """Reads one document, which it may open several times."""
+    """Reads one document, which it may open several times.
 
-    def __init__(self, url: str, open_text: Open) -> None:
+    `open(log)` gives the text of the document. `document` is what `read_ahead` inflates, if the parser was made for
+    one.
+    """
+
+    def __init__(self, url: str, open_text: OpenText) -> None:
         self.url = url
         self.open = open_text
-        self.document: Document | None = None  # if there is one, for those who read it ahead
+        self.document: Document | None = None
 
     @abc.abstractmethod
     def parse(self) -> ParsedSitemap:
-        """Return what the document holds."""
+        """Return what the document holds. Pages and problems may be read later, when somebody asks for them."""
 
     def sitemap(self) -> AbstractSitemap:
-        """The document as a sitemap whose children are left unfetched."""
+        """Return the document as a sitemap, without fetching its children."""
         return self.parse().unfetched_sitemap()
 
     @abc.abstractmethod
@@ -57,8 +60,8 @@ class AbstractSitemapParser(abc.ABC):
         return ParsedSitemap.invalid(self.url, reason, problems=log.problems())
 
 
-class _Counted:
-    """The pieces of a text, and how many bytes of it were taken."""
+class _CountedText:
+    """The pieces of a text, and in `size` the number of bytes read so far."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self.size = 0
@@ -74,42 +77,82 @@ class AbstractPagesParser(AbstractSitemapParser):
     """Reads a document that may list pages."""
 
     readers: Readers = READERS
-    # Columns have about so many rows, or are of so many bytes of the document, if it has more. No sitemap should: the
-    # protocol allows 50,000 pages and 50 MB. With the rows that come at once, there are 65,536 at most.
-    most_rows = 56_000
-    most_bytes = 1 << 26
+    # A batch of columns ends after about this many rows, or this many bytes of the document. Few sitemaps need a second
+    # batch: the protocol allows 50,000 pages and 50 MB. A reader adds several rows at once, but never so many that a
+    # batch has more than 65,536.
+    batch_rows = 56_000
+    batch_bytes = 1 << 26
 
-    def __init__(self, url: str, open_text: Open) -> None:
+    def __init__(self, url: str, open_text: OpenText) -> None:
         super().__init__(url, open_text)
         self._problems: Problems | None = None
 
     @abc.abstractmethod
     def pages(self) -> Iterator[SitemapPage]:
-        """The pages; of several with the same URL the first counts."""
+        """Yield the pages. If several have the same URL, only the first counts."""
 
     def columns(self, wanted: Collection[str] = PAGE_TYPES) -> Iterator[Columns]:
-        """The same, as columns: those that are wanted, and the URLs; many rows at a time."""
+        """Yield the same pages in batches of columns: the URLs, and the columns named in `wanted`."""
         codes = EntryCodes(self.url) if "problems" in wanted else None
-        text = _Counted(self.open(codes or UNLOGGED))
-        limit = self.most_bytes
+        text = _CountedText(self.open(codes or UNLOGGED))
+        limit = self.batch_bytes
         reader = None
-        for reader in self._collected(wanted, text, codes):
-            if reader.rows >= self.most_rows or (reader.rows and text.size > limit):
+        for reader in self._read_columns(wanted, text, codes):
+            if reader.rows >= self.batch_rows or (reader.rows and text.size > limit):
                 yield reader.columns(goes_on=True)
-                limit = text.size + self.most_bytes
+                limit = text.size + self.batch_bytes
         if reader is not None and reader.rows:
             yield reader.columns()
 
     @abc.abstractmethod
-    def _collected(
+    def _read_columns(
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
     ) -> Iterator[PureColumns]:
-        """Read the document into a reader, which is given now and then. If there are `codes`, it needs them."""
+        """Read the text into a reader of columns, and yield that reader after each part of the text.
+
+        `codes` logs the problems of each entry. It is None unless the column `problems` is wanted.
+        """
 
     def problems(self) -> Problems:
-        """What is wrong with the document, found out once."""
+        """Return the problems of the document. They are found by the first call."""
         if self._problems is None:
             log = ProblemLog(self.url)
             self.inspect(log)
             self._problems = log.problems()
         return self._problems
+
+
+class EntryCodes(ProblemLog):
+    """A log that tells which entry each problem belongs to, for the column `problems`.
+
+    A problem belongs to an entry if it was logged since the end of the previous entry, and lies inside this one.
+    Problems before an entry, or without a place, belong to no entry.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._logged: dict[str, At] = {}  # codes since the last entry -> where each was logged last
+
+    def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
+        """Log a problem."""
+        self._logged[code] = at
+
+    def end_entry(self, start: int | Place, page: SitemapPage | None) -> list[str]:
+        """Return the codes of the entry that starts at `start`, after converting all fields of its page."""
+        for name in LAZY_PAGE_FIELDS if page is not None else ():
+            getattr(page, name)
+        if not self._logged:
+            return []
+        logged = self._logged
+        if not isinstance(start, Place):  # a line may have several entries; a problem of the line belongs to all
+            self._logged = {}
+        return sorted(code for code, at in logged.items() if _is_within(at, start))
+
+
+def _is_within(at: At, start: int | Place) -> bool:
+    """Return whether a problem lies behind the start of an entry or, in a text, on its line or below."""
+    if callable(at):
+        at = at()
+    if isinstance(at, Place):
+        return isinstance(start, Place) and at.line >= start.line
+    return at is not None and isinstance(start, int) and at >= start

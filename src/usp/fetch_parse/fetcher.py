@@ -1,7 +1,7 @@
-"""`SitemapFetcher`: one URL, and what came back for it.
+"""`SitemapFetcher`: one sitemap to fetch, at its place in the tree.
 
-It opens no socket: a driver fetches, and hands `receive` what came back; `opening` chooses the parser for that. It also
-knows its place in the tree, and makes the fetchers of its children.
+A fetcher opens no socket. A driver fetches the URL and passes the response to `receive`, which parses it. `children`
+then makes a fetcher for each sitemap that the response lists.
 """
 
 from __future__ import annotations
@@ -37,23 +37,32 @@ __all__ = [
 
 log = logger(__name__)
 
-#: How deep sitemaps may be nested.
+#: How deep sitemaps may be nested, unless `Limits.max_depth` says otherwise.
 MAX_RECURSION_LEVEL = 11
-#: The URL of a sitemap that was given as a text.
+#: The URL of a sitemap that you pass as text.
 LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 
-#: Gets a child's URL, its parent's level and the URLs above the child; says whether to fetch it.
+#: Takes the URL of a child, the level of its parent and the URLs above the child. Returns whether to fetch the child.
 RecurseCallbackType = Callable[[str, int, set[str]], bool]
-#: Gets all children's URLs of a sitemap, its level and the URLs above the children; gives those to fetch.
+#: Takes the URLs of all children of a sitemap, its level and the URLs above the children. Returns those to fetch.
 RecurseListCallbackType = Callable[[list[str], int, set[str]], list[str]]
 
 
 class SitemapFetcher:
-    """Fetches and parses one sitemap, and all below it with `sitemap()`.
+    """Fetches and parses one sitemap. `sitemap()` does so for all sitemaps below it, too.
 
-    Raises `SitemapException` for a URL that is not http or https, for one that is among its `parent_urls`, and for a
-    level over `max_depth`.
+    :param url: the URL of the sitemap.
+    :param recursion_level: how deep the sitemap is in the tree. The top is 0.
+    :param web_client: the client that `sitemap()` fetches with. None means a new `RequestsWebClient`.
+    :param parent_urls: the URLs of the sitemaps above this one.
+    :param quiet_404: log a failure as information, not as a warning.
+    :param recurse_callback: called for each child; return False to skip it.
+    :param recurse_list_callback: called with the URLs of all children; return those to fetch.
+    :param last_modified: the `<lastmod>` that the index above gives for this sitemap.
+    :param max_depth: the highest level that is fetched.
+    :raises SitemapException: if the URL is not http or https, if it is one of `parent_urls`, or if the level is higher
+        than `max_depth`.
     """
 
     def __init__(
@@ -87,8 +96,8 @@ class SitemapFetcher:
         self.max_depth = max_depth
 
     def sitemap(self) -> AbstractSitemap:
-        """Fetch the sitemap and all below it, one after the other."""
-        # The one import upwards: here a fetcher is asked to be a whole walk of its own.
+        """Fetch the sitemap and all sitemaps below it, one after another."""
+        # This imports upwards: the blocking driver runs a walk that starts at this fetcher.
         from usp.drivers.blocking import sitemap_of
 
         return sitemap_of(self)
@@ -110,12 +119,12 @@ class SitemapFetcher:
         return parsed
 
     def redirected_to_parent(self, parsed: ParsedSitemap) -> bool:
-        """Whether the URL led, by a redirect, to a sitemap that this one is below."""
+        """Return whether the URL redirected to a sitemap above this one."""
         answered = requested_url(parsed.url)
         return answered != requested_url(self.url) and answered in map(requested_url, self.parent_urls)
 
     def children(self, parsed: ParsedSitemap) -> Iterator[SitemapFetcher | InvalidSitemap]:
-        """A fetcher for each child that the callbacks let through; in its place, what can never be fetched."""
+        """Yield a fetcher for each child that the callbacks accept, or an `InvalidSitemap` if it cannot be fetched."""
         parent_urls = self.parent_urls | {self.url, parsed.url}
         declared = {child.url: child.last_modified for child in parsed.children}
         urls = list(declared)
@@ -144,21 +153,21 @@ class SitemapFetcher:
 
 
 class SitemapStrParser(SitemapFetcher):
-    """Reads a sitemap that is given as a text; its children are left unfetched."""
+    """Parses a sitemap that you pass as text. Its children are not fetched."""
 
     def __init__(self, static_content: str, *, url: str = LOCAL_URL) -> None:
         super().__init__(url, 0)
         if not isinstance(static_content, str):
             kind = type(static_content).__name__
             raise SitemapException(f"A sitemap's content must be a str, not {kind}; see sitemap_from_bytes()")
-        # With a byte order mark there is no doubt about the encoding, whatever the text declares.
+        # The byte order mark makes the parser ignore the encoding that the text declares.
         self._document = Document(self.url, codecs.BOM_UTF8 + static_content.encode("utf-8", "replace"))
 
     def sitemap(self) -> AbstractSitemap:
-        """The sitemap, its children left unfetched."""
+        """Return the sitemap, without fetching its children."""
         return self.receive(self._document).unfetched_sitemap()
 
 
 def named(urls: set[str]) -> str:
-    """Some URLs in a message."""
+    """Return URLs as a message shows them: sorted, and cut if they are long."""
     return shortened(str(sorted(urls)))

@@ -1,6 +1,6 @@
-"""Opens a document and chooses its parser by what it is, whatever its name and its content type say.
+"""Open a document and choose its parser by its content. Its name and its Content-Type do not matter.
 
-A document is opened anew each time it is read: for its node, for its pages, for its problems.
+A document is opened again for each read: for its place in the tree, for its pages, for its problems.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from itertools import chain
 
 from usp.documents import Document
 from usp.fetch_parse.abstract import AbstractSitemapParser
-from usp.fetch_parse.lines import IndexRobotsTxtSitemapParser, PlainTextSitemapParser
 from usp.fetch_parse.parsed import ParsedSitemap
-from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.fetch_parse.parsers import IndexRobotsTxtSitemapParser, PlainTextSitemapParser, XMLSitemapParser
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
 from usp.scan.encodings import to_utf8
@@ -27,7 +26,7 @@ _DOCUMENT_START = re.compile(
     re.IGNORECASE,
 )
 _HEAD_BYTES = 1 << 16
-_MAX_BLANK = 1 << 20  # lines, and columns
+_MAX_BLANK = 1 << 20  # lines and columns of white space that are kept, so that problems have the right place
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
@@ -35,18 +34,18 @@ def read(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
     """Parse a document with the parser that fits its content."""
     parsed = document.settled(lambda: parser_of(document, is_robots_url).parse())
     if is_robots_url and parsed.sitemap_class is InvalidSitemap:
-        not_found_page = ProblemLog(document.url)
-        not_found_page.add("R701", Place(1, 1))
-        return ParsedSitemap(document.url, IndexRobotsTxtSitemap, problems=not_found_page.problems())
+        log = ProblemLog(document.url)
+        log.add("R701", Place(1, 1))
+        return ParsedSitemap(document.url, IndexRobotsTxtSitemap, problems=log.problems())
     return parsed
 
 
 def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitemapParser:
-    """The parser for the document."""
+    """Return the parser that fits the content of a document."""
     _, head, _ = _split(document, UNLOGGED)
     start = head[:_HEAD_BYTES]
     if is_robots_url and is_robots_txt(start):
-        return IndexRobotsTxtSitemapParser(document.url, lambda log: _whole(document, log))
+        return IndexRobotsTxtSitemapParser(document.url, lambda log: _whole_text(document, log))
     is_xml = start.startswith(b"<", len(_preamble(start)))
     parser_class = XMLSitemapParser if is_xml else PlainTextSitemapParser
     parser = parser_class(document.url, lambda log: _without_preamble(document, log))
@@ -55,7 +54,7 @@ def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitema
 
 
 def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[bytes]]:
-    """White space before the document, as much as places need; enough of its start; and the rest."""
+    """Return the white space before the document, its start (64 KiB or more), and an iterator over the rest."""
     pieces = to_utf8(_counted(document, log), document.charset, log)
     blank = b""
     head = b""
@@ -71,7 +70,7 @@ def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[
 
 
 def _counted(document: Document, log: ProblemLog) -> Iterator[bytes]:
-    """The document's bytes, counted in the log."""
+    """Yield the bytes of the document, and log their number."""
     size = 0
     for piece in document.pieces(log.add):
         size += len(piece)
@@ -81,18 +80,18 @@ def _counted(document: Document, log: ProblemLog) -> Iterator[bytes]:
 
 
 def _blank(text: bytes) -> bytes:
-    """White space that takes the place of a text: what follows is on the same line, and in the same column."""
+    """Return white space that replaces a text, so that what follows keeps its line and its column."""
     lines = min(text.count(b"\n"), _MAX_BLANK)
     return b"\n" * lines + b" " * min(characters(text[text.rfind(b"\n") + 1 :]), _MAX_BLANK)
 
 
-def _whole(document: Document, log: ProblemLog) -> Iterator[bytes]:
+def _whole_text(document: Document, log: ProblemLog) -> Iterator[bytes]:
     blank, head, pieces = _split(document, log)
     return chain([blank, head], pieces)
 
 
 def _without_preamble(document: Document, log: ProblemLog) -> Iterator[bytes]:
-    """The text of the document from where it starts. What was before is blank, so that places are right."""
+    """Return the text of the document, with white space in place of its preamble."""
     blank, head, pieces = _split(document, log)
     start = head[:_HEAD_BYTES]
     preamble = _preamble(start)
@@ -102,11 +101,14 @@ def _without_preamble(document: Document, log: ProblemLog) -> Iterator[bytes]:
 
 
 def _preamble(head: bytes) -> bytes:
-    """What a program printed before the document: warnings, a second byte order mark; or a comment too early."""
+    """Return what precedes the document but does not belong to it.
+
+    That is output of a program, such as warnings, a second byte order mark, or a comment before the declaration.
+    """
     start = after_comments(head)
     document = _DOCUMENT_START.search(head, start)
     if document is None or _HTML.match(head):
         return b""
     if document.start() == start and not document[0].startswith(b"<?"):
-        return b""  # comments may stand there, if no declaration follows
+        return b""  # a comment may come first if there is no XML declaration
     return head[: document.start()]

@@ -1,8 +1,8 @@
-"""From an entry of a document to the public `SitemapPage`: one small class for each kind of entry.
+"""From an entry of a document to a `SitemapPage`: one class for each kind of entry.
 
-Each holds the texts of its entry as the site wrote them, under the names that parsers of ultimate-sitemap-parser
-have, and converts them in `page()`. What cannot be converted is noted and becomes what an absent field would have
-given.
+Each class holds the texts of its entry as the site wrote them. `page()` makes the page, and `value(name)` converts one
+of its fields when somebody reads it. A value that cannot be converted is logged as a problem; the page then has what it
+would have without the field.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from usp.scan.values import comma_separated, parse_change_frequency, parse_prior
 
 __all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
 
-#: How dates are to be written: https://www.w3.org/TR/NOTE-datetime, and in RSS as in mail.
+#: How a date should be written: https://www.w3.org/TR/NOTE-datetime, but in RSS as in mail (RFC 822).
 W3C_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
 _MAIL_FORM = "one like Wed, 08 May 2024 10:00:00 +0200"
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 
 
 def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
-    """The URL of a `<url>` or `<sitemap>`, made absolute; None, and noted, if there is none that counts."""
+    """Return the absolute URL of a `<url>` or `<sitemap>`; log a problem and return None if it has none."""
     text = entry.get("loc")
     if not text and is_http_url(entry.text):
         text = entry.text
@@ -52,7 +52,7 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
 
 
 def resolved(text: str, base: str, where: str, at: At, log: ProblemLog, *, may_be_relative: bool = False) -> str | None:
-    """A URL made absolute; None, and noted, if it is none."""
+    """Return a URL made absolute; log a problem and return None if the text is no URL."""
     written, text = text, unescaped_url(text)
     url, was_absolute = absolute_url(text, base)
     if url is None:
@@ -68,7 +68,7 @@ def resolved(text: str, base: str, where: str, at: At, log: ProblemLog, *, may_b
 
 
 def parsed_date(entry: Element, name: str, log: ProblemLog, where: str = "", form: str = W3C_FORM) -> datetime | None:
-    """The date in a field of this name; None, and noted with the form that it should have, if it is no date."""
+    """Return the date in a field, or None if it is empty or no date. A message says how to write it: in this `form`."""
     text = entry.get(name)
     if not text:
         return None
@@ -79,7 +79,7 @@ def parsed_date(entry: Element, name: str, log: ProblemLog, where: str = "", for
 
 
 class URLSetImage:
-    """The texts of an `<image:image>`."""
+    """Holds the texts of an `<image:image>`."""
 
     __slots__ = ("at", "caption", "geo_location", "license", "loc", "title")
 
@@ -92,7 +92,7 @@ class URLSetImage:
         self.license = plain_text(group.get("license"))
 
     def image(self, base: str, log: ProblemLog) -> SitemapImage | None:
-        """The image; None, and noted, if it has no URL."""
+        """Return the image; log a problem and return None if it has no URL."""
         if not self.loc:
             log.add("P409", self.at)
             return None
@@ -103,7 +103,7 @@ class URLSetImage:
 
 
 class URLSetPage:
-    """The texts of a `<url>`, from which its page's fields are converted."""
+    """Holds the texts of a `<url>`, and converts them to the fields of its page."""
 
     __slots__ = ("base", "entry", "log", "sitemap_url")
 
@@ -114,16 +114,16 @@ class URLSetPage:
         self.sitemap_url = sitemap_url
 
     def page(self) -> SitemapPage | None:
-        """The page; None, and noted, if it has no URL that counts."""
+        """Return the page; log a problem and return None if it has no usable URL."""
         url = resolved_url(self.entry, self.base, self.log)
         return None if url is None else page_of(url, self)
 
     def value(self, name: str, /) -> Any:
-        """The field of this name, converted."""
+        """Convert one field of the page."""
         return _URLSET_FIELDS[name](self)
 
     def last_modified_text(self) -> str:
-        """The text of the last modification, as it was written."""
+        """Return the `<lastmod>` as the site wrote it."""
         return self.entry.get("lastmod")
 
     def _priority(self) -> Decimal:
@@ -189,7 +189,7 @@ class URLSetPage:
         return found or None
 
 
-#: What is known of a page -> how it is converted.
+#: Field of a page -> how to convert it.
 _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "priority": URLSetPage._priority,
     "last_modified": URLSetPage._last_modified,
@@ -202,12 +202,12 @@ _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
 }
 
 
-#: What is known of a page of which nothing is said; all else is None.
+#: The fields of a page that has only a URL. All others are None.
 _BARE_FIELDS = {"priority": SITEMAP_PAGE_DEFAULT_PRIORITY}
 
 
 class TextLine:
-    """A line of a plain text, which says nothing of a page but its URL."""
+    """Stands for a line of plain text, which has only a URL."""
 
     __slots__ = ("sitemap_url",)
 
@@ -215,20 +215,20 @@ class TextLine:
         self.sitemap_url = sitemap_url
 
     def value(self, name: str, /) -> Any:
-        """The field of this name: what an absent field gives."""
+        """Return what a page has without the field."""
         return _BARE_FIELDS.get(name) if name != "sitemap_url" else self.sitemap_url
 
     def last_modified_text(self) -> str:
-        """Nothing."""
+        """Return an empty text: there is no date."""
         return ""
 
 
-#: Fields of feeds whose dates, or names, are written otherwise than elsewhere.
+#: Date fields of feeds -> the element as a message names it, and the form of the date if it is not W3C_FORM.
 _DATES_OF_FEEDS = {"pubdate": ("pubDate", _MAIL_FORM), "date": ("dc:date",)}
 
 
 class _FeedPage(abc.ABC):
-    """What an RSS item and an Atom entry have in common: a link, and a title and date that make a news story."""
+    """Holds the texts of an RSS item or an Atom entry: the link to its page, and the title and date of a news story."""
 
     __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "sitemap_url", "title")
 
@@ -244,32 +244,32 @@ class _FeedPage(abc.ABC):
 
     @abc.abstractmethod
     def _link(self) -> str:
-        """The URL of the page; empty if there is none."""
+        """Return the URL of the page, or an empty text."""
 
     @abc.abstractmethod
     def _date_field(self) -> str:
-        """The name of the field that has the date; empty if there is none."""
+        """Return the name of the field that has the date, or an empty text."""
 
     def page(self) -> SitemapPage | None:
-        """The page; None, and noted, if it has no link that counts."""
+        """Return the page; log a problem and return None if it has no usable link."""
         if not self.link:
             if not self.entry.cut_off:
                 self.log.add("P411", self.entry.at)
             return None
-        is_based = self.base != self.sitemap_url  # by an xml:base
+        is_based = self.base != self.sitemap_url  # there is an xml:base, so links may be relative
         url = resolved(self.link, self.base, "<link>", self.entry.at, self.log, may_be_relative=is_based)
         if url is None:
             return None
         return page_of(url, self)
 
     def value(self, name: str, /) -> Any:
-        """The field of this name: a feed has news stories only."""
+        """Convert one field of the page. A feed gives no more than the news story."""
         if name == "news_story":
             return self._news_story()
         return _BARE_FIELDS.get(name) if name != "sitemap_url" else self.sitemap_url
 
     def last_modified_text(self) -> str:
-        """Nothing: what feeds say of their dates is the story's."""
+        """Return an empty text: the dates of feeds belong to the news story."""
         return ""
 
     def _news_story(self) -> SitemapNewsStory | None:
@@ -283,17 +283,17 @@ class _FeedPage(abc.ABC):
 
 
 class RSSPage(_FeedPage):
-    """An `<item>` of an RSS feed."""
+    """Holds the texts of an `<item>` of an RSS feed."""
 
     __slots__ = ()
 
     def _link(self) -> str:
-        """The link; else a guid that is a permanent link; else what RDF says the item is about."""
+        """Return the link, else a guid that is a permanent link, else the `rdf:about` of the item."""
         for link in self.entry.all("link"):
             if text := link.text or link.attributes.get("href"):
                 return text
         for guid in self.entry.all("guid"):
-            # A guid is a permanent link unless it says otherwise. https://www.rssboard.org/rss-specification#ltguidgtSubelementOfLtitemgt
+            # A guid is a permanent link by default. https://www.rssboard.org/rss-specification#ltguidgtSubelementOfLtitemgt
             if guid.attributes.get("ispermalink", "true").lower() == "true" and absolute_url(guid.text, "")[0]:
                 return guid.text
         return self.entry.attributes.get("rdf:about", "")
@@ -303,12 +303,12 @@ class RSSPage(_FeedPage):
 
 
 class AtomPage(_FeedPage):
-    """An `<entry>` of an Atom feed."""
+    """Holds the texts of an `<entry>` of an Atom feed."""
 
     __slots__ = ()
 
     def _link(self) -> str:
-        """The link to the page: `alternate`, which a link without `rel` means too; else the entry's own, `self`."""
+        """Return the `alternate` link, which is also what a link without `rel` is, else the `self` link."""
         for wanted in ("alternate", "self"):
             for link in self.entry.all("link"):
                 relation = (link.attributes.get("rel") or "alternate").lower().removeprefix(_IANA_RELATION)

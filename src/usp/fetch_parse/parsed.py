@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
-from usp.objects.page import SitemapPage
-from usp.objects.pages import Pages
+from usp.objects.page import Pages, SitemapPage
 from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted

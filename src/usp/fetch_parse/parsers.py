@@ -1,18 +1,18 @@
-"""The parsers: one document in, one `ParsedSitemap` out. Here are those of XML.
+"""The parsers: each turns one document into a `ParsedSitemap`.
 
     AbstractSitemapParser                     in `abstract`
-    ├── IndexRobotsTxtSitemapParser           in `lines`
+    ├── IndexRobotsTxtSitemapParser
     └── AbstractPagesParser                   in `abstract`
-        ├── PlainTextSitemapParser            in `lines`
-        └── XMLSitemapParser           looks at the root and hands its entries to one of
+        ├── PlainTextSitemapParser
+        └── XMLSitemapParser           finds the root element and passes the entries to one of
                 AbstractXMLSitemapParser
                 ├── IndexXMLSitemapParser
                 ├── PagesXMLSitemapParser      .Page  .Image
                 ├── PagesRSSSitemapParser      .Page
                 └── PagesAtomSitemapParser     .Page
 
-A parser fetches nothing and knows nothing of where its document was found. `parse()` does what a tree needs at once;
-pages and problems are read when they are asked for, from the document opened anew.
+A parser fetches nothing and does not know where its document was found. `parse()` reads what the tree needs at once.
+Pages and problems are read when somebody asks for them, from the document opened again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import abc
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
-from usp.fetch_parse.abstract import AbstractPagesParser
-from usp.fetch_parse.entry_codes import EntryCodes
+from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser, EntryCodes
 from usp.fetch_parse.pages import (
     AtomPage,
     RSSPage,
+    TextLine,
     URLSetImage,
     URLSetPage,
     parsed_date,
@@ -33,87 +33,179 @@ from usp.fetch_parse.pages import (
     resolved_url,
 )
 from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
-from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage, last_modified_text
-from usp.objects.pages import Pages
+from usp.objects.page import LAZY_PAGE_FIELDS, Pages, SitemapPage, last_modified_text, page_of
 from usp.objects.parser import Inspector
-from usp.objects.problem import UNLOGGED, ProblemLog, printable
+from usp.objects.problem import UNLOGGED, Place, ProblemLog, printable
 from usp.objects.sitemap import (
     AbstractSitemap,
+    IndexRobotsTxtSitemap,
     IndexXMLSitemap,
     PagesAtomSitemap,
     PagesRSSSitemap,
+    PagesTextSitemap,
     PagesXMLSitemap,
 )
 from usp.scan.columns import PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
+from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, within
 from usp.scan.places import places_of
 from usp.scan.urls import absolute_url
+from usp.scan.vocabulary import Kind
 
 __all__ = [
     "AbstractXMLSitemapParser",
+    "IndexRobotsTxtSitemapParser",
     "IndexXMLSitemapParser",
     "PagesAtomSitemapParser",
     "PagesRSSSitemapParser",
     "PagesXMLSitemapParser",
+    "PlainTextSitemapParser",
     "XMLSitemapParser",
 ]
 
-_MAX_TAG_START = 4_096  # bytes at the end of a piece that are looked at again with the next one
+_MAX_TAG_START = 4_096  # bytes at the end of a piece that are searched again together with the next piece
+_TEXT_LINE = Kind(frozenset({"loc"}))  # an inspector sees a line of text as an entry that has only a <loc>
+
+
+class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
+    """Parses a robots.txt: its `Sitemap:` lines."""
+
+    def parse(self) -> ParsedSitemap:
+        """Return the sitemaps that robots.txt names."""
+        log = ProblemLog(self.url)
+        children = self._children(log)
+        return ParsedSitemap(self.url, IndexRobotsTxtSitemap, children=children, problems=log.problems(), parser=self)
+
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Log the problems of `Sitemap:` lines. The lines are no entries, so the inspector is not called."""
+        self._children(log)
+
+    def _children(self, log: ProblemLog) -> list[ChildSitemap]:
+        children: dict[str, ChildSitemap] = {}
+        for place, value in robots_sitemaps(self.open(log), log):
+            url, was_absolute = absolute_url(value, self.url)
+            if url is None:
+                log.add("U502", place, text=value, where="a Sitemap line")
+                continue
+            if not was_absolute:
+                log.add("R702", place, text=value)
+            children.setdefault(url, ChildSitemap(url))
+        return list(children.values())
+
+
+class PlainTextSitemapParser(AbstractPagesParser):
+    """Parses plain text with a URL on each line."""
+
+    def parse(self) -> ParsedSitemap:
+        """Return the text as a sitemap, or as an invalid one if it has no URL."""
+        if next(self.pages(), None) is None:
+            log = ProblemLog(self.url)
+            self.inspect(log)
+            is_empty = not log.counts["P412"]
+            return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
+        pages = Pages(self.pages, self.columns)
+        return ParsedSitemap(self.url, PagesTextSitemap, pages=pages, problems=self.problems, parser=self)
+
+    def pages(self) -> Iterator[SitemapPage]:
+        """Yield the URLs as pages."""
+        seen = set()
+        source = TextLine(self.url)
+        for _, url in self._urls(UNLOGGED):
+            if url not in seen:
+                seen.add(url)
+                yield page_of(url, source)
+
+    def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
+        """Log the lines that are no URLs. The inspector is called for each URL."""
+        for place, url in self._urls(log):
+            if inspector is not None:
+                entry = Element("url", _TEXT_LINE, place, {})
+                entry.fields["loc"] = url
+                inspector.entry(entry, url)
+        if log.encoding != "utf-8":
+            log.add("E204", text=name_of_encoding(log.encoding))
+
+    def _read_columns(
+        self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
+    ) -> Iterator[PureColumns]:
+        # The two functions resolve and convert the fields of XML entries. A text has none, so they are never called.
+        reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
+        log = codes or UNLOGGED
+        source = TextLine(self.url)
+        for lines in line_lists(text, log, reader.take_lines):
+            for place, url in _urls_on(lines, log):
+                page = page_of(url, source)
+                reader.append(page, "", codes.end_entry(place, page) if codes else ())
+            yield reader
+
+    def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
+        return _urls_on(text_lines(self.open(log), log), log)
+
+
+def _urls_on(lines: Iterable[tuple[Place, str]], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+    for place, line in lines:
+        urls = urls_on_line(line)
+        if not urls:
+            log.add("P412", place, text=line)
+        elif urls != [line]:
+            log.add("P427", place, text=line)
+        for url in urls:
+            yield within(place, line, url), url
 
 
 class AbstractXMLSitemapParser(abc.ABC):
     """Turns the entries of a document with a known root into pages and children."""
 
     sitemap_class: ClassVar[type[AbstractSitemap]]
-    strays: ClassVar[dict[str, str]] = {}  # entries that do not belong here -> the problem that they are
+    strays: ClassVar[dict[str, str]] = {}  # entries that do not belong into such a document -> code of the problem
 
     def __init__(self, url: str, log: ProblemLog, base: str = "") -> None:
         self.url = url
         self.log = log
-        self.base = absolute_url(base, url)[0] or url  # what URLs are relative to
+        self.base = absolute_url(base, url)[0] or url  # resolves relative URLs
 
     def page(self, entry: Element) -> SitemapPage | None:
-        """The page of an entry, if it is one."""
-        self._note_stray(entry)
+        """Return the page of an entry, or None if the entry has no usable URL."""
+        self._log_stray(entry)
         base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
         return ENTRIES[entry.name](entry, base, self.log, self.url).page()
 
     def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
-        """The pages of those entries that are pages."""
+        """Yield the pages of those entries that are pages."""
         for entry in entries:
             if entry.name != "sitemap" and (page := self.page(entry)) is not None:
                 yield page
 
     def resolve(self, text: str) -> str | None:
-        """The URL that the text of a `<loc>` means."""
+        """Return the URL in the text of a `<loc>`, or None if there is none."""
         return resolved(text, self.base, "<loc>", None, self.log)
 
     def convert(self, entry: Element, name: str) -> Any:
-        """The field of a page, by its name, that an entry means."""
+        """Return one field of the page of an entry."""
         return URLSetPage(entry, self.base, self.log, self.url).value(name)
 
     def child(self, entry: Element) -> ChildSitemap | None:
-        """The sitemap that an entry declares."""
-        self._note_stray(entry)
+        """Return the sitemap that an entry declares, or None if the entry has no usable URL."""
+        self._log_stray(entry)
         url = resolved_url(entry, self.base, self.log)
         return None if url is None else ChildSitemap(url, parsed_date(entry, "lastmod", self.log))
 
-    def _note_stray(self, entry: Element) -> None:
+    def _log_stray(self, entry: Element) -> None:
         if entry.name in self.strays:
             self.log.add(self.strays[entry.name], entry.at)
 
 
 class IndexXMLSitemapParser(AbstractXMLSitemapParser):
-    """A `<sitemapindex>`."""
+    """Turns the entries of a `<sitemapindex>` into children."""
 
     sitemap_class = IndexXMLSitemap
     strays: ClassVar[dict[str, str]] = {"url": "P403"}
 
 
 class PagesXMLSitemapParser(AbstractXMLSitemapParser):
-    """A `<urlset>`."""
+    """Turns the entries of a `<urlset>` into pages."""
 
     sitemap_class = PagesXMLSitemap
     strays: ClassVar[dict[str, str]] = {"sitemap": "P402"}
@@ -122,26 +214,26 @@ class PagesXMLSitemapParser(AbstractXMLSitemapParser):
 
 
 class PagesRSSSitemapParser(AbstractXMLSitemapParser):
-    """An RSS feed."""
+    """Turns the items of an RSS feed into pages."""
 
     sitemap_class = PagesRSSSitemap
     Page = RSSPage
 
 
 class PagesAtomSitemapParser(AbstractXMLSitemapParser):
-    """An Atom feed."""
+    """Turns the entries of an Atom feed into pages."""
 
     sitemap_class = PagesAtomSitemap
     Page = AtomPage
 
 
-#: The name of an entry's element -> what it becomes.
+#: Element of an entry -> class that makes its page.
 ENTRIES: dict[str, type[URLSetPage | RSSPage | AtomPage]] = {
     "url": PagesXMLSitemapParser.Page,
     "item": PagesRSSSitemapParser.Page,
     "entry": PagesAtomSitemapParser.Page,
 }
-#: The name of a root element -> its parser.
+#: Root element -> parser of the entries.
 ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
     "urlset": PagesXMLSitemapParser,
     "sitemapindex": IndexXMLSitemapParser,
@@ -151,12 +243,12 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 
 
 class XMLSitemapParser(AbstractPagesParser):
-    """Any XML: looks at the root and hands over to its parser."""
+    """Parses any XML: finds the root element and passes the entries to the parser for that root."""
 
     def parse(self) -> ParsedSitemap:
-        """An index is read at once; of any other sitemap, only whether it has children.
+        """Return the document as a sitemap, or as an invalid one if its root element is unknown or it is refused.
 
-        A refused or unknown document is no sitemap.
+        An index is read whole. Any other document is read only if it may list sitemaps.
         """
         log = ProblemLog(self.url)
         scanner = self._scanner(log)
@@ -176,16 +268,16 @@ class XMLSitemapParser(AbstractPagesParser):
         return ParsedSitemap(self.url, sitemap_class, pages, children, problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
-        """The pages of the entries."""
-        # Not itertools.chain: threads that share one crash Python.
+        """Yield the pages of the entries."""
+        # Not itertools.chain, which crashes Python when threads share it.
         for pages in self._page_lists():
             yield from pages
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Convert every field of every entry."""
+        """Convert every field of every entry, and log what is wrong."""
         self._read(self._scanner(log), log, inspector)
 
-    def _collected(
+    def _read_columns(
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
     ) -> Iterator[PureColumns]:
         log = codes or UNLOGGED
@@ -193,14 +285,14 @@ class XMLSitemapParser(AbstractPagesParser):
         scanner.find_root()
         if scanner.root is None:
             return
-        parser = self._parser(scanner, log)
+        parser = self._parser_of_entries(scanner, log)
         reader = self.readers.columns(parser.resolve, parser.convert, wanted)
         for _, entries in scanner.batches(reader):
             for entry in entries:
                 page = parser.page(entry) if entry.name != "sitemap" else None
-                noted = codes.end_entry(entry.at, page) if codes else ()
+                entry_codes = codes.end_entry(entry.at, page) if codes else ()
                 if page is not None:
-                    reader.append(page, last_modified_text(page), noted)
+                    reader.append(page, last_modified_text(page), entry_codes)
             yield reader
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:
@@ -208,8 +300,8 @@ class XMLSitemapParser(AbstractPagesParser):
             log.locate = lambda offsets: places_of(offsets, self.open(UNLOGGED))
         return XMLScanner(self.open(log), log)
 
-    def _parser(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
-        """The parser for the entries of a document that has a root."""
+    def _parser_of_entries(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
+        """Return the parser for the entries of a document whose root is known."""
         scanner.find_root()
         assert scanner.root is not None
         return ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
@@ -217,9 +309,12 @@ class XMLSitemapParser(AbstractPagesParser):
     def _read(
         self, scanner: XMLScanner, log: ProblemLog, inspector: Inspector | None = None
     ) -> tuple[list[ChildSitemap], bool]:
-        """All of the document: its children, and whether it has pages. What is in order is passed over."""
+        """Read the whole document. Return its children, and whether it has pages.
+
+        The reader skips entries that have no problems.
+        """
         children: dict[str, ChildSitemap] = {}
-        parser = self._parser(scanner, log)
+        parser = self._parser_of_entries(scanner, log)
         reader = self.readers.check() if inspector is None else inspector.reader
         has_pages = False
         for _, entries in scanner.batches(reader):
@@ -242,16 +337,16 @@ class XMLSitemapParser(AbstractPagesParser):
 
     def _page_lists(self) -> Iterator[Iterable[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)
-        parser = self._parser(scanner, UNLOGGED)
+        parser = self._parser_of_entries(scanner, UNLOGGED)
         reader = self.readers.pages(parser.resolve, parser.convert)
         for pages, entries in scanner.batches(reader):
             yield pages or (page for page in parser.pages(entries) if reader.is_new(page.url))
 
     def _may_hold_sitemaps(self, pieces: Iterable[bytes]) -> bool:
-        """Whether a text may list sitemaps. It is wrong for few that do not."""
+        """Return whether a text may list sitemaps. A few that do not are taken for one that does."""
         before = b""
         for piece in pieces:
-            edge = before + piece[:_MAX_TAG_START]  # a tag may be cut in two
+            edge = before + piece[:_MAX_TAG_START]  # a tag may be split between two pieces
             if self.readers.may_hold_sitemaps(piece) or self.readers.may_hold_sitemaps(edge):
                 return True
             tail = piece[-_MAX_TAG_START:] if len(piece) >= _MAX_TAG_START else edge[-_MAX_TAG_START:]

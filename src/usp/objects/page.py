@@ -1,23 +1,30 @@
-"""Pages and what is attached to them: news stories, images, videos.
+"""Pages of a website, with their news stories, images and videos.
 
-Plain immutable values: equal by value, hashable, picklable, each with a `to_dict()`. A page that was read from a
-document converts its fields when they are read (`usp.objects.lazy`).
+All of them are immutable values: equal if their fields are equal, hashable, picklable, and each has a `to_dict()`.
+
+A page that was read from a document converts a field when you first read that field (`usp.objects.lazy`). `Pages` is
+the sequence of pages of one sitemap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum, unique
-from typing import Any
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, overload
 
 from usp.objects.lazy import LazySlot, Source
+
+if TYPE_CHECKING:
+    from usp.scan.columns import Columns
 
 __all__ = [
     "LAZY_PAGE_FIELDS",
     "SITEMAP_PAGE_DEFAULT_PRIORITY",
+    "Pages",
     "SitemapImage",
     "SitemapNewsStory",
     "SitemapPage",
@@ -28,8 +35,14 @@ __all__ = [
     "page_of",
 ]
 
-#: The priority of a page that states none.
+#: The priority of a page whose sitemap gives none.
 SITEMAP_PAGE_DEFAULT_PRIORITY = Decimal("0.5")
+
+#: Takes the names of columns and reads the same pages as batches of these columns, with no object for each page.
+ReadColumns = Callable[[Collection[str]], Iterator["Columns"]]
+
+_NOTHING = object()
+_FEW_PAGES = 1_000  # the first pages are read again, rather than kept
 
 
 def _fields_to_dict(value: Any) -> dict[str, Any]:
@@ -38,7 +51,10 @@ def _fields_to_dict(value: Any) -> dict[str, Any]:
 
 @unique
 class SitemapPageChangeFrequency(Enum):
-    """How often a page changes, as its sitemap says."""
+    """How often a page changes, as its sitemap says.
+
+    https://www.sitemaps.org/protocol.html#changefreqdef
+    """
 
     ALWAYS = "always"
     HOURLY = "hourly"
@@ -50,25 +66,38 @@ class SitemapPageChangeFrequency(Enum):
 
     @classmethod
     def has_value(cls, value: object) -> bool:
-        """Whether there is a frequency of this value; "daily" is one, "DAILY" is not."""
+        """Return whether a frequency has this value. "daily" is one; "DAILY" is not."""
         return isinstance(value, Hashable) and value in cls._value2member_map_
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapNewsStory:
-    """A news story: from a Google News sitemap, or an entry of a feed, which may have no date."""
+    """A news story on a page, from a Google News sitemap or from an entry of a feed.
+
+    A story from a feed has a title and, in most feeds, a date; the other fields are empty.
+
+    https://developers.google.com/search/docs/crawling-indexing/sitemaps/news-sitemap
+    """
 
     title: str
+    """The title of the story."""
     publish_date: datetime | None
+    """When the story was published. It has a time zone only if the document gives one."""
     publication_name: str | None = None
+    """The name of the publication, such as a newspaper."""
     publication_language: str | None = None
+    """The language of the publication: an ISO 639 code, such as "en" or "zh-cn"."""
     access: str | None = None
+    """How to get access to the story: "Subscription" or "Registration". Google no longer uses it."""
     genres: list[str] = field(default_factory=list)
+    """Genres of the story, such as "Blog" or "PressRelease". Google no longer uses them."""
     keywords: list[str] = field(default_factory=list)
+    """Keywords of the story. Google no longer uses them."""
     stock_tickers: list[str] = field(default_factory=list)
+    """Stock tickers of the companies in the story, such as "NASDAQ:AMAT". Google no longer uses them."""
 
     def __post_init__(self) -> None:
-        # Drop-in callers pass None where they have no list.
+        # Callers of ultimate-sitemap-parser pass None where they have no list.
         for name in ("genres", "keywords", "stock_tickers"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, [])
@@ -77,19 +106,27 @@ class SitemapNewsStory:
         return hash((self.title, self.publish_date))
 
     def to_dict(self) -> dict[str, Any]:
-        """The story as a plain dictionary."""
+        """Return the story as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class SitemapImage:
-    """An image on a page."""
+    """An image on a page.
+
+    https://developers.google.com/search/docs/crawling-indexing/sitemaps/image-sitemaps
+    """
 
     loc: str
+    """The URL of the image."""
     caption: str | None
+    """The caption of the image. Google no longer uses it."""
     geo_location: str | None
+    """Where the image was taken, such as "Limerick, Ireland". Google no longer uses it."""
     title: str | None
+    """The title of the image. Google no longer uses it."""
     license: str | None
+    """The URL of the license of the image. Google no longer uses it."""
 
     def __init__(
         self,
@@ -99,29 +136,35 @@ class SitemapImage:
         title: str | None = None,
         license_: str | None = None,
     ) -> None:
-        # Written out only because the argument is `license_` where the attribute is `license`.
+        # Written by hand because the argument is called `license_` and the attribute `license`.
         values = {"loc": loc, "caption": caption, "geo_location": geo_location, "title": title, "license": license_}
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """The image as a plain dictionary."""
+        """Return the image as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class SitemapVideoTvShow:
-    """The television show that a video belongs to."""
+    """The television show that a video belongs to. Google no longer uses it."""
 
     show_title: str | None = None
+    """The title of the show."""
     video_type: str | None = None
+    """How the video relates to the show: "full", "preview", "clip", "interview", "news" or "other"."""
     episode_title: str | None = None
+    """The title of the episode."""
     season_number: int | None = None
+    """The number of the season."""
     episode_number: int | None = None
+    """The number of the episode."""
     premier_date: datetime | None = None
+    """When the video was first broadcast."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The show as a plain dictionary."""
+        """Return the show as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
@@ -129,53 +172,81 @@ class SitemapVideoTvShow:
 class SitemapVideo:
     """A video on a page, with every field of Google's video schema, version 1.1.
 
-    Texts are as the site wrote them; numbers, dates and yes/no are converted, `None` where that failed. `player_loc`,
-    `gallery_loc`, `uploader`, `restriction` and `platform` have their XML attributes in fields of their own. `prices`,
-    `content_segments` and `ids` are lists of pairs: the text, and its attributes as a dictionary.
+    Texts are as the site wrote them. Numbers, dates and booleans are converted. A field is None if the site gives no
+    value, or one that cannot be converted.
 
     https://developers.google.com/search/docs/crawling-indexing/sitemaps/video-sitemaps
     """
 
     title: str | None = None
+    """The title of the video."""
     description: str | None = None
+    """What the video is about."""
     thumbnail_loc: str | None = None
+    """The URL of the thumbnail image."""
     content_loc: str | None = None
+    """The URL of the media file."""
     player_loc: str | None = None
+    """The URL of a player for this video."""
     player_allow_embed: bool | None = None
+    """Whether search engines may embed the player."""
     player_autoplay: str | None = None
+    """Parameters for the player, such as "ap=1", that start the video."""
     duration: int | None = None
+    """The duration in seconds."""
     expiration_date: datetime | None = None
+    """When the video will no longer be available."""
     publication_date: datetime | None = None
+    """When the video was first published."""
     rating: Decimal | None = None
+    """The rating, from 0.0 to 5.0."""
     view_count: int | None = None
+    """How many times the video has been viewed."""
     family_friendly: bool | None = None
+    """Whether the video may be shown with SafeSearch turned on."""
     requires_subscription: bool | None = None
+    """Whether viewers need a subscription."""
     live: bool | None = None
+    """Whether the video is a live stream."""
     category: str | None = None
+    """The category of the video, such as "cooking"."""
     tags: list[str] = field(default_factory=list)
+    """Tags of the video."""
     restriction: list[str] = field(default_factory=list)
+    """Countries where the video may be shown or may not be shown, as ISO 3166 codes."""
     restriction_relationship: str | None = None
+    """What `restriction` means: "allow" for only these countries, "deny" for all others."""
     platform: list[str] = field(default_factory=list)
+    """Platforms where the video may be shown or may not be shown: "web", "mobile", "tv"."""
     platform_relationship: str | None = None
+    """What `platform` means: "allow" for only these platforms, "deny" for all others."""
     gallery_loc: str | None = None
+    """The URL of the gallery that the video is part of."""
     gallery_title: str | None = None
+    """The title of that gallery."""
     uploader: str | None = None
+    """The name of the person who uploaded the video."""
     uploader_info: str | None = None
+    """The URL of a page about that person."""
     prices: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """Prices: for each, its text and its XML attributes, such as `("1.99", {"currency": "EUR"})`."""
     content_segments: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """URLs of the parts of the video: for each, the URL and its XML attributes, such as `{"duration": "600"}`."""
     ids: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """Identifiers of the video: for each, its text and its XML attributes, such as `{"type": "tms:series"}`."""
     tv_show: SitemapVideoTvShow | None = None
+    """The television show that the video belongs to."""
 
     def __hash__(self) -> int:
         return hash((self.title, self.content_loc, self.player_loc, self.thumbnail_loc))
 
     def to_dict(self) -> dict[str, Any]:
-        """The video as a plain dictionary."""
+        """Return the video as a dictionary of its fields."""
         return _fields_to_dict(self) | {"tv_show": self.tv_show.to_dict() if self.tv_show else None}
 
 
 class _Sourced:
-    """Has what the values of a page are converted from, if it was read from a document."""
+    """Holds the entry that the fields of a page are converted from, if the page was read from a document."""
 
     __slots__ = ("_source",)
     _source: Source
@@ -183,28 +254,42 @@ class _Sourced:
 
 @dataclass(frozen=True, slots=True)
 class SitemapPage(_Sourced):
-    """One page of a website, with what its sitemap says of it. Two pages hash alike if their URLs are equal."""
+    """A page of a website, with everything that its sitemap says about it.
+
+    Two pages are equal if all their fields are equal, whichever sitemaps list them. Their hash depends on the URL only.
+    """
 
     url: str
+    """The URL of the page. It is absolute, even if the sitemap has a relative one."""
     priority: Decimal = SITEMAP_PAGE_DEFAULT_PRIORITY
+    """The priority of the page within its site, from 0.0 to 1.0. It is 0.5 if the sitemap gives none."""
     last_modified: datetime | None = None
+    """When the page last changed. It has a time zone only if the sitemap gives one."""
     change_frequency: SitemapPageChangeFrequency | None = None
+    """How often the page changes."""
     news_story: SitemapNewsStory | None = None
+    """The news story on the page."""
     images: list[SitemapImage] | None = None
+    """Images on the page, or None if there are none."""
     alternates: list[tuple[str, str]] | None = None
+    """Versions of the page in other languages: pairs of a language and a URL. None if there are none."""
     videos: list[SitemapVideo] | None = None
+    """Videos on the page, or None if there are none."""
 
     def __hash__(self) -> int:
         return hash(self.url)
 
     @property
     def sitemap_url(self) -> str | None:
-        """The URL of the sitemap that the page was read from; None if it was not. It is no part of the page's value."""
+        """The URL of the sitemap that lists this page, or None if the page was not read from one.
+
+        It is not compared, and a pickled page does not keep it.
+        """
         source: Source | None = getattr(self, "_source", None)
         return None if source is None else source.value("sitemap_url")
 
     def to_dict(self) -> dict[str, Any]:
-        """The page as a plain dictionary; `alternates` and `videos` are in it only where there are some."""
+        """Return the page as a dictionary. `alternates` and `videos` are left out if there are none."""
         as_dict = {
             "url": self.url,
             "priority": self.priority,
@@ -220,7 +305,7 @@ class SitemapPage(_Sourced):
         return as_dict
 
 
-#: The fields of a page that are converted when they are read.
+#: The fields of a page that are converted when somebody first reads them.
 LAZY_PAGE_FIELDS = tuple(f.name for f in fields(SitemapPage) if f.name != "url")
 for _name in LAZY_PAGE_FIELDS:
     setattr(SitemapPage, _name, LazySlot(SitemapPage.__dict__[_name], _Sourced.__dict__["_source"]))
@@ -231,7 +316,7 @@ _set_source = _Sourced.__dict__["_source"].__set__
 
 
 def page_of(url: str, source: Source) -> SitemapPage:
-    """A page that was read from a document."""
+    """Return a page whose fields are converted from a source when somebody reads them."""
     page = _new_page(SitemapPage)
     _set_url(page, url)
     _set_source(page, source)
@@ -247,3 +332,73 @@ def last_modified_text(page: SitemapPage) -> str:
     if source is not None:
         return source.last_modified_text()
     return page.last_modified.isoformat() if page.last_modified else ""
+
+
+class Pages(Sequence[SitemapPage]):
+    """The pages of one sitemap: a sequence that is not kept in memory.
+
+    Iterating over it reads the document and makes one page at a time. An index beyond the first 1,000 pages makes a
+    list of all pages, once, and keeps it as long as this object lives. A `Pages` equals a list of the same pages.
+
+    `columns` reads the same pages as columns. It is None if the pages do not come from a document.
+    """
+
+    __slots__ = ("_length", "_list", "_read", "columns")
+
+    def __init__(self, read: Callable[[], Iterator[SitemapPage]], columns: ReadColumns | None = None) -> None:
+        self._read = read
+        self.columns = columns
+        self._list: list[SitemapPage] | None = None
+        self._length: int | None = None
+
+    def anew(self) -> Pages:
+        """Return the same pages, with none of them kept in memory."""
+        return Pages(self._read, self.columns)
+
+    def __iter__(self) -> Iterator[SitemapPage]:
+        return self._read() if self._list is None else iter(self._list)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            read = self.columns  # faster than making pages
+            self._length = sum(1 for _ in self) if read is None else sum(part.length for part in read(()))
+        return self._length
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    @overload
+    def __getitem__(self, index: int) -> SitemapPage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[SitemapPage]: ...
+    def __getitem__(self, index: int | slice) -> SitemapPage | list[SitemapPage]:
+        if self._list is None:
+            stop = index.stop if isinstance(index, slice) else index + 1
+            is_near = isinstance(stop, int) and 0 < stop <= _FEW_PAGES
+            if is_near and not (isinstance(index, slice) and ((index.start or 0) < 0 or (index.step or 1) < 0)):
+                return list(islice(self._read(), stop))[index]
+            self._list = list(self._read())
+        return self._list[index]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (list, Pages)):
+            return NotImplemented
+        return self is other or all(a == b for a, b in zip_longest(self, other, fillvalue=_NOTHING))
+
+    __hash__ = None  # type: ignore[assignment]  # like a list, which it equals
+
+    def __add__(self, other: list[Any]) -> list[Any]:
+        return [*self, *other] if isinstance(other, (list, Pages)) else NotImplemented
+
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return [*other, *self] if isinstance(other, list) else NotImplemented
+
+    def copy(self) -> list[SitemapPage]:
+        """Return the pages as a list."""
+        return list(self)
+
+    def __reduce__(self) -> tuple[type[list[SitemapPage]], tuple[list[SitemapPage]]]:
+        return list, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"<Pages: {len(self)}>"

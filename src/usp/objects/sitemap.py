@@ -30,8 +30,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from usp.objects.page import SitemapPage
-from usp.objects.pages import Pages
+from usp.objects.page import Pages, SitemapPage
 from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
 from usp.objects.transport import Transport
