@@ -251,7 +251,7 @@ import sys
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
 from usp.export.values import values_of
-from usp.fetch_parse.columns import columns_of
+from usp.fetch_parse.opening import parser_of
 from usp.scan.columns import PAGE_TYPES
 from usp.tree import sitemap_from_bytes
 
@@ -260,7 +260,7 @@ bodies = ["", "<priority>0.7</priority>", "<pagemap:pagemap><pagemap:template>T<
 entries = "".join(f"<url><loc>http://h/{number}</loc>{body}</url>" for number, body in enumerate(bodies))
 data = ('<urlset xmlns:pagemap="http://www.google.com/schemas/sitemap-pagemap/1.0" '
     f'xmlns:video="http://www.google.com/schemas/sitemap-video/1.1">{entries}</urlset>').encode()
-(found,) = columns_of(Document("http://h/s.xml", data))
+(found,) = parser_of(Document("http://h/s.xml", data)).columns()
 rows = {name: values_of(PAGE_TYPES[name], found.columns.get(name), found.length) for name in sys.argv[1:]}
 print(IS_COMPILED, rows, [getattr(page, "pagemap", None) for page in sitemap_from_bytes(data).pages])
 """
@@ -288,7 +288,7 @@ def test_a_new_extension_needs_four_files(package: Path) -> None:
 
 
 @needs_compiled
-@pytest.mark.parametrize("forgotten", ["scan/vocabulary.py", "scan/columns.py"])
+@pytest.mark.parametrize("forgotten", NEW_EXTENSION)
 def test_a_new_extension_with_a_file_forgotten(package: Path, forgotten: str) -> None:
     """To forget a file is an error that names it."""
     add(package, {name: change for name, change in NEW_EXTENSION.items() if name != forgotten})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pickle
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -62,6 +63,13 @@ SITEMAPS = [
 ]
 VALUES = [STORY, IMAGE, VIDEO, VIDEO.tv_show, PAGE, PROBLEM, *SITEMAPS]
 each_value = pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+
+
+@pytest.mark.parametrize("value", [STORY, IMAGE, VIDEO, VIDEO.tv_show, PAGE], ids=lambda value: type(value).__name__)
+def test_every_field_is_in_the_dictionary(value: object) -> None:
+    """The dictionary of a page, and of what it has, has every field, in the order of the class."""
+    names = [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]  # all are dataclasses
+    assert list(value.to_dict()) == names  # type: ignore[attr-defined]
 
 
 @each_value

@@ -8,27 +8,30 @@ would have without the field.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from usp.fetch_parse.videos import video
 from usp.objects.page import (
+    LAZY_PAGE_FIELDS,
     SITEMAP_PAGE_DEFAULT_PRIORITY,
     SitemapImage,
     SitemapNewsStory,
     SitemapPage,
     SitemapPageChangeFrequency,
     SitemapVideo,
+    SitemapVideoTvShow,
     page_of,
 )
 from usp.objects.problem import At, ProblemLog
+from usp.scan.columns import check_names
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, is_http_url, unescaped_url
 from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text
+from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS, VIDEO_URLS, Form
 
 __all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
 
@@ -76,6 +79,124 @@ def parsed_date(entry: Element, name: str, log: ProblemLog, where: str = "", for
     if date is None:
         log.add("L302", entry.place_of(name), text=text, where=f"<{where or name}>", form=form)
     return date
+
+
+def _text(text: str) -> str | None:
+    return unescape(text) or None
+
+
+def _url(text: str) -> str | None:
+    return unescaped_url(text) or None
+
+
+def _words(text: str) -> list[str]:
+    return unescape(text).split()
+
+
+def _integer(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _yes_or_no(text: str) -> bool | None:
+    return {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}.get(text.lower())
+
+
+def _date(text: str) -> datetime | None:
+    return parse_date(unescape(text))
+
+
+Convert = Callable[[str], Any]
+
+# The fields of videos. `usp.scan.vocabulary.VIDEO_FIELDS` lists them, so a new one changes nothing here.
+
+#: How a document writes a value -> how to convert it.
+_CONVERTERS: dict[Form, Convert] = {
+    Form.TEXT: _text,
+    Form.URL: _url,
+    Form.DATE: _date,
+    Form.INTEGER: _integer,
+    Form.DECIMAL: _decimal,
+    Form.YES_NO: _yes_or_no,
+    Form.WORDS: _words,
+}
+_VIDEO_WITH_ATTRIBUTES = {field.element for field in VIDEO_FIELDS.values() if field.attribute}
+#: Fields from elements without attributes -> the element, and how to convert its text.
+_VIDEO_PLAIN = {
+    name: (field.element, _CONVERTERS[field.form])
+    for name, field in VIDEO_FIELDS.items()
+    if field.form in _CONVERTERS and field.element not in _VIDEO_WITH_ATTRIBUTES
+}
+#: Elements with attributes -> their fields: the name, the attribute or "" for the text, and how to convert it.
+_VIDEO_ATTRIBUTED = {
+    element: [
+        (name, field.attribute, _CONVERTERS[field.form])
+        for name, field in VIDEO_FIELDS.items()
+        if field.element == element
+    ]
+    for element in sorted(_VIDEO_WITH_ATTRIBUTES)
+}
+#: Fields from groups, or from elements that repeat.
+_VIDEO_REPEATED = {name: field for name, field in VIDEO_FIELDS.items() if field.form not in _CONVERTERS}
+_TV_SHOW_FIELDS = {name: (name, _CONVERTERS[form]) for name, form in TV_SHOW_FIELDS.items()}
+
+
+def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
+    """Return the video in a `<video:video>`, without the fields that cannot be converted. Resolve relative URLs.
+
+    https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd
+    """
+    values = _converted_fields(group, _VIDEO_PLAIN, log)
+    for tag, fields in _VIDEO_ATTRIBUTED.items():
+        for element in group.all(tag)[:1]:
+            for name, attribute, convert in fields:
+                text = element.attributes.get(attribute) if attribute else element.text
+                if text is not None:
+                    values[name] = convert(text)
+    for name in sorted(VIDEO_URLS & values.keys()):
+        values[name] = _resolved_video_url(values[name] or "", base, group, name, log) or values[name]
+    for name, field in _VIDEO_REPEATED.items():
+        elements = group.all(field.element)
+        if field.form is Form.TEXTS:
+            values[name] = [text for element in elements if (text := _text(element.text))]
+        elif field.form is Form.TEXTS_WITH_ATTRIBUTES:
+            values[name] = [(unescape(element.text), element.attributes) for element in elements]
+        elif elements:
+            values[name] = SitemapVideoTvShow(**_converted_fields(elements[0], _TV_SHOW_FIELDS, log))
+    return SitemapVideo(**values)
+
+
+def _resolved_video_url(text: str, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
+    """Return a URL of a video made absolute, or None if it is no URL. Log a problem unless it was absolute."""
+    url, was_absolute = absolute_url(text, base)
+    if text and (url is None or not was_absolute):
+        tag = VIDEO_FIELDS[name].element
+        element = next(iter(group.all(tag)), None)
+        at = group.place_of(tag) if element is None else element.at
+        where = f"<video:{tag}>"
+        log.add("U513" if url is None else "U501", at, text=text, where=where)
+    return url
+
+
+def _converted_fields(group: Element, table: Mapping[str, tuple[str, Convert]], log: ProblemLog) -> dict[str, Any]:
+    values = {}
+    for name, (tag, convert) in table.items():
+        if text := group.get(tag):
+            values[name] = convert(text)
+            if values[name] is None:
+                at, where = group.place_of(tag), f"<video:{tag}>"
+                if convert is _date:
+                    log.add("L302", at, text=text, where=where, form=W3C_FORM)
+                else:
+                    log.add("P414", at, text=text, where=where)
+    return values
 
 
 class URLSetImage:
@@ -174,7 +295,7 @@ class URLSetPage:
         return [image for image in images if image is not None] or None
 
     def _videos(self) -> list[SitemapVideo] | None:
-        return [video(group, self.base, self.log) for group in self.entry.all("video")] or None
+        return [_video(group, self.base, self.log) for group in self.entry.all("video")] or None
 
     def _alternates(self) -> list[tuple[str, str]] | None:
         found = []
@@ -200,7 +321,12 @@ _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "videos": URLSetPage._videos,
     "sitemap_url": lambda page: page.sitemap_url,
 }
-
+check_names(
+    "_URLSET_FIELDS in usp/fetch_parse/pages.py",
+    _URLSET_FIELDS,
+    "SitemapPage in usp/objects/page.py",
+    [*LAZY_PAGE_FIELDS, "sitemap_url"],
+)
 
 #: The fields of a page that has only a URL. All others are None.
 _BARE_FIELDS = {"priority": SITEMAP_PAGE_DEFAULT_PRIORITY}
