@@ -1,20 +1,20 @@
 """Every exception of usp, under one base.
 
     UspError
-    ├── SitemapException              the caller asked for something that cannot be a sitemap
-    │   └── SitemapXMLParsingException    a document is refused as XML (never raised out of a tree)
-    ├── InvalidArgumentError          an argument that makes no sense; a ValueError too
-    ├── GunzipException               data that is not gzip was to be gunzipped
-    ├── StripURLToHomepageException   a homepage cannot be made of this URL
-    ├── MissingExtraError             an optional package is not installed; an ImportError too
-    ├── NoWebClientException          a client that fetches nothing was asked to fetch
-    └── DocumentReadError             the temporary file of a large tree cannot be read back
+    ├── SitemapException              a URL or an argument that cannot lead to a sitemap
+    │   └── SitemapXMLParsingException    an XML document is refused (never raised out of a tree)
+    ├── InvalidArgumentError          an argument is wrong; also a ValueError
+    ├── GunzipException               data is not gzip, or is damaged
+    ├── StripURLToHomepageException   a URL has no homepage
+    ├── MissingExtraError             an optional package is not installed; also an ImportError
+    ├── NoWebClientException          a client for local content was asked to fetch a URL
+    └── DocumentReadError             the temporary file of a large tree cannot be read
 
     KeyboardInterrupt
-    └── TreeInterrupted               Ctrl-C while a tree was fetched; it has what there is of the tree
+    └── TreeInterrupted               Ctrl-C while a tree was fetched; it has the partial tree
 
-These are raised for wrong use by the caller only, but for the last, which is the machine's fault. What a website does
-wrong becomes an `InvalidSitemap` or a `Problem` in the tree and is never raised out of it.
+A `UspError` means that the caller did something wrong, except `DocumentReadError`, where the machine failed. What a
+website does wrong is never raised: it becomes an `InvalidSitemap` or a `Problem` in the tree.
 """
 
 TYPE_CHECKING = False
@@ -36,43 +36,43 @@ __all__ = [
 
 
 class UspError(Exception):
-    """Base of everything that usp raises on purpose."""
+    """The base of all exceptions that usp raises on purpose."""
 
 
 class SitemapException(UspError):
-    """A URL, a level or an argument from which no sitemap can be had."""
+    """A URL or an argument cannot lead to a sitemap."""
 
 
 class InvalidArgumentError(UspError, ValueError):
-    """An argument that makes no sense."""
+    """An argument is wrong. The message says what to pass."""
 
 
 class SitemapXMLParsingException(SitemapException):
-    """An XML document is refused as a whole."""
+    """An XML document is refused."""
 
 
 class GunzipException(UspError):
-    """Data could not be gunzipped."""
+    """Data is not gzip, or is damaged."""
 
 
 class StripURLToHomepageException(UspError):
-    """A URL has no homepage that could be derived from it."""
+    """A URL has no homepage."""
 
 
 class MissingExtraError(UspError, ImportError):
-    """A package that is needed for this, and only for this, is not installed."""
+    """An optional package is not installed. The message says how to install it."""
 
 
 class NoWebClientException(UspError):
-    """A local client was asked to fetch a URL."""
+    """A client for local content was asked to fetch a URL."""
 
 
 class DocumentReadError(UspError):
-    """A sitemap that was put into a temporary file cannot be read back."""
+    """A sitemap cannot be read back from the temporary file of its tree."""
 
 
 class TreeInterrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed while a tree was fetched. `tree` is all that was had of it."""
+    """Ctrl-C was pressed while a tree was fetched. `tree` is the partial tree."""
 
     def __init__(self, tree: "IndexWebsiteSitemap") -> None:
         super().__init__()
