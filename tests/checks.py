@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from support import SITEMAP_XMLNS, FakeClient, FakeResponse
 from usp.check import Report, check_homepage
 from usp.check.checking import Check
-from usp.check.entries import ENTRY_RULES, EntryRules
-from usp.check.inspection import Ledger
-from usp.check.readings import Readings, Site
+from usp.check.rules import RULES
+from usp.check.rules.rule import Rule
+from usp.check.sitemaps import Site, SitemapReader, SiteTables
 from usp.objects.sitemap import AbstractSitemap
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -36,9 +36,9 @@ def url_of(path: str, *fields: str) -> str:
     return f"<url><loc>{HOME}{path}</loc>{''.join(fields)}</url>"
 
 
-def report_of(tree: AbstractSitemap, ledger: Ledger, rules: EntryRules = ENTRY_RULES) -> Report:
+def report_of(tree: AbstractSitemap, tables: SiteTables, rules: Collection[Rule] = RULES.values()) -> Report:
     """Check a tree that is here already, with tables and rules of the test's own."""
-    return Check(tree, Readings(Site(HOME, NOW, {}), ledger, rules)).report()
+    return Check(tree, SitemapReader(Site(HOME, NOW, {}), tables, rules)).report()
 
 
 def response(name: str, body: Any, **headers: str) -> Any:

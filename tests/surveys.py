@@ -19,10 +19,10 @@ from usp.scan.survey import (
     PURE_SURVEYORS,
     SURVEYED,
     SURVEYORS,
-    Facts,
     PureSurvey,
+    SitemapStats,
+    SurveyOptions,
     Surveyors,
-    Yardstick,
     date_code,
     is_lower_frequency,
     is_old,
@@ -43,7 +43,7 @@ def moment(text: str) -> int:
     return microseconds(datetime.fromisoformat(text).replace(tzinfo=UTC))
 
 
-YARDSTICK = Yardstick(
+OPTIONS = SurveyOptions(
     sites=(("http://h/a/", ""), ("http://h/", "U507"), ("https://h/", "U508"), ("http://www.h/", "U509")),
     elsewhere=lambda origin: "" if origin == "http://ok" else "U506",
     now=moment("2026-11-15T12:00:00"),
@@ -57,9 +57,9 @@ YARDSTICK = Yardstick(
 
 def codes_of(entry: Element, url: str) -> set[str]:
     """What is wrong with an entry, duplicates apart."""
-    codes = set(url_codes(url, YARDSTICK))
+    codes = set(url_codes(url, OPTIONS))
     if (text := entry.get("lastmod")) and (date := parse_date(text)):
-        codes.add(date_code(text, date, YARDSTICK))
+        codes.add(date_code(text, date, OPTIONS))
     if parse_change_frequency(text := entry.get("changefreq")) and not is_lower_frequency(text):
         codes.add("P423")
     if len(entry.all("image")) > MAX_IMAGES:
@@ -72,14 +72,14 @@ def codes_of(entry: Element, url: str) -> set[str]:
 def codes_of_story(story: Element) -> set[str]:
     codes = set()
     if date := parse_date(text := story.get("publication_date")):
-        codes.add(date_code(text, date, YARDSTICK))
-        if is_old(text, date, YARDSTICK):
+        codes.add(date_code(text, date, OPTIONS))
+        if is_old(text, date, OPTIONS):
             codes.add("N601")
     publication = next(iter(story.all("publication")), story)
     name, language = (plain_text(publication.get(field)) for field in ("name", "language"))
     if not name or not language:
         codes.add("N603")
-    if language and not YARDSTICK.is_news_language(language):
+    if language and not OPTIONS.is_news_language(language):
         codes.add("N604")
     return codes
 
@@ -93,7 +93,7 @@ def alternates_of(entry: Element) -> list[tuple[str, str]]:
 def codes_of_alternates(alternates: list[tuple[str, str]], url: str) -> set[str]:
     languages = {(language.lower(), href) for language, href in alternates}
     found = {
-        "H631": not all(YARDSTICK.is_language(language) for language, _ in alternates),
+        "H631": not all(OPTIONS.is_language(language) for language, _ in alternates),
         "H632": same_url_key(url) not in (href for _, href in alternates),
         "H634": "x-default" not in (language for language, _ in languages),
         "H635": any(count > 1 for count in Counter(language for language, _ in languages).values()),
@@ -107,7 +107,7 @@ class NoSurvey:
     has_pages = False
 
     def __init__(self) -> None:
-        self.facts = Facts()
+        self.stats = SitemapStats()
         self.counts: dict[str, int] = {}
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
@@ -124,7 +124,7 @@ class Model:
         self.clusters = surveyors.cluster_sums()
         self.reader: Any = NoSurvey()
         if uses_survey:
-            self.reader = surveyors.survey(YARDSTICK, self.table, self.stories, NUMBER, self.clusters, wanted)
+            self.reader = surveyors.survey(OPTIONS, self.table, self.stories, NUMBER, self.clusters, wanted)
             self.reader.passed = passed
         self.said: Counter[str] = Counter()
         self.stops: list[str] = []  # codes of the entries that were not passed over
@@ -144,13 +144,13 @@ class Model:
         self.stops.append(" ".join(sorted(codes)))
         date, priority = parse_date(entry.get("lastmod")), parse_priority(entry.get("priority"))
         is_stated = entry.get("priority") and priority is not None
-        self.reader.facts.count(
+        self.reader.stats.count(
             microseconds(date) if date else None,
             float(priority) if is_stated and priority is not None else None,
             bool(entry.all("news")),
         )
         if alternates := alternates_of(entry):
-            self.reader.facts.linked += 1
+            self.reader.stats.linked += 1
             self.note_cluster(alternates, url)
 
     def note_cluster(self, alternates: list[tuple[str, str]], url: str) -> None:
@@ -167,7 +167,7 @@ class Model:
         """All that may not depend on what was passed over."""
         tables = [(self.table.find(url), self.stories.find(url)) for url in urls]
         sums = self.clusters.sums_left()
-        return self.said + Counter(self.reader.counts), self.reader.facts, tables, sums, self.log.counts
+        return self.said + Counter(self.reader.counts), self.reader.stats, tables, sums, self.log.counts
 
 
 PAGE = "http://h/a/page"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from checks import HOME, check_site, found_at, found_in, place_of, report_of, site_of, url_of, urlset_of
-from usp.check.entries import ENTRY_RULES, CheckedEntry, Finding
-from usp.check.inspection import Ledger
+from usp.check.rules import RULES
+from usp.check.rules.rule import PAGES, WARNING, EntryRule, Finding
+from usp.check.sitemaps import SiteTables
+from usp.check.subjects import Entry
 from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors
 from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
 
@@ -30,7 +32,7 @@ def page(url: str, **alternates: str) -> str:
 def found(surveyors: Surveyors, *sitemaps: str) -> list[tuple[str, str, int | None]]:
     files = {f"{number}.xml": sitemap for number, sitemap in enumerate(sitemaps)}
     tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
-    report = report_of(tree, Ledger(surveyors=surveyors))
+    report = report_of(tree, SiteTables(surveyors=surveyors))
     return [(name, code, line) for name, code, line, _ in found_in(report)]
 
 
@@ -110,7 +112,7 @@ def test_listed_elsewhere_and_twice_here(surveyors: Surveyors) -> None:
     for second, codes in ((url_of("p"), ["P419", "P418"]), (url_of("p", image), ["P418"])):
         files = {"a.xml": urlset_of(url_of("p"), url_of("q")), "b.xml": urlset_of(second, second)}
         tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
-        checked = report_of(tree, Ledger(surveyors=surveyors)).sitemaps[-1]
+        checked = report_of(tree, SiteTables(surveyors=surveyors)).sitemaps[-1]
         assert [problem.code for problem in checked.problems] == codes
         assert checked.pages == 1
 
@@ -130,19 +132,21 @@ def test_ampersands_in_attributes(surveyors: Surveyors, attributes: str) -> None
 def test_a_rule_that_the_survey_does_not_know(surveyors: Surveyors) -> None:
     """A rule that the survey does not know sees every entry; what other rules find stays the same."""
 
-    def session_in_url(entry: CheckedEntry) -> Finding | None:
+    def session_in_url(entry: Entry) -> Finding | None:
         return Finding(entry.at, entry.text) if "sessionid=" in entry.url else None
 
-    rules = ENTRY_RULES | {"url": ENTRY_RULES["url"] | {"U511": session_in_url}}
+    rules = (*RULES.values(), EntryRule("U511", WARNING, "a session in the URL", session_in_url, PAGES))
     plain = [url_of(f"{number}?sessionid={number}", "<priority>0.5</priority>") for number in range(3)]
     entries = [url_of("a"), *plain, url_of("b#c"), url_of("a")]
     tree = sitemap_from_bytes(urlset_of(*entries).encode(), f"{HOME}0.xml")
-    report = report_of(tree, Ledger(surveyors=surveyors), rules)
+    report = report_of(tree, SiteTables(surveyors=surveyors), rules)
     assert [(problem.code, problem.line) for problem in report.problems()] == [
         *(("U511", line) for line in (3, 4, 5)),
         ("U510", 6),
         ("P418", 7),
     ]
     many = urlset_of(*(url_of(f"{number}?sessionid=1#x") for number in range(60)))
-    counts = report_of(sitemap_from_bytes(many.encode(), f"{HOME}0.xml"), Ledger(surveyors=surveyors), rules).counts()
+    counts = report_of(
+        sitemap_from_bytes(many.encode(), f"{HOME}0.xml"), SiteTables(surveyors=surveyors), rules
+    ).counts()
     assert counts == {"U511": 60, "U510": 60}

@@ -20,11 +20,11 @@ from sarif_pydantic import Sarif  # type: ignore[import-untyped]
 
 from usp.check.formats import FORMATS, render
 from usp.check.formats.html_style import STYLE
-from usp.check.formats.rules import rule_for
 from usp.check.formats.text import STYLES
 from usp.check.formats.text import render as render_text
 from usp.check.formats.views import limited, summary
 from usp.check.report import CheckedSitemap, Report
+from usp.check.rules.page import rule_page
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import Problem, Problems
@@ -264,7 +264,7 @@ def test_sarif_fingerprints() -> None:
 def test_rules_have_names() -> None:
     """The page of every code has all that formats show, and its title makes an identifier."""
     for code in CODES:
-        rule = rule_for(code)
+        rule = rule_page(code)
         assert re.fullmatch(r"[A-Z][A-Za-z0-9]{3,}", rule.name), rule
         assert all((rule.title, rule.what, rule.why, rule.specifications)), rule
 
@@ -352,7 +352,7 @@ def test_html_shows_rules_and_entries() -> None:
     assert words.count(MESSAGE) == 22
     for code in mixed().counts():
         assert f"#{code}-page" in page.values("href")
-        assert " ".join(rule_for(code).why.replace("`", " ").split())[:20] in " ".join(words.split())
+        assert " ".join(rule_page(code).why.replace("`", " ").split())[:20] in " ".join(words.split())
 
 
 def test_html_does_not_trust_what_sites_say() -> None:
@@ -370,7 +370,7 @@ def test_html_links_what_is_on_a_site() -> None:
     """Sitemaps of a site are links to them; files are not, as they may be served nowhere."""
     for target, links in ((BASE, {f"{BASE}sitemap.xml"}), ("public", set())):
         page = Page(rendered("html", Report(target, (sitemap("sitemap.xml", AMPERSAND),))))
-        own = {BASE, *rule_for("X102").specifications}
+        own = {BASE, *rule_page("X102").specifications}
         assert {href for href in page.values("href") if not href.startswith("#")} - own == links
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from support import FakeClient, FakeResponse
 from usp.check import check_homepage
-from usp.check.rulebook import Example, examples, explain, specifications, title
+from usp.check.rules.page import Example, explain, rule_page
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES
 from usp.objects.problem import Problem
@@ -104,9 +104,9 @@ def test_pages_are_of_one_form(code: str) -> None:
     assert _FORM.fullmatch(text)
     assert text.startswith(f"# {code}: {text[8]}")
     assert max(len(line) for line in text.split("\n")) <= 200
-    assert specifications(code) == re.findall(r"https://[^\s,]+", text.split("\nSpecification: ")[1])
-    assert len([example for example in examples(code, "Bad") if example.line]) <= 1
-    assert not [example for example in examples(code, "Good") if example.line]
+    assert rule_page(code).specifications == re.findall(r"https://[^\s,]+", text.split("\nSpecification: ")[1])
+    assert len([example for example in rule_page(code).examples("Bad") if example.line]) <= 1
+    assert not [example for example in rule_page(code).examples("Good") if example.line]
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -119,7 +119,7 @@ def test_tags_in_prose_are_marked_as_code(code: str) -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
     """The bad example is a whole site, unless it cannot be; then no part of it is run."""
-    bad = examples(code, "Bad")
+    bad = rule_page(code).examples("Bad")
     assert is_run(bad) is (code not in ILLUSTRATED)
     assert [example for example in bad if code in ILLUSTRATED and example.file] == []
 
@@ -127,7 +127,7 @@ def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
 @pytest.mark.parametrize("code", [code for code in CODES if code not in ILLUSTRATED])
 def test_bad_examples_have_this_problem_only(code: str) -> None:
     """The bad example is wrong in this one way, once, and the problem is where the page says it is."""
-    shown = examples(code, "Bad")
+    shown = rule_page(code).examples("Bad")
     (problem,) = problems_of(shown)
     assert problem.code == code
     placed = [example for example in shown if example.line] or [Example("", None, None, None, "")]
@@ -138,7 +138,7 @@ def test_bad_examples_have_this_problem_only(code: str) -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_good_examples_have_no_problem(code: str) -> None:
     """Nothing at all is wrong with the good example."""
-    shown = examples(code, "Good")
+    shown = rule_page(code).examples("Good")
     if is_run(shown):
         assert problems_of(shown) == []
 
@@ -148,14 +148,14 @@ def test_explain_states_the_severity(code: str) -> None:
     """The page that is printed has the severity of the table below its title."""
     lines = explain(code).split("\n")
     assert lines[2:4] == [f"Severity: {CODES[code].severity}", ""]
-    assert lines[0].replace("`", "") == f"# {code}: {title(code)}"
+    assert lines[0].replace("`", "") == f"# {code}: {rule_page(code).title}"
     assert lines[4].startswith("What: ")
 
 
 def test_codes_may_be_written_in_any_case() -> None:
     """A code is found whether it is written in capitals or not, with or without space around it."""
     assert explain("x102") == explain(" X102\n") == explain("X102")
-    assert title("x102") == 'bare "&"'
+    assert rule_page("x102").title == 'bare "&"'
 
 
 @pytest.mark.parametrize(
@@ -163,14 +163,14 @@ def test_codes_may_be_written_in_any_case() -> None:
 )
 def test_unknown_codes_are_refused(code: str, named: str) -> None:
     """For a code that there is not, the error names those of its group, or how codes start."""
-    for function in (explain, title, specifications, lambda unknown: examples(unknown, "Bad")):
+    for function in (explain, rule_page):
         with pytest.raises(InvalidArgumentError, match=named):
             function(code)
 
 
 def test_places_are_read_from_the_page() -> None:
     """An example has its language, its file, the place of its problem, and its text as shown."""
-    (example,) = examples("X102", "Bad")
+    (example,) = rule_page("X102").examples("Bad")
     assert (example.language, example.file) == ("xml", "sitemap.xml")
     assert example.line is not None
     assert example.column is not None

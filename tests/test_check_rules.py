@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import gzip
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import usp.check.rules
 from checks import HOME, NOW, check_site, found_at, found_in, place_of, report_of, url_of, urlset_of
 from support import FakeResponse, Fixture, fixtures, index
 from usp.check import Report, check_bytes, check_path
-from usp.check.entries import ENTRY_RULES
-from usp.check.inspection import Ledger
-from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
+from usp.check.rules import MODULES, RULES, ensure_consistent
+from usp.check.rules.rule import ERROR, SURVEYED_BY_CODE, EntryRule, Rule, SitemapRule
+from usp.check.sitemaps import SiteTables
+from usp.check.subjects import SitemapCheck
 from usp.objects.codes import CODES
-from usp.objects.problem import KEPT_PER_CODE
+from usp.objects.problem import KEPT_PER_CODE, ProblemLog
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, PagesXMLSitemap
 from usp.objects.transport import Transport
 from usp.scan.columns import microseconds
-from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Facts, Surveyors
+from usp.scan.survey import PURE_SURVEYORS, SURVEYED, SURVEYORS, SitemapStats, Surveyors
 from usp.tree import sitemap_from_bytes
 
 PUBLICATION = "<news:publication><news:name>The Example</news:name><news:language>en</news:language></news:publication>"
@@ -53,6 +58,12 @@ def published(date: str) -> str:
 
 def expiring(date: str) -> str:
     return video(expiration_date=f"<video:expiration_date>{date}</video:expiration_date>")
+
+
+def found_by_sitemap_rules(sitemap: AbstractSitemap, stats: SitemapStats) -> list[str]:
+    """Return the codes of the rules on whole sitemaps that find something."""
+    check = SitemapCheck(sitemap, "", ProblemLog(HOME), stats)
+    return [rule.code for rule in RULES.values() if isinstance(rule, SitemapRule) and rule.find(check) is not None]
 
 
 def link(language: str, path: str) -> str:
@@ -189,9 +200,48 @@ LATE = "2026-11-15T11:{:02}:00Z"
 
 def test_every_rule_on_entries_is_tested() -> None:
     """Each rule has a bad and a good entry here; those that take more than a sitemap are tested with sites."""
-    rules = {code for table in ENTRY_RULES.values() for code in table}
+    rules = {code for code, rule in RULES.items() if isinstance(rule, EntryRule)}
     assert rules - ENTRIES.keys() == {"P419", "R709", "U507"}
-    assert all(code in CODES for code in (*rules, *SITEMAP_RULES))
+    assert list(CODES) == list(RULES)
+
+
+def module_of(*rules: Rule) -> Any:
+    """Return a module of rules, as the registry takes it."""
+    return SimpleNamespace(__file__="rules/example.py", RULES=rules)
+
+
+def test_rules_are_checked_at_import() -> None:
+    """Two rules of one code, or a rule and the survey that disagree, raise an error with the rule and its file."""
+    known = [rule for rule in RULES.values() if rule.code != "U503"]
+    surveyed = RULES["U503"]
+    assert isinstance(surveyed, EntryRule)
+    ensure_consistent([module_of(*known, surveyed)])
+    new = EntryRule("U599", ERROR, "", surveyed.find)
+    ensure_consistent([module_of(*known, surveyed, new)])
+    for rules, message in (
+        ([surveyed, surveyed], r"rules/example.py: rule U503 is also in rules/example.py"),
+        ([surveyed, Rule("Z101", ERROR, "")], r"rules/example.py: rule Z101 is of no group"),
+        (
+            [surveyed, replace(new, compiled=SURVEYED_BY_CODE)],
+            r"rules/example.py: rule U599 says .* usp/scan/survey.py",
+        ),
+        ([replace(surveyed, compiled=None)], r"rules/example.py: rule U503 is in SURVEYED .* does not say"),
+        ([], r"usp/scan/survey.py: SURVEYED has U503, but there is no such rule"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ensure_consistent([module_of(*known, *rules)])
+
+
+def test_every_module_of_rules_is_registered() -> None:
+    """A file of rules that is not in the registry would be silent: each is there, and nothing else."""
+    package = Path(usp.check.rules.__file__).parent
+    files = {path.name for path in package.glob("*.py")} - {"__init__.py", "rule.py", "page.py"}
+    assert {Path(str(module.__file__)).name for module in MODULES} == files
+
+
+def test_the_survey_has_a_bit_for_each_of_its_codes() -> None:
+    """Codes of the survey are distinct, and fit into the bits that it has."""
+    assert len(set(SURVEYED)) == len(SURVEYED) <= 32
 
 
 @pytest.mark.parametrize(("code", "bad", "good"), CASES)
@@ -210,7 +260,7 @@ def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> N
     first = url_of("first", "<lastmod>2020-01-01</lastmod>")
     document = urlset_of(first, *(numbered(bad.replace("¦", ""), number) for number in range(count)))
     tree = sitemap_from_bytes(document.encode(), f"{HOME}sitemap.xml")
-    (checked,) = report_of(tree, Ledger(surveyors=surveyors)).sitemaps
+    (checked,) = report_of(tree, SiteTables(surveyors=surveyors)).sitemaps
     assert checked.problems.counts == {code: count}
     assert len(checked.problems) == KEPT_PER_CODE
     assert checked.pages == len(tree.pages)
@@ -337,12 +387,12 @@ def test_large_when_inflated() -> None:
 )
 def test_build_dates(dates: list[str], made: dict[str, Any], expected: list[str]) -> None:
     """Dates that are all just before the sitemap was made, or the day of it, are those of the making."""
-    facts = Facts()
+    stats = SitemapStats()
     for date in dates:
-        facts.count(microseconds(datetime.fromisoformat(date)) if date else None, None, False)
+        stats.count(microseconds(datetime.fromisoformat(date)) if date else None, None, False)
     transport = replace(Transport(HOME, HOME), **made)
-    document = CheckedDocument(PagesXMLSitemap(HOME, [], transport=transport), facts)
-    assert [code for code in ("L301", "L304") if SITEMAP_RULES[code](document) is not None] == expected
+    codes = found_by_sitemap_rules(PagesXMLSitemap(HOME, [], transport=transport), stats)
+    assert [code for code in codes if code in ("L301", "L304")] == expected
 
 
 def test_build_dates_of_files(tmp_path: Path) -> None:
@@ -391,8 +441,7 @@ def test_content_types(name: str, stated: str, is_right: bool) -> None:
 def test_slow_answers(seconds: float | None, codes: list[str]) -> None:
     """An answer may take ten seconds."""
     sitemap = PagesXMLSitemap(HOME, [], transport=Transport(HOME, HOME, 200, "text/xml", seconds=seconds))
-    document = CheckedDocument(sitemap, Facts(entries=1))
-    assert [code for code, rule in SITEMAP_RULES.items() if rule(document) is not None] == codes
+    assert found_by_sitemap_rules(sitemap, SitemapStats(entries=1)) == codes
 
 
 def test_entries_of_indexes() -> None:
@@ -452,7 +501,7 @@ def is_said(tree: AbstractSitemap, report: Report) -> bool:
 def test_fixtures(fixture: Fixture) -> None:
     """Whatever a site serves is checked; it keeps the problems that it has; and whoever reads it finds the same."""
     tree = sitemap_from_bytes(fixture.data, f"{HOME}{fixture.file}")
-    reports = [report_of(tree, Ledger(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
+    reports = [report_of(tree, SiteTables(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
     assert is_said(tree, reports[0])
     assert reports[0].pages == len(tree.pages)
@@ -472,6 +521,21 @@ def test_damaged_documents(data: st.DataObject) -> None:
         + document[end:]
     )
     tree = sitemap_from_bytes(document, f"{HOME}sitemap.xml")
-    reports = [report_of(tree, Ledger(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
+    reports = [report_of(tree, SiteTables(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
     assert is_said(tree, reports[0])
+
+
+def test_rules_are_imported_when_a_problem_is_looked_up() -> None:
+    """Fetching and parsing import no rules; the first problem does."""
+    program = (
+        "import sys; from usp.tree import sitemap_from_str\n"
+        "def is_imported(): return any(name.startswith('usp.check') for name in sys.modules)\n"
+        "root = '<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>https://h/'\n"
+        "sitemap_from_str(root + 'a</loc></url></urlset>').pages[0]\n"
+        "before = is_imported()\n"
+        "sitemap_from_str(root + 'a?b&c</loc></url></urlset>').problems[0].message\n"
+        "print(before, is_imported())"
+    )
+    made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["False", "True"]

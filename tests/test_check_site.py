@@ -19,19 +19,18 @@ from protego import Protego
 from checks import HOME, NOW, check_site, found_in, report_of, response, robots_of, site_of, url_of, urlset_of
 from support import FakeClient, FakeResponse, index, serve, urlset
 from usp.check import check_bytes, check_homepage, check_path, check_tree
-from usp.check.alternates import ReturnLinks, alternates_of
-from usp.check.inspection import Ledger
+from usp.check.return_links import ReturnLinks
 from usp.check.robots import CRAWLERS, RobotsRules, disallowed_patterns, literal_parts
-from usp.check.site import SITE_RULES
+from usp.check.sitemaps import SiteTables
+from usp.check.subjects import alternates_of
 from usp.cli.demo import demo_site
 from usp.compiled import IS_COMPILED
 from usp.limits import Limits
-from usp.objects.codes import CODES
 from usp.objects.page import SitemapPage
 from usp.objects.sitemap import IndexWebsiteSitemap, PagesXMLSitemap
 from usp.politeness import Politeness
 from usp.scan.elements import Element
-from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, Surveyors, Yardstick, may_be_disallowed
+from usp.scan.survey import PURE_SURVEYORS, SURVEYORS, SurveyOptions, Surveyors, may_be_disallowed
 from usp.scan.vocabulary import Kind
 from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
 from usp.web_client.abstract_client import AbstractWebClientResponse
@@ -105,7 +104,7 @@ def test_many_listed_in_two_sitemaps(surveyors: Surveyors) -> None:
     again = [page if number % 3 else url_of(str(number), image) for number, page in enumerate(pages)]
     client = site_of({"a.xml": urlset_of(*pages), "b.xml": urlset_of(*again)})
     tree = sitemap_tree_for_homepage(HOME, client, use_known_paths=False)
-    report = report_of(tree, Ledger(surveyors=surveyors))
+    report = report_of(tree, SiteTables(surveyors=surveyors))
     assert report.counts() == {"P419": 40}
     assert report.pages == 120
 
@@ -216,7 +215,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     report = check_path(tmp_path, url=HOME, now=NOW)
     messages = {sitemap.name: [each.message for each in sitemap.problems] for sitemap in report.sitemaps[1:]}
     assert [code for _, code, _, _ in found_in(report)] == ["T807", "T807"]
-    assert messages[str(tmp_path / "a.xml")][0].startswith("this cannot be had: ")
+    assert messages[str(tmp_path / "a.xml")][0].startswith("this could not be read: ")
     assert messages[str(tmp_path / "sitemap-b.xml")][0].startswith("this is no sitemap: ")
 
 
@@ -247,7 +246,7 @@ def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: 
     """R709: a page that robots.txt disallows is not to be listed."""
     site = site_of({"robots.txt": robots_of("a.xml", rules=rules), "a.xml": urlset_of(url_of(url))})
     tree = sitemap_tree_for_homepage(HOME, site, use_known_paths=False)
-    report = report_of(tree, Ledger(surveyors=surveyors))
+    report = report_of(tree, SiteTables(surveyors=surveyors))
     assert found_in(report) == [("a.xml", "R709", 2, 11)] * is_disallowed
 
 
@@ -267,7 +266,7 @@ def test_to_whom_a_page_is_disallowed(text: str, whom: str) -> None:
     """R709: what matters is whether the crawlers of search engines may fetch, and the message says which may not."""
     site = {"robots.txt": f"{text}\nSitemap: {HOME}a.xml\n", "a.xml": urlset_of(url_of("a"))}
     messages = [problem.message for problem in check_site(site).problems()]
-    assert messages == [f"robots.txt disallows this page to {whom}; take it out of the sitemap, or allow it"] * bool(
+    assert messages == [f"robots.txt disallows this page to {whom}; remove it from the sitemap, or allow it"] * bool(
         whom
     )
 
@@ -335,12 +334,12 @@ def test_what_may_be_disallowed_is_never_missed(text: str, paths: list[str], sep
     """Every URL that protego says is disallowed to one of the crawlers is one that the survey would ask about."""
     rules = RobotsRules("https://h.example/robots.txt", [text.encode()])
     judge = Protego.parse(text)
-    yardstick = Yardstick(may_disallow=rules.may_disallow)
+    options = SurveyOptions(may_disallow=rules.may_disallow)
     for path in paths:
         url = f"https://h.example{separator}{path}"
         if separator:  # else it may be on another host
             assert rules.is_disallowed(url) is not all(judge.can_fetch(url, crawler) for crawler in CRAWLERS)
-        assert may_be_disallowed(url, yardstick) or not rules.is_disallowed(url)
+        assert may_be_disallowed(url, options) or not rules.is_disallowed(url)
 
 
 def test_rules_of_other_agents_cost_nothing() -> None:
@@ -358,10 +357,6 @@ class TestDiscovery:
     """What leads to sitemaps, and how."""
 
     PAGES = urlset_of(url_of("a"))
-
-    def test_every_rule_has_a_code(self) -> None:
-        """The table has codes that there are."""
-        assert SITE_RULES.keys() <= CODES.keys()
 
     def test_unnamed(self) -> None:
         """R705: a sitemap that was only guessed should be named; not a feed, and not where robots.txt is not known."""
@@ -453,11 +448,11 @@ class TestDiscovery:
         with serve(pages) as site:
             found = [(each.code, each.message) for each in check_homepage(site.url, use_known_paths=False).problems()]
             assert found == [
-                ("R706", f"robots.txt names {site.url}/old.xml, which cannot be had: 404 Not Found"),
-                ("T807", f"i.xml lists {site.url}/older.xml, which cannot be had: 404 Not Found"),
+                ("R706", f"robots.txt names {site.url}/old.xml, which could not be fetched: 404 Not Found"),
+                ("T807", f"i.xml lists {site.url}/older.xml, which could not be fetched: 404 Not Found"),
                 (
                     "T807",
-                    f"i.xml lists {site.url}/page.xml, which cannot be had: No parsers support sitemap from"
+                    f"i.xml lists {site.url}/page.xml, which could not be fetched: No parsers support sitemap from"
                     f" {site.url}/page.xml: its root element is <html>",
                 ),
             ]
@@ -553,7 +548,7 @@ def linked(path: str, *languages: str) -> str:
 def links_found(*sitemaps: str, surveyors: Surveyors = SURVEYORS) -> list[tuple[str, str, int | None]]:
     files = {f"{number}.xml": sitemap for number, sitemap in enumerate(sitemaps)}
     tree = sitemap_tree_for_homepage(HOME, site_of(files), use_known_paths=False)
-    report = report_of(tree, Ledger(surveyors=surveyors))
+    report = report_of(tree, SiteTables(surveyors=surveyors))
     return [(name, code, line) for name, code, line, _ in found_in(report)]
 
 
@@ -576,7 +571,7 @@ class TestReturnLinks:
         document = urlset_of(linked("b", "de"), *pages)
         assert links_found(document, surveyors=surveyors) == [("0.xml", "H633", 3)]
         tree = sitemap_from_bytes(document.encode(), f"{HOME}0.xml")
-        (problem,) = report_of(tree, Ledger(surveyors=surveyors)).problems()
+        (problem,) = report_of(tree, SiteTables(surveyors=surveyors)).problems()
         assert problem.text == f"{HOME}a-en"
         assert problem.column == document.splitlines()[2].index('<xhtml:link rel="alternate" hreflang="en"') + 1
 
@@ -612,19 +607,18 @@ class TestReturnLinks:
         """All are counted; those that are kept have places."""
         pages = [page for n in range(100) for page in (linked(str(n), "de", "en"), linked(str(n), "en"))]
         tree = sitemap_from_bytes(urlset_of(*pages).encode(), f"{HOME}0.xml")
-        report = report_of(tree, Ledger(surveyors=surveyors))
+        report = report_of(tree, SiteTables(surveyors=surveyors))
         assert report.counts() == {"H633": 100}
         assert [problem.line for problem in report.problems()] == list(range(2, 42, 2))
 
     def test_too_many(self, surveyors: Surveyors) -> None:
         """C902: beyond a number, only what is known for sure is said, and that it is so."""
         pages = [page for n in range(10) for page in (linked(str(n), "de", "en", "fr"), linked(str(n), "en", "fr"))]
-        ledger = Ledger(surveyors=surveyors)
-        clusters = surveyors.cluster_sums()
+        tables = SiteTables(surveyors=surveyors)
         three_pages = 3 * 4  # links
-        ledger.returns = ReturnLinks(clusters, ledger.pages.hash_of, ledger.is_listed, most=three_pages)
+        tables.returns = ReturnLinks(surveyors, tables.pages, tables.stories, max_links=three_pages)
         tree = sitemap_tree_for_homepage(HOME, site_of({"0.xml": urlset_of(*pages)}), use_known_paths=False)
-        assert report_of(tree, ledger).counts() == {"H633": 3, "C902": 1}
+        assert report_of(tree, tables).counts() == {"H633": 3, "C902": 1}
 
 
 @settings(max_examples=150)
@@ -650,18 +644,18 @@ def test_return_links_are_those_of_a_plain_table(
     tree = sitemap_tree_for_homepage(
         HOME, site_of({f"{n}.xml": part for n, part in enumerate(parts)}), use_known_paths=False
     )
-    report = report_of(tree, Ledger(surveyors=surveyors))
+    report = report_of(tree, SiteTables(surveyors=surveyors))
     assert report.counts()["H633"] == expected.total()
 
 
 def test_full_table() -> None:
     """C902: where there are more pages than are remembered, that is said, and the pages are still counted."""
-    ledger = Ledger()
-    ledger.pages = ledger.surveyors.url_table(64)
+    tables = SiteTables()
+    tables.pages = tables.surveyors.url_table(64)
     tree = sitemap_tree_for_homepage(
         HOME, site_of({"a.xml": urlset_of(*(url_of(str(n)) for n in range(500)))}), use_known_paths=False
     )
-    report = report_of(tree, ledger)
+    report = report_of(tree, tables)
     assert report.counts() == {"C902": 1}
     assert report.pages == 500
 
@@ -679,8 +673,8 @@ def test_trees_without_documents() -> None:
     tree = IndexWebsiteSitemap(HOME, [PagesXMLSitemap(f"{HOME}sitemap.xml", [page, page])])
     assert found_in(check_tree(tree, now=NOW).selected(["U", "P"])) == [
         ("sitemap.xml", "U504", None, None),
-        ("sitemap.xml", "U504", None, None),
         ("sitemap.xml", "P418", None, None),
+        ("sitemap.xml", "U504", None, None),
     ]
     client = site_of({"a.xml": urlset_of(url_of("1 2", "<lastmod>2030-01-01</lastmod><priority>9</priority>"))})
     whole = sitemap_tree_for_homepage(HOME, client, use_known_paths=False)

@@ -24,7 +24,7 @@ from test_cli_progress import terminal
 from usp.check.formats import FORMATS
 from usp.check.formats.as_json import as_dict
 from usp.check.report import CheckedSitemap, Report
-from usp.check.rulebook import explain
+from usp.check.rules.page import explain
 from usp.cli import main
 from usp.cli.demo import demo_site
 from usp.objects.codes import CODES

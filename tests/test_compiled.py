@@ -192,18 +192,18 @@ def test_forms_of_videos() -> None:
 
 @needs_compiled
 def test_codes_facts_and_options_of_a_survey() -> None:
-    """The compiled survey knows the codes, facts and options of the other, and the order of the codes."""
-    facts, options = ([field.name for field in fields(made)] for made in (survey.Facts, survey.Yardstick))
+    """The compiled survey knows the codes, stats and options of the other, and the order of the codes."""
+    stats, options = ([field.name for field in fields(made)] for made in (survey.SitemapStats, survey.SurveyOptions))
     check: Callable[[Any, Any, Any], object] = _plain.check_survey
-    check(survey.SURVEYED, facts, options)
+    check(survey.SURVEYED, stats, options)
     with pytest.raises(TypeError, match=r"CODE_BITS in usp/scan/_\w+.p\w+ has no 'U599'"):
-        check((*survey.SURVEYED, "U599"), facts, options)
+        check((*survey.SURVEYED, "U599"), stats, options)
     with pytest.raises(TypeError, match=r"the codes have another order"):
-        check(survey.SURVEYED[::-1], facts, options)
-    with pytest.raises(TypeError, match=r"FACTS in usp/scan/_survey.p\w+ has no 'new'"):
-        check(survey.SURVEYED, [*facts, "new"], options)
+        check(survey.SURVEYED[::-1], stats, options)
+    with pytest.raises(TypeError, match=r"STATS in usp/scan/_survey.p\w+ has no 'new'"):
+        check(survey.SURVEYED, [*stats, "new"], options)
     with pytest.raises(TypeError, match=r"OPTIONS in usp/scan/_survey.p\w+ has no 'new'"):
-        check(survey.SURVEYED, facts, [*options, "new"])
+        check(survey.SURVEYED, stats, [*options, "new"])
 
 
 @needs_compiled

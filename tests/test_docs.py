@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from test_rooms import ROOMS
-from usp.check.rulebook import examples
+from usp.check.rules.page import rule_page
 from usp.cli.demo import demo_site
 from usp.export.schema import TABLES, VERSION
 from usp.objects.codes import CODES
@@ -90,7 +90,7 @@ def test_every_problem_is_tested() -> None:
     paths = [*tests.glob("*.py"), *tests.glob("fixtures/*.json")]
     # That one names the codes whose examples are not run.
     expectations = "".join(path.read_text("utf-8") for path in paths if path.name != "test_check_pages.py")
-    run = {code for code in CODES if all(example.file for example in examples(code, "Bad"))}
+    run = {code for code in CODES if all(example.file for example in rule_page(code).examples("Bad"))}
     assert [code for code in CODES if code not in run and f'"{code}"' not in expectations] == []
 
 

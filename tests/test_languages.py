@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usp.check.languages import language_problem, news_language_problem
+from usp.check.rules.languages import language_problem, news_language_problem
 
 RIGHT = (
     *("en", "de", "EN", "se", "be", "kr-NG", "zh", "iw"),

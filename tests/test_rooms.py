@@ -59,7 +59,12 @@ ROOMS = {
 }
 # A fetcher that is asked for its sitemap on its own becomes a walk, run by the blocking driver.
 # A tree that is asked for its tables has them made by what makes tables.
-EXCEPTIONS = {("fetch_parse/fetcher.py", "drivers"), ("objects/sitemap.py", "export")}
+# The table of codes is that of the rules; they are imported when a problem is first looked up.
+EXCEPTIONS = {
+    ("fetch_parse/fetcher.py", "drivers"),
+    ("objects/sitemap.py", "export"),
+    ("objects/codes.py", "check"),
+}
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects", "origins", "limits", "politeness", "progress")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}
 

@@ -24,10 +24,10 @@ from surveys import (
     KINDS,
     NUMBER,
     ODD,
+    OPTIONS,
     PAGE,
     PIECES,
     URLS,
-    YARDSTICK,
     Model,
     document,
     entry,
@@ -39,7 +39,7 @@ from usp.compiled import IS_COMPILED
 from usp.fetch_parse import XMLSitemapParser
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
-from usp.scan.survey import SURVEYED, SURVEYORS, Surveyors, Yardstick, period_of, same_url_key
+from usp.scan.survey import SURVEYED, SURVEYORS, SurveyOptions, Surveyors, period_of, same_url_key
 
 pytestmark = pytest.mark.compare
 
@@ -66,10 +66,10 @@ def test_good_entries_are_passed_over(surveyors: Surveyors) -> None:
     model = Model(surveyors).read(document(*GOOD[:-1]))
     assert set(model.stops) <= {""}
     assert len(model.stops) == sum(not readable_by(surveyors, text) for text in GOOD[:-1])
-    facts = model.reader.facts
-    assert (facts.entries, facts.dated, facts.prioritised, facts.stories, facts.linked) == (len(GOOD) - 1, 4, 3, 4, 4)
-    assert (facts.lowest, facts.highest) == (0.1, 0.5)
-    assert (facts.earliest, facts.latest) == (moment("2024-01-01"), moment("2026-11-16"))
+    stats = model.reader.stats
+    assert (stats.entries, stats.dated, stats.prioritised, stats.stories, stats.linked) == (len(GOOD) - 1, 4, 3, 4, 4)
+    assert (stats.lowest, stats.highest) == (0.1, 0.5)
+    assert (stats.earliest, stats.latest) == (moment("2024-01-01"), moment("2026-11-16"))
     assert not model.clusters.has_open
     assert model.table.find("http://ok/[3]%20") == model.stories.find("http://h/a/5") == NUMBER
     assert model.table.find("http://h/a/5") == model.stories.find("http://h/a/4") == -1
@@ -148,7 +148,7 @@ def test_wanted_entries_stop() -> None:
     wanted, listed = SURVEYORS.cluster_sums(), SURVEYORS.url_table()
     wanted.note((hash_of(PAGE) + hash_of("http://h/a/1")) % (1 << 64), 2, hash_of(PAGE))
     assert len(Model(SURVEYORS, ALL, wanted=wanted).read(document(*texts)).stops) == 1
-    survey = SURVEYORS.survey(YARDSTICK, wanted=wanted, listed=(SURVEYORS.url_table(), listed))
+    survey = SURVEYORS.survey(OPTIONS, wanted=wanted, listed=(SURVEYORS.url_table(), listed))
     survey.passed = ALL
     for is_listed in (False, True):
         stops: list[str | None] = []
@@ -181,28 +181,28 @@ def test_complete_sets_come_to_nothing(surveyors: Surveyors) -> None:
 
 @each_kind
 def test_what_the_rules_raise_is_raised(surveyors: Surveyors) -> None:
-    """An exception in a function of the yardstick comes out, whatever was held or not when it was called."""
+    """An exception in a function of the options comes out, whatever was held or not when it was called."""
 
     def fail(text: str) -> Any:
         raise RuntimeError(text)
 
     for name in ("elsewhere", "is_disallowed"):
         callbacks: dict[str, Any] = {name: fail}
-        yardstick = Yardstick(may_disallow=(("http://h/a/",),), **callbacks)
+        options = SurveyOptions(may_disallow=(("http://h/a/",),), **callbacks)
         with pytest.raises(RuntimeError, match="http://h"):
-            surveyors.survey(yardstick).take(GRAMMAR, entry("").encode(), 0)
+            surveyors.survey(options).take(GRAMMAR, entry("").encode(), 0)
 
 
 @each_kind
 def test_a_survey_that_is_not_asked_for_duplicates(surveyors: Surveyors) -> None:
     """Without tables, a URL may come as often as it likes; without limits, so may any date."""
     text = entry("<lastmod>9999-12-31T23:59:59Z</lastmod>") * 2
-    survey = surveyors.survey(Yardstick())
+    survey = surveyors.survey(SurveyOptions())
     assert survey.has_pages is False
     position, full = 0, True
     while full:
         _, position, _, full = survey.take(GRAMMAR, text.encode(), position)
-    assert (position, survey.has_pages, survey.facts.entries, survey.counts) == (len(text), True, 2, {})
+    assert (position, survey.has_pages, survey.stats.entries, survey.counts) == (len(text), True, 2, {})
 
 
 @each_kind
@@ -222,9 +222,9 @@ def test_urls_that_may_be_disallowed(surveyors: Surveyors) -> None:
     urls = [f"http://h/a/{text}" for text in ("", "b", "c", "xy", "yx", "xxyy", "ayybx", "%41", "%c3%a9", "%", "yxcy")]
     for sequence, may_be in sequences.items():
         asked.clear()
-        yardstick = Yardstick(may_disallow=(tuple(sequence.split()),), is_disallowed=is_disallowed)
+        options = SurveyOptions(may_disallow=(tuple(sequence.split()),), is_disallowed=is_disallowed)
         for url in urls:
-            survey = surveyors.survey(yardstick)
+            survey = surveyors.survey(options)
             survey.passed = ALL
             survey.take(GRAMMAR, entry("", url).encode(), 0)
         assert sorted(set(asked)) == sorted(url for url in urls if may_be(url) or "%4" in url)

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from usp.check.rulebook import explain, title
+from usp.check.rules.page import rule_page
 from usp.cli.cli import parser
 from usp.objects.codes import CODES, GROUPS
 
@@ -98,7 +98,9 @@ In a bad example, the numbers behind the name of a file are the line and column 
 def problems_page() -> str:
     """Every problem code: a table of all, then their pages by group."""
     parts = [_PROBLEMS_INTRODUCTION, "| code | severity | what |\n|---|---|---|"]
-    parts += [f"| [{code}](#{code.lower()}) | {CODES[code].severity} | {_escaped(title(code))} |" for code in CODES]
+    parts += [
+        f"| [{code}](#{code.lower()}) | {CODES[code].severity} | {_escaped(rule_page(code).title)} |" for code in CODES
+    ]
     for letter, group in GROUPS.items():
         parts.append(f"\n## {letter}: {group}")
         parts += [f'\n<a id="{code.lower()}"></a>\n\n{_section(code)}' for code in CODES if code.startswith(letter)]
@@ -107,7 +109,7 @@ def problems_page() -> str:
 
 def _section(code: str) -> str:
     """Return the page of a code, with its headings two levels deeper."""
-    lines = explain(code).rstrip().split("\n")
+    lines = rule_page(code).markdown.rstrip().split("\n")
     is_text = True
     for number, line in enumerate(lines):
         if line.startswith("```"):

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # as typing has it, whose import takes longer than this m
 if TYPE_CHECKING:
     from usp.check.checking import check_bytes, check_homepage, check_path, check_tree
     from usp.check.report import CheckedSitemap, Report
-    from usp.check.rulebook import explain
+    from usp.check.rules.page import explain
 
 __all__ = [
     "CheckedSitemap",
@@ -29,7 +29,7 @@ __all__ = [
 
 
 #: What is given here -> the module that it is from.
-_MODULES = {"CheckedSitemap": "report", "Report": "report", "explain": "rulebook"}
+_MODULES = {"CheckedSitemap": "report", "Report": "report", "explain": "rules.page"}
 
 
 def __getattr__(name: str) -> object:

@@ -8,25 +8,20 @@ alternates, where any are amiss.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Unpack
 
-from usp.check.alternates import MAX_COMPARED
-from usp.check.entries import Finding
-from usp.check.inspection import MAX_PAGES, Comparison, LookUp, Marking, table_of
-from usp.check.readings import Readings, Site
 from usp.check.report import CheckedSitemap, Report
+from usp.check.return_links import MAX_LINKS, check_return_links
 from usp.check.robots import MAX_RULES
-from usp.check.site import SITE_RULES, PlacedSitemap, has_nothing, places
-from usp.check.sitemaps import SITEMAP_RULES, CheckedDocument
+from usp.check.rules.rule import Finding, SitemapRule, SiteRule
+from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
+from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import split_credentials
-from usp.scan.survey import Facts
 from usp.scan.urls import strip_url_to_homepage
 
 if TYPE_CHECKING:
@@ -65,9 +60,9 @@ def check_homepage(
     with client_or_default(web_client) as client:
         submissions = Submissions(client, secret_url, fetching)
         site = Site(split_credentials(secret_url)[0], checked_time, {}, is_named=submissions.is_named)
-        readings = Readings(site)
-        tree = visited_tree(walk, fetching, secret_url, client, readings.visit, submissions.cancel)
-        return Check(tree, readings, is_robots_known=has_robots, is_whole=is_whole).report()
+        reader = SitemapReader(site)
+        tree = visited_tree(walk, fetching, secret_url, client, reader.visit, submissions.cancel)
+        return Check(tree, reader, is_robots_known=has_robots, is_whole=is_whole).report()
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
@@ -76,7 +71,7 @@ def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
     Of sitemaps whose documents are not here, because they were made by hand or unpickled, the URLs and dates of the
     pages are checked, and there are no places. Parameters are as for `check_homepage`.
     """
-    return Check(tree, Readings(Site(_homepage_of(tree), _checked_time(now), {}))).report()
+    return Check(tree, SitemapReader(Site(_homepage_of(tree), _checked_time(now), {}))).report()
 
 
 def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: datetime | None = None) -> Report:
@@ -106,7 +101,7 @@ def _of_files(
     site = Site(_homepage_of(tree), _checked_time(now), names, url is not None or is_folder, url is not None)
     # Where there is no robots.txt, it may just not be in the folder.
     has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
-    return Check(tree, Readings(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
+    return Check(tree, SitemapReader(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
 
 
 def _homepage_of(tree: AbstractSitemap) -> str:
@@ -121,64 +116,47 @@ def _checked_time(now: datetime | None) -> datetime:
     return now
 
 
-@dataclass(slots=True)
-class _Checked:
-    """A sitemap that was checked, until the report is made."""
-
-    sitemap: AbstractSitemap
-    name: str
-    log: ProblemLog
-    facts: Facts
-    own: Problems = field(default_factory=Problems)  # what the sitemap had already
-    pages: int = 0
-
-    def done(self) -> CheckedSitemap:
-        """What the report says of it."""
-        found = self.own.and_more(self.log.problems())
-        by_place = sorted(found, key=lambda problem: (problem.line or 0, problem.column or 0))
-        kind = type(self.sitemap).__name__
-        return CheckedSitemap(self.name, self.sitemap.url, kind, self.pages, Problems(by_place, found.counts))
-
-
 class Check:
     """The check of one tree.
 
-    `is_robots_known` says whether it is known what robots.txt names; `is_whole`, whether all that is part of the site
-    was looked for, so that what is not in the tree is not there.
+    `is_robots_known` says whether the check knows what robots.txt names. `is_whole` says whether usp looked for all
+    sitemaps of the site, so that one which is not in the tree does not exist.
     """
 
     def __init__(
         self,
         tree: AbstractSitemap,
-        readings: Readings,
+        reader: SitemapReader,
         *,
         target: str | None = None,
         is_robots_known: bool = True,
         is_whole: bool = False,
     ) -> None:
         self._tree = tree
-        self._readings = readings
-        self._site = readings.site
-        self._ledger = readings.ledger
+        self._reader = reader
+        self._site = reader.site
+        self._sitemap_rules = [rule for rule in reader.rules if isinstance(rule, SitemapRule)]
+        self._site_rules = [rule for rule in reader.rules if isinstance(rule, SiteRule)]
         self._target = tree.url if target is None else target
-        is_missed = any(problem.code == "R704" for problem in self._root_problems())
-        self._places = places(tree, is_robots_known and not is_missed, readings.site.name_of)
-        self._is_empty = is_whole and not self._root_problems() and has_nothing(self._places)
+        is_robots_missed = any(problem.code == "R704" for problem in self._root_problems())
+        self._places = tree_places(tree, is_robots_known and not is_robots_missed, reader.site.name_of)
+        self._is_empty = is_whole and not self._root_problems() and _has_no_sitemap(self._places)
+        # A sitemap with several places is checked at the first to which a robots.txt leads.
         self._first_led = {place.sitemap.url: place for place in reversed(self._places) if place.robots is not None}
         for sitemap in tree.sub_sitemaps:
             if isinstance(sitemap, IndexRobotsTxtSitemap):
-                readings.take_rules(sitemap, sitemap.parser)
-        self._checked: dict[tuple[str, bool], _Checked] = {}
+                reader.read_robots(sitemap, sitemap.parser)
+        self._checks: dict[tuple[str, bool], SitemapCheck] = {}
 
     def report(self) -> Report:
         """Check everything."""
         for place in self._places:
             self._check(place)
         self._restore_cut()
-        self._check_return_links()
+        check_return_links(self._reader.tables.returns, self._checks.values())
         root = list(self._root()) if isinstance(self._tree, IndexWebsiteSitemap) else []
-        is_reached = bool(self._checked) or all(problem.code == _CUT for problem in self._root_problems())
-        return Report(self._target, (*root, *(checked.done() for checked in self._checked.values())), is_reached)
+        is_reached = bool(self._checks) or all(problem.code == _CUT for problem in self._root_problems())
+        return Report(self._target, (*root, *map(_checked_sitemap, self._checks.values())), is_reached)
 
     def _root_problems(self) -> Problems:
         return self._tree.problems if isinstance(self._tree, IndexWebsiteSitemap) else Problems()
@@ -189,33 +167,50 @@ class Check:
             log.add("R711")
         for what, most, sought in self._cuts():
             log.add("C902", text=sought, where=what, total=f"{most:,}")
-        root = _Checked(self._tree, self._tree.url, log, Facts(), self._root_problems(), len(self._tree.pages))
-        yield root.done()
+        root = SitemapCheck(self._tree, self._tree.url, log, pages=len(self._tree.pages))
+        root.problems = self._root_problems()
+        yield _checked_sitemap(root)
 
     def _cuts(self) -> Iterator[tuple[str, int, str]]:
-        """What there is too much of, how much of it is looked at, and what for."""
-        if self._ledger.pages.is_full or self._ledger.stories.is_full:
+        """Yield what the site has too much of, how much of it was compared, and what for."""
+        tables, robots = self._reader.tables, self._reader.robots
+        if tables.pages.is_full or tables.stories.is_full:
             yield "pages", MAX_PAGES, "pages listed twice"
-        if self._readings.rules is not None and self._readings.rules.is_cut:
-            yield "rules, or pages that they may be about,", MAX_RULES, "pages that robots.txt disallows"
-        if self._ledger.returns.is_cut:
-            yield "links between pages that do not agree", MAX_COMPARED, "missing return links"
+        if robots is not None and robots.is_cut:
+            yield "rules in robots.txt, or pages that match them,", MAX_RULES, "pages that robots.txt disallows"
+        if tables.returns.is_cut:
+            yield "links between pages that do not agree", MAX_LINKS, "missing return links"
 
-    def _check(self, place: PlacedSitemap) -> None:
-        """Check a sitemap where it stands first, and every place of it."""
+    def _check(self, place: TreePlace) -> None:
+        """Check a sitemap at its first place, and every place of it with the rules on sites."""
         sitemap = place.sitemap
         key = (sitemap.url, isinstance(sitemap, InvalidSitemap))
-        if key not in self._checked:
-            checked = _Checked(sitemap, self._site.name_of(sitemap.url), ProblemLog(sitemap.url), Facts())
-            self._checked[key] = checked
-            self._read(checked, self._first_led.get(sitemap.url, place))
-        checked = self._checked[key]
-        for code, rule in SITE_RULES.items():
-            if (found := rule(place)) is not None:
-                self._note(checked.log, code, found)
+        if key not in self._checks:
+            check = SitemapCheck(sitemap, self._site.name_of(sitemap.url), ProblemLog(sitemap.url))
+            self._checks[key] = check
+            self._read(check, self._first_led.get(sitemap.url, place))
+        for rule in self._site_rules:
+            if (found := rule.find(place)) is not None:
+                self._add(self._checks[key].log, rule.code, found)
 
-    def _note(self, log: ProblemLog, code: str, found: Finding) -> None:
-        """Note what a rule found, with the names of files in the place of URLs that were made up for them."""
+    def _read(self, check: SitemapCheck, place: TreePlace) -> None:
+        """Read a sitemap with the rules on its entries, then run the rules on the sitemap as a whole."""
+        sitemap = check.sitemap
+        if isinstance(sitemap, InvalidSitemap):
+            return  # what is wrong inside of it does not matter
+        if isinstance(sitemap, IndexRobotsTxtSitemap):
+            check.problems = sitemap.problems
+            check.log.size = 0 if sitemap.parser is None else sum(map(len, sitemap.parser.open(UNLOGGED)))
+        else:
+            check.log, check.stats, check.pages = self._reader.read(sitemap, sitemap.parser, place.discovery_path())
+            if sitemap.parser is None:
+                check.problems = sitemap.problems
+        for rule in self._sitemap_rules:
+            if (found := rule.find(check)) is not None:
+                self._add(check.log, rule.code, found)
+
+    def _add(self, log: ProblemLog, code: str, found: Finding) -> None:
+        """Log what a rule found. Show the names of files instead of the URLs that were made up for them."""
         text, values = found.text, found.values
         for url, name in self._site.names.items() if not self._site.is_host_known else ():
             text = text.replace(url, name)
@@ -224,65 +219,32 @@ class Check:
             }
         log.add(code, found.at, text=text, where=self._site.name_of(found.where), **values)
 
-    def _read(self, checked: _Checked, place: PlacedSitemap) -> None:
-        """Read a sitemap, with all rules on its entries and on itself."""
-        sitemap, log = checked.sitemap, checked.log
-        if isinstance(sitemap, InvalidSitemap):
-            return  # what is wrong inside of what is no sitemap does not matter
-        if isinstance(sitemap, IndexRobotsTxtSitemap):
-            checked.own = sitemap.problems
-            log.size = 0 if sitemap.parser is None else sum(map(len, sitemap.parser.open(UNLOGGED)))
-        else:
-            reading = self._readings.of(sitemap, sitemap.parser, place.lead())
-            log = checked.log = reading.log
-            checked.facts, checked.pages = reading.facts, reading.pages
-            if sitemap.parser is None:
-                checked.own = sitemap.problems
-        document = CheckedDocument(sitemap, checked.facts, log.size, log.counts)
-        for code, rule in SITEMAP_RULES.items():
-            if (found := rule(document)) is not None:
-                self._note(log, code, found)
-
     def _restore_cut(self) -> None:
-        """Of a tree that was cut at a limit, the last sitemap may have fewer pages, and says so."""
+        """Report that the last sitemap of a tree that was cut at a limit may have fewer pages."""
         if not any(problem.code == _CUT for problem in self._root_problems()):
             return
-        read = [checked for checked in self._checked.values() if not isinstance(checked.sitemap, InvalidSitemap)]
+        read = [check for check in self._checks.values() if not isinstance(check.sitemap, InvalidSitemap)]
         for last in read[-1:]:
             cut = tuple(problem for problem in last.sitemap.problems if problem.code == _CUT)
-            if cut and not last.own:
-                last.own = Problems(cut)
+            if cut and not last.problems:
+                last.problems = Problems(cut)
                 last.pages = len(last.sitemap.pages)
 
-    def _check_return_links(self) -> None:
-        """Compare the pages of sets of alternates that are not complete; see `alternates`."""
-        returns = self._ledger.returns
-        if not returns.clusters.has_open:
-            return
-        linked = [checked for checked in self._checked.values() if checked.facts.linked and checked.sitemap.parser]
-        compared: list[_Checked] = []
-        for checked in linked:
-            comparison = Comparison(checked.sitemap.url, self._ledger)
-            _inspect_again(checked, comparison, UNLOGGED)
-            compared += [checked] * comparison.has_compared
-        if doubtful := returns.doubtful():
-            table = table_of(doubtful, self._ledger)
-            for checked in linked:
-                _inspect_again(checked, LookUp(checked.sitemap.url, table, self._ledger), UNLOGGED)
-        if missing := returns.missing():
-            table = table_of(missing, self._ledger)
-            for checked in compared:
-                log = ProblemLog(checked.sitemap.url)
-                _inspect_again(checked, Marking(checked.sitemap.url, missing, table, self._ledger, log), log)
-                _take_over("H633", log.problems(), checked)
+
+def _checked_sitemap(check: SitemapCheck) -> CheckedSitemap:
+    """Return what the report says about a sitemap."""
+    problems = check.problems.and_more(check.log.problems())
+    by_place = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
+    kind = type(check.sitemap).__name__
+    return CheckedSitemap(check.name, check.sitemap.url, kind, check.pages, Problems(by_place, problems.counts))
 
 
-def _inspect_again(checked: _Checked, inspector: Comparison | LookUp | Marking, log: ProblemLog) -> None:
-    if (parser := checked.sitemap.parser) is not None:
-        parser.inspect(log, inspector)
+def _has_no_sitemap(places: list[TreePlace]) -> bool:
+    """Return whether a site has no sitemap and names none (R711).
 
-
-def _take_over(code: str, problems: Problems, checked: _Checked) -> None:
-    """Add the problems of one code to those that a sitemap has."""
-    kept = (problem for problem in problems if problem.code == code)
-    checked.own = checked.own.and_more(Problems(kept, Counter({code: problems.counts[code]})))
+    If a web page is served in place of robots.txt (R701), nobody knows what robots.txt would name.
+    """
+    return all(
+        isinstance(place.sitemap, IndexRobotsTxtSitemap) and not place.sitemap.problem_counts["R701"]
+        for place in places
+    )

@@ -1,6 +1,6 @@
 """Where the URLs of a sitemap may be: on its own host, in its own folder; more where a robots.txt leads to it.
 
-A `Scope` is made once for a sitemap, by what leads to it (`Lead`), and gives what a survey needs: `sites` and
+A `Scope` is made once for a sitemap, by what leads to it (`DiscoveryPath`), and gives what a survey needs: `sites` and
 `elsewhere`.
 
 https://www.sitemaps.org/protocol.html#location, https://www.sitemaps.org/protocol.html#submit_robots
@@ -9,36 +9,22 @@ https://www.sitemaps.org/protocol.html#location, https://www.sitemaps.org/protoc
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from usp.check.subjects import DiscoveryPath
 from usp.origins import Origin, origin_of
 
-__all__ = ["Lead", "Named", "Scope", "first_come", "not_named", "scope_of", "text_of_origin"]
+__all__ = ["IsNamed", "Scope", "first_come", "not_named", "scope_of", "text_of_origin"]
 
 #: Whether the robots.txt of the site that a URL starts with names one of some sitemaps.
-Named = Callable[[str, tuple[str, ...]], bool]
+IsNamed = Callable[[str, tuple[str, ...]], bool]
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WWW = "www."
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """What leads to a sitemap.
-
-    `robots` are the URLs of the robots.txt that does, if any: as it was asked for, and as it answered. `top` is the URL
-    of the topmost sitemap that does; it may be the sitemap itself. `urls` are those of all on the way down to the
-    sitemap itself, in any spelling that a robots.txt may name them by.
-    """
-
-    robots: tuple[str, ...] = ()
-    top: str = ""
-    urls: tuple[str, ...] = ()
-
-
 def not_named(start: str, sitemap_urls: tuple[str, ...]) -> bool:
-    """The `Named` of those who do not ask."""
+    """The `IsNamed` of those who do not ask."""
     return False
 
 
@@ -85,20 +71,20 @@ class Scope:
         return "" if self._is_named is not None and self._is_named(start) else "U506"
 
 
-def scope_of(url: str, lead: Lead, *, is_placed: bool = True, is_named: Named = not_named) -> Scope:
+def scope_of(url: str, path: DiscoveryPath, *, is_placed: bool = True, is_named: IsNamed = not_named) -> Scope:
     """The scope of a sitemap. Where a robots.txt leads to it, its folder does not matter.
 
     Nor does it where nobody knows whether it will be served from there: `is_placed` is False.
     """
     parts = urlsplit(url)
     spelled = (f"{parts.scheme}://{parts.netloc}",)
-    folder = "/" if lead.robots or not is_placed else _folder_of(url, lead.top)
+    folder = "/" if path.robots or not is_placed else _folder_of(url, path.top)
     origins = [origin_of(url)]
-    for robots_url in reversed(lead.robots):
+    for robots_url in reversed(path.robots):
         # What it redirected to says how the URLs of the site are to be; the one that was asked for adds another host.
-        if Scope(origins).elsewhere(robots_url) == "U506" or robots_url == lead.robots[-1]:
+        if Scope(origins).elsewhere(robots_url) == "U506" or robots_url == path.robots[-1]:
             origins.append(origin_of(robots_url))
-    return Scope(list(dict.fromkeys(origins)), folder, spelled, lambda start: is_named(start, lead.urls))
+    return Scope(list(dict.fromkeys(origins)), folder, spelled, lambda start: is_named(start, path.urls))
 
 
 def _folder_of(url: str, top: str) -> str:

@@ -1,177 +1,286 @@
-"""The rules on one sitemap as a whole: each is a small function that gives what it found, if anything.
+"""Read the sitemaps of a site, each once, in the order of the tree, with the rules on entries.
 
-They are about what all of its entries have in common, its size, and how its document came.
+`SitemapReader.receive` reads a sitemap as soon as it and all sitemaps before it have arrived, while others are still
+being fetched. `SitemapReader.read` reads the rest later, with the same result.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Protocol
 
-from usp.check.entries import Finding
-from usp.objects.problem import printable, shortened
-from usp.objects.sitemap import (
-    AbstractSitemap,
-    IndexRobotsTxtSitemap,
-    IndexXMLSitemap,
-    PagesTextSitemap,
-    PagesXMLSitemap,
-)
+from usp.check.return_links import ReturnLinks
+from usp.check.robots import RobotsRules
+from usp.check.rules import RULES
+from usp.check.rules.dates import CLOCK_SKEW
+from usp.check.rules.languages import language_problem, news_language_problem
+from usp.check.rules.rule import EntryRule, Rule
+from usp.check.scope import IsNamed, first_come, not_named, scope_of
+from usp.check.subjects import DiscoveryPath, Entry, SitemapContext
+from usp.objects.page import SitemapPage
+from usp.objects.parser import DocumentParser
+from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
+from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
+from usp.objects.transport import Transport
 from usp.scan.columns import microseconds
-from usp.scan.survey import Facts
+from usp.scan.dates import parse_date
+from usp.scan.elements import Element
+from usp.scan.entities import unescape
+from usp.scan.survey import SURVEYED, SURVEYORS, PureSurvey, SitemapStats, SurveyOff, SurveyOptions, Surveyors
+from usp.scan.urls import strip_url_to_homepage
+from usp.scan.values import parse_priority
+from usp.scan.vocabulary import Kind
+from usp.walk.nodes import Node
 
-__all__ = ["CLOCK_SKEW", "SITEMAP_RULES", "CheckedDocument"]
+__all__ = ["MAX_PAGES", "EntriesRead", "Site", "SiteTables", "SitemapReader"]
 
-MAX_ENTRIES = 50_000
-MAX_BYTES = 50 * 1024 * 1024
-MAX_STORIES = 1_000
-MAX_SECONDS = 10.0
-#: How far apart clocks may be.
-CLOCK_SKEW = timedelta(minutes=5)
-_ENOUGH = 10  # entries, for what they have in common to be no chance
-_NEARLY_ALL = 0.9  # of the entries
-_MICROSECOND = timedelta(microseconds=1)
-_MAKING = timedelta(hours=1)  # how long making a sitemap may take, and serving it again as it is
-_SITEMAPS = (IndexXMLSitemap, PagesXMLSitemap, PagesTextSitemap)
-_XML_TYPES = frozenset({"application/xml", "text/xml"})
-_GZIP_TYPES = frozenset(
-    {
-        "application/gzip",
-        "application/x-gzip",
-        "application/octet-stream",
-        "binary/octet-stream",
-        "application/x-gunzip",
-    }
-)
+#: How many pages are remembered to find duplicates; and how many stories, feed items and sitemaps.
+MAX_PAGES = 1 << 23
+MAX_STORIES = 1 << 21
+_NEWS_AGE = timedelta(days=2)
+_BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
+_PAGE = Kind(frozenset({"loc", "lastmod"}))
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedDocument:
-    """A sitemap that was read: what its entries have in common, its bytes, inflated, and what was noted of it."""
+class Site:
+    """What is known about the site that sitemaps belong to.
 
-    sitemap: AbstractSitemap
-    facts: Facts
-    size: int = 0
-    noted: Counter[str] = field(default_factory=Counter)
+    `names` maps the URLs that were made up for files to the names of the files. If the host is not known, the first
+    entry of a sitemap tells it. If a sitemap is not placed, rules on folders do not apply. `is_named` looks up whether
+    the robots.txt of another site names a sitemap.
+    """
 
+    homepage: str
+    now: datetime
+    names: Mapping[str, str]
+    is_host_known: bool = True
+    is_placed: bool = True
+    is_named: IsNamed = not_named
 
-Rule = Callable[[CheckedDocument], Finding | None]
-
-
-def many_entries(document: CheckedDocument) -> Finding | None:
-    """P415: a sitemap has 50,000 entries at most."""
-    count = document.facts.entries
-    return Finding(None, values={"total": f"{count:,}"}) if count > MAX_ENTRIES else None
-
-
-def many_bytes(document: CheckedDocument) -> Finding | None:
-    """P416: a sitemap has 50 MB at most, inflated."""
-    is_so = document.size > MAX_BYTES and not isinstance(document.sitemap, IndexRobotsTxtSitemap)
-    return Finding(None, values={"total": f"{document.size:,}"}) if is_so else None
+    def name_of(self, url: str) -> str:
+        """Return the name that reports show for a sitemap."""
+        rest = url.removeprefix(self.homepage)
+        is_short = rest and not rest.startswith(":")  # a line that starts with "::" is a command in the log of a build
+        return self.names.get(url) or (rest if is_short else url)
 
 
-def nothing_listed(document: CheckedDocument) -> Finding | None:
-    """P421: a sitemap lists something; a feed may not. Where entries were left out, that is said already."""
-    if document.facts.entries or not isinstance(document.sitemap, _SITEMAPS):
-        return None
-    is_explained = any(code[0] in "XPU" for code in document.noted)
-    return None if is_explained or document.sitemap.sub_sitemaps else Finding(None)
+@dataclass
+class SiteTables:
+    """What a check remembers across the sitemaps of a site: pages, stories and return links.
+
+    `names` are those of the sitemaps; the tables refer to them by number.
+    """
+
+    names: list[str] = field(default_factory=list)
+    surveyors: Surveyors = SURVEYORS
+
+    def __post_init__(self) -> None:
+        self.pages = self.surveyors.url_table(MAX_PAGES)
+        self.stories = self.surveyors.url_table(MAX_STORIES)  # feed items and sitemaps too: all that may be repeated
+        self.returns = ReturnLinks(self.surveyors, self.pages, self.stories)
+
+    def number_of(self, name: str) -> int:
+        """Return the number of one more sitemap."""
+        self.names.append(name)
+        return len(self.names) - 1
 
 
-def same_priority(document: CheckedDocument) -> Finding | None:
-    """P420: priorities differ."""
-    facts = document.facts
-    if not _is_common(facts.prioritised, facts) or facts.lowest != facts.highest:
-        return None
-    return Finding(None, f"{facts.lowest:.4}", values=_counts(facts.prioritised, facts))
+class EntryChecker:
+    """Run the rules over the entries of one sitemap at which the survey stops.
+
+    It also fills the tables of the site for these entries, as the survey does for those that it skips.
+    """
+
+    def __init__(
+        self,
+        context: SitemapContext,
+        number: int,
+        tables: SiteTables,
+        log: ProblemLog,
+        rules: Mapping[str, Sequence[EntryRule]],
+    ) -> None:
+        self._context = context
+        self._number = number
+        self._tables = tables
+        self._log = log
+        self._rules = rules
+        self._index_entries = 0
+        # Skipping entries is safe only if the survey knows all rules.
+        is_surveyed = all(rule.compiled is not None for kind in rules.values() for rule in kind)
+        survey = tables.surveyors.survey if is_surveyed else SurveyOff
+        self.reader: PureSurvey = survey(context.options, tables.pages, tables.stories, number, tables.returns.clusters)
+
+    @property
+    def stats(self) -> SitemapStats:
+        """What the entries have in common."""
+        return self.reader.stats
+
+    def entry(self, element: Element, url: str | None, /) -> None:
+        """Run the rules over an entry. An entry without a URL was skipped."""
+        if url is None:
+            return
+        entry = Entry(element, url, self._context)
+        is_story = element.name == "url" and entry.is_story
+        self._note_duplicate(entry, is_story)
+        for rule in self._rules[element.name]:
+            if (found := rule.find(entry)) is not None:
+                self._log.add(rule.code, found.at, text=found.text, where=found.where, **found.values)
+                if self._log.counts[rule.code] >= KEPT_PER_CODE and rule.code in _BITS:
+                    self.reader.passed |= _BITS[rule.code]  # from now on, the survey only counts it
+        self._count(entry, is_story)
+        if element.name == "url" and entry.alternates:
+            self.stats.linked += 1
+            self._tables.returns.note(url, entry.alternates)
+
+    def check_pages(self, pages: Iterable[SitemapPage]) -> None:
+        """Check the URLs and dates of a sitemap without a document: one made by hand, or unpickled.
+
+        Its pages have no places.
+        """
+        for page in pages:
+            element = Element("url", _PAGE, 0, {})
+            element.fields["loc"] = page.url
+            if (date := page.last_modified) is not None:
+                is_day = date.tzinfo is None and not date.hour and not date.minute and not date.second
+                element.fields["lastmod"] = date.date().isoformat() if is_day else date.isoformat()
+            self.entry(element, page.url)
+
+    def finish(self) -> None:
+        """Add the problems that the survey only counted."""
+        self._log.counts.update(self.reader.counts)
+
+    def page_count(self, pages: Sequence[SitemapPage]) -> int:
+        """Return how many pages the sitemap has, each counted once."""
+        stats = self.stats
+        is_mixed = bool(stats.stories) and stats.stories != stats.entries
+        if self._index_entries or is_mixed or self._tables.pages.is_full:
+            return len(pages)  # the tables do not say for sure which pages are repeated
+        return stats.entries - self._log.counts["P418"]
+
+    def _note_duplicate(self, entry: Entry, is_story: bool) -> None:
+        """Look up whether the URL was listed before, and remember it."""
+        is_page = entry.element.name == "url" and not is_story
+        table = self._tables.pages if is_page else self._tables.stories
+        first = table.find(entry.url)
+        if first == self._number:
+            entry.duplicate = "P418"
+        elif first >= 0 and is_page:
+            names = self._tables.names
+            entry.duplicate = "P419"
+            entry.first_sitemap = names[first] if first < len(names) else "another sitemap"
+        table.add(entry.url, self._number)
+
+    def _count(self, entry: Entry, is_story: bool) -> None:
+        element = entry.element
+        date = priority = None
+        if element.name == "url":
+            date_text, priority_text = element.get("lastmod"), element.get("priority")
+            date = parse_date(unescape(date_text)) if date_text else None
+            priority = parse_priority(priority_text) if priority_text else None
+        self._index_entries += element.name == "sitemap"
+        self.stats.count(
+            None if date is None else microseconds(date), None if priority is None else float(priority), is_story
+        )
 
 
-def same_date(document: CheckedDocument) -> Finding | None:
-    """L301: pages do not all change at the same moment."""
-    facts = document.facts
-    if not _is_common(facts.dated, facts) or facts.earliest != facts.latest or _is_build_date(document):
-        return None
-    return Finding(None, values=_counts(facts.dated, facts))
+class EntriesRead(NamedTuple):
+    """The result of reading the entries of a sitemap."""
+
+    log: ProblemLog
+    stats: SitemapStats
+    pages: int
 
 
-def build_date(document: CheckedDocument) -> Finding | None:
-    """L304: pages do not all change when the sitemap is made."""
-    facts = document.facts
-    return Finding(None, values=_counts(facts.dated, facts)) if _is_build_date(document) else None
+class _Sitemap(Protocol):
+    """A sitemap of a tree, or what is to become one."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def pages(self) -> Sequence[SitemapPage]: ...
+    @property
+    def transport(self) -> Transport | None: ...
 
 
-def _is_build_date(document: CheckedDocument) -> bool:
-    """Whether all dates are of the hour before the sitemap was made, or just the day of it."""
-    facts, transport = document.facts, document.sitemap.transport
-    if not _is_common(facts.dated, facts) or transport is None:
-        return False
-    for made in filter(None, (transport.fetched_at, transport.last_modified)):
-        day = datetime(made.year, made.month, made.day, tzinfo=UTC)
-        if facts.earliest == facts.latest == microseconds(day):
-            return True
-        moment = microseconds(made)  # years may be the first or the last that there are
-        if moment - _MAKING // _MICROSECOND <= facts.earliest and facts.latest <= moment + CLOCK_SKEW // _MICROSECOND:
-            return True
-    return False
+class SitemapReader:
+    """Read sitemaps with the rules on entries, each sitemap once."""
+
+    def __init__(self, site: Site, tables: SiteTables | None = None, rules: Collection[Rule] = RULES.values()) -> None:
+        self.site = site
+        self.tables = tables or SiteTables()
+        self.rules = rules
+        self.robots: RobotsRules | None = None
+        self._entry_rules = {
+            kind: [rule for rule in rules if isinstance(rule, EntryRule) and kind in rule.entries]
+            for kind in ("url", "sitemap", "item", "entry")
+        }
+        self._results: dict[str, EntriesRead] = {}
+
+    def visit(self, node: Node) -> None:
+        """Read a sitemap that has just come in."""
+        reading = node.reading
+        assert reading is not None
+        if reading.sitemap_class is IndexRobotsTxtSitemap:
+            self.read_robots(reading, reading.parser)
+        elif reading.sitemap_class is not InvalidSitemap:
+            self.read(reading, reading.parser, _path_of(node))
+
+    def read_robots(self, robots: _Sitemap, parser: DocumentParser | None) -> None:
+        """Note what the robots.txt of the site disallows."""
+        if self.robots is None and parser is not None:
+            requested = robots.url if robots.transport is None else robots.transport.requested_url
+            self.robots = RobotsRules(requested, parser.open(UNLOGGED), robots.url)
+
+    def read(self, sitemap: _Sitemap, parser: DocumentParser | None, path: DiscoveryPath) -> EntriesRead:
+        """Read a sitemap, unless it was read before."""
+        url = sitemap.url
+        if url not in self._results:
+            log = ProblemLog(url)
+            number = self.tables.number_of(self.site.name_of(url))
+            checker = EntryChecker(self._context(url, path), number, self.tables, log, self._entry_rules)
+            if parser is None:
+                checker.check_pages(sitemap.pages)
+            else:
+                parser.inspect(log, checker)
+            checker.finish()
+            self._results[url] = EntriesRead(log, checker.stats, checker.page_count(sitemap.pages))
+        return self._results[url]
+
+    def _context(self, url: str, path: DiscoveryPath) -> SitemapContext:
+        site, robots = self.site, self.robots
+        common: dict[str, Any] = {
+            "now": microseconds(site.now + CLOCK_SKEW),
+            "news_since": microseconds(site.now - _NEWS_AGE),
+            "is_language": lambda text: not language_problem(text),
+            "is_news_language": lambda text: not news_language_problem(text),
+        }
+        words: dict[str, Any] = {"now": site.now}
+        if robots is not None:
+            common |= {"may_disallow": robots.may_disallow, "is_disallowed": robots.is_disallowed}
+            words["disallowed_to"] = robots.disallowed_to
+        if not site.is_host_known:
+            return SitemapContext(url, SurveyOptions(elsewhere=first_come(url), **common), **words)
+        scope = scope_of(url, path, is_placed=site.is_placed, is_named=site.is_named)
+        words["folder"] = strip_url_to_homepage(url).removesuffix("/") + scope.folder
+        return SitemapContext(url, SurveyOptions(scope.sites, scope.elsewhere, **common), **words)
 
 
-def _is_common(count: int, facts: Facts) -> bool:
-    """Whether enough entries state a value to be judged together. News is new, and made as it is published."""
-    is_news = facts.stories > facts.entries / 2
-    return count >= _ENOUGH and count >= _NEARLY_ALL * facts.entries and not is_news
-
-
-def _counts(count: int, facts: Facts) -> dict[str, object]:
-    return {"count": f"{count:,}", "total": f"{facts.entries:,}"}
-
-
-def many_stories(document: CheckedDocument) -> Finding | None:
-    """N602: a news sitemap has 1,000 stories at most."""
-    count = document.facts.stories
-    return Finding(None, values={"total": f"{count:,}"}) if count > MAX_STORIES else None
-
-
-def content_type(document: CheckedDocument) -> Finding | None:
-    """T806: the content type says what the document is. A file has none."""
-    transport = document.sitemap.transport
-    if transport is None or transport.status is None:
-        return None
-    stated = (transport.content_type or "").partition(";")[0].strip().lower()
-    is_text = isinstance(document.sitemap, (IndexRobotsTxtSitemap, PagesTextSitemap))
-    if stated == "text/plain" if is_text else stated in _XML_TYPES or stated.endswith("+xml"):
-        return None
-    is_packed = transport.url.partition("?")[0].lower().endswith(".gz")
-    if is_packed and stated in _GZIP_TYPES:
-        return None
-    should_be = "text/plain" if is_text else "application/xml"
-    what = f'"{printable(shortened(transport.content_type or ""))}"' if stated else "missing"
-    return Finding(
-        None,
-        transport.content_type or "",
-        f"application/gzip or {should_be}" if is_packed else should_be,
-        {"what": what},
-    )
-
-
-def slow_answer(document: CheckedDocument) -> Finding | None:
-    """T808: an answer takes ten seconds at most."""
-    seconds = document.sitemap.transport.seconds if document.sitemap.transport is not None else None
-    if seconds is None or seconds <= MAX_SECONDS:
-        return None
-    return Finding(None, values={"seconds": f"{seconds:.1f}"})
-
-
-#: Code -> the rule that finds it.
-SITEMAP_RULES: dict[str, Rule] = {
-    "P415": many_entries,
-    "P416": many_bytes,
-    "P420": same_priority,
-    "P421": nothing_listed,
-    "L301": same_date,
-    "L304": build_date,
-    "N602": many_stories,
-    "T806": content_type,
-    "T808": slow_answer,
-}
+def _path_of(node: Node) -> DiscoveryPath:
+    """Return how a sitemap that has just come in was found, as `TreePlace.discovery_path` does for a tree."""
+    robots: tuple[str, ...] = ()
+    urls: list[str] = []
+    top = ""
+    above: Node | None = node
+    while above is not None:
+        reading = above.reading
+        assert reading is not None
+        if reading.sitemap_class is IndexRobotsTxtSitemap:
+            robots = (above.fetcher.url, reading.url)
+        else:
+            top = reading.url
+            urls += (above.fetcher.url, reading.url)
+        above = above.parent
+    return DiscoveryPath(robots, top, tuple(dict.fromkeys(urls)))

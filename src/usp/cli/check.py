@@ -122,7 +122,7 @@ def _exit_code(checked: _Checked, report: Report, level: int) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from usp.check.rulebook import explain
+    from usp.check.rules.page import explain
 
     if arguments.target is not None:
         arguments.refuse("--explain takes codes, and no TARGET")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from usp.check.formats import FORMATS
 from usp.cli.site import add_message_options
-from usp.objects.codes import CODES, GROUPS, Severity
+from usp.objects.codes import GROUPS, Severity
 
 if TYPE_CHECKING:
     Group = argparse._ArgumentGroup
@@ -71,7 +71,9 @@ def level_of(arguments: argparse.Namespace) -> int:
 
 
 def _codes(text: str) -> list[str]:
-    """Codes and beginnings of codes."""
+    """Return codes and beginnings of codes."""
+    from usp.objects.codes import CODES  # imports all rules, which other commands do not need
+
     found = [part.strip().upper() for part in text.split(",") if part.strip()]
     if not found:
         raise argparse.ArgumentTypeError(f"give codes like X102, or how they begin, not {text!r}")
@@ -82,7 +84,9 @@ def _codes(text: str) -> list[str]:
 
 
 def _near(part: str) -> str:
-    """What may have been meant."""
+    """Return a hint at what may have been meant."""
+    from usp.objects.codes import CODES
+
     near = get_close_matches(part, CODES, n=3, cutoff=0.7)
     if near:
         return f"perhaps {' or '.join(near)}"

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from usp.objects.codes import CODES, Severity
+from usp.objects import codes
+from usp.objects.codes import Severity
 
 __all__ = ["UNLOGGED", "At", "Place", "Problem", "ProblemLog", "Problems", "printable", "shortened"]
 
@@ -62,7 +63,7 @@ class Problem:
     @property
     def severity(self) -> Severity:
         """How much it matters."""
-        return CODES[self.code].severity
+        return codes.CODES[self.code].severity
 
     def __str__(self) -> str:
         place = [str(number) for number in (self.line, self.column) if number is not None]
@@ -133,7 +134,7 @@ class ProblemLog:
             at = at()
         text, where = printable(shortened(text)), printable(shortened(where))
         shown = {name: printable(shortened(str(value))) for name, value in values.items()}
-        message = CODES[code].message.format(text=text, where=where, **shown)
+        message = codes.CODES[code].message.format(text=text, where=where, **shown)
         self._kept.append((code, message, at, text))
 
     def problems(self) -> Problems:

@@ -2,11 +2,11 @@
 
 cdef Py_ssize_t MAX_URL_LENGTH
 cdef uint32_t MAX_IMAGES
-cdef object Facts, date_code, period_of
+cdef object SitemapStats, date_code, period_of
 cdef tuple SURVEYED
 
-#: The fields of `usp.scan.survey.Facts` that a survey fills, and the options that it minds.
-FACTS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
+#: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it minds.
+STATS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
 OPTIONS = (
     "sites", "elsewhere", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
 )
@@ -14,22 +14,22 @@ OPTIONS = (
 
 def bind_survey():
     """Import what a survey uses of usp, and compare tables with it. `usp.scan.survey` calls this once."""
-    global MAX_URL_LENGTH, MAX_IMAGES, Facts, date_code, period_of, SURVEYED
+    global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, period_of, SURVEYED
     from dataclasses import fields
 
-    from usp.scan.survey import MAX_IMAGES, MAX_URL_LENGTH, SURVEYED, Facts, Yardstick, date_code, period_of
+    from usp.scan.survey import MAX_IMAGES, MAX_URL_LENGTH, SURVEYED, SitemapStats, SurveyOptions, date_code, period_of
 
-    check_survey(SURVEYED, [field.name for field in fields(Facts)], [field.name for field in fields(Yardstick)])
+    check_survey(SURVEYED, [field.name for field in fields(SitemapStats)], [field.name for field in fields(SurveyOptions)])
 
 
-def check_survey(codes, facts, options):
-    """Raise an error unless these are the codes, facts and options that a survey knows."""
+def check_survey(codes, stats, options):
+    """Raise an error unless these are the codes, stats and options that a survey knows."""
     from usp.scan.columns import check_names
 
     there = "usp/scan/survey.py"
     check_names("CODE_BITS in usp/scan/_check.pxi", CODE_BITS, f"SURVEYED in {there}", codes)
-    check_names("FACTS in usp/scan/_survey.pxi", FACTS, f"Facts in {there}", facts)
-    check_names("OPTIONS in usp/scan/_survey.pxi", OPTIONS, f"Yardstick in {there}", options)
+    check_names("STATS in usp/scan/_survey.pxi", STATS, f"SitemapStats in {there}", stats)
+    check_names("OPTIONS in usp/scan/_survey.pxi", OPTIONS, f"SurveyOptions in {there}", options)
     if [*codes] != sorted(codes, key=CODE_BITS.get):
         raise TypeError("the codes have another order in usp/scan/_check.pxi than in SURVEYED in usp/scan/survey.py")
 
@@ -51,7 +51,7 @@ for _i in range(128):
         else 0
     )
 
-ctypedef struct Gathered:  # the same as `usp.scan.survey.Facts`
+ctypedef struct Gathered:  # the same as `usp.scan.survey.SitemapStats`
     int64_t entries, dated, earliest, latest, prioritised, stories, linked
     double lowest, highest
 
@@ -120,7 +120,7 @@ cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
 cdef class PlainSurvey(PlainCheck):
     """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
 
-    cdef readonly object yardstick, facts, counts, table, stories, clusters, wanted, listed, number
+    cdef readonly object yardstick, stats, counts, table, stories, clusters, wanted, listed, number
     cdef Answer place  # what was last said of a scheme and host
     cdef Measures measures
     cdef Table *page_table
@@ -157,7 +157,7 @@ cdef class PlainSurvey(PlainCheck):
         self.story_table = stories.table if stories is not None else NULL
         self.table_number = min(number, MAX_NUMBER)
         self.now, self.news_since = yardstick.now, yardstick.news_since
-        self.facts, self.counts = Facts(), {}
+        self.stats, self.counts = SitemapStats(), {}
         self.measures = Measures(yardstick)
         memset(self.counted, 0, sizeof(self.counted))
         memset(&self.place, 0, sizeof(Answer))
@@ -184,18 +184,18 @@ cdef class PlainSurvey(PlainCheck):
     cdef int tell(self) except -1:
         cdef Gathered *gathered = &self.gathered
         cdef int bit
-        facts = self.facts
-        facts.entries += gathered.entries
-        facts.stories += gathered.stories
-        facts.linked += gathered.linked
+        stats = self.stats
+        stats.entries += gathered.entries
+        stats.stories += gathered.stories
+        stats.linked += gathered.linked
         if gathered.dated:
-            facts.dated += gathered.dated
-            facts.earliest = min(facts.earliest, gathered.earliest)
-            facts.latest = max(facts.latest, gathered.latest)
+            stats.dated += gathered.dated
+            stats.earliest = min(stats.earliest, gathered.earliest)
+            stats.latest = max(stats.latest, gathered.latest)
         if gathered.prioritised:
-            facts.prioritised += gathered.prioritised
-            facts.lowest = min(facts.lowest, gathered.lowest)
-            facts.highest = max(facts.highest, gathered.highest)
+            stats.prioritised += gathered.prioritised
+            stats.lowest = min(stats.lowest, gathered.lowest)
+            stats.highest = max(stats.highest, gathered.highest)
         self.gather_anew()
         for bit in range(CODE_COUNT):
             if self.counted[bit]:

@@ -1,4 +1,4 @@
-# A `usp.scan.survey.Yardstick` as C has it: the starts of URLs, and what robots.txt may disallow.
+# A `usp.scan.survey.SurveyOptions` as C has it: the starts of URLs, and what robots.txt may disallow.
 
 ctypedef struct Text:
     const uint8_t *start

@@ -31,13 +31,13 @@ __all__ = [
     "PURE_SURVEYORS",
     "SURVEYED",
     "SURVEYORS",
-    "Facts",
     "PureClusterSums",
     "PureSurvey",
     "PureURLTable",
+    "SitemapStats",
     "SurveyOff",
+    "SurveyOptions",
     "Surveyors",
-    "Yardstick",
     "date_code",
     "elsewhere_code",
     "first_unescaped",
@@ -88,7 +88,7 @@ def _always(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Yardstick:
+class SurveyOptions:
     """What the entries of one sitemap are measured by. Times are in microseconds since 1970, UTC.
 
     `sites` are pairs of the start of URLs and the code of a URL that starts so, empty if nothing is wrong with it; the
@@ -108,7 +108,7 @@ class Yardstick:
 
 
 @dataclass(slots=True)
-class Facts:
+class SitemapStats:
     """What the entries of one sitemap have in common."""
 
     entries: int = 0
@@ -207,24 +207,24 @@ def first_unescaped(url: str) -> int:
     return found.start() if found else -1
 
 
-def elsewhere_code(url: str, yardstick: Yardstick) -> str:
+def elsewhere_code(url: str, options: SurveyOptions) -> str:
     """The code of a URL that is not where those of its sitemap should be; empty if it is."""
-    for start, code in yardstick.sites:
+    for start, code in options.sites:
         if url.startswith(start):
             return code
     origin = _ORIGIN.match(url)
-    return yardstick.elsewhere(origin[0]) if origin else ""
+    return options.elsewhere(origin[0]) if origin else ""
 
 
-def may_be_disallowed(url: str, yardstick: Yardstick) -> bool:
+def may_be_disallowed(url: str, options: SurveyOptions) -> bool:
     """Whether all texts of a sequence stand in a URL, one after the other, the first at its start.
 
     A URL with an escape of ASCII may be, too: such are taken for what they stand for. `is_disallowed` is to be asked of
     those for which this is true, and of no others.
     """
-    if yardstick.may_disallow and _ESCAPED_ASCII.search(url):
+    if options.may_disallow and _ESCAPED_ASCII.search(url):
         return True
-    for first, *others in yardstick.may_disallow:
+    for first, *others in options.may_disallow:
         if url.startswith(first):
             at = len(first)
             for text in others:
@@ -237,16 +237,16 @@ def may_be_disallowed(url: str, yardstick: Yardstick) -> bool:
     return False
 
 
-def url_codes(url: str, yardstick: Yardstick) -> list[str]:
+def url_codes(url: str, options: SurveyOptions) -> list[str]:
     """What is wrong with the URL of an entry."""
     found = {
         "U503": len(url) >= MAX_URL_LENGTH,
         "U504": first_unescaped(url) >= 0,
         "U505": not url.isascii(),
         "U510": "#" in url,
-        "R709": may_be_disallowed(url, yardstick) and yardstick.is_disallowed(url),
+        "R709": may_be_disallowed(url, options) and options.is_disallowed(url),
     }
-    elsewhere = elsewhere_code(url, yardstick)
+    elsewhere = elsewhere_code(url, options)
     return [code for code, is_so in found.items() if is_so] + [elsewhere] * bool(elsewhere)
 
 
@@ -259,9 +259,9 @@ def _form_of(text: str) -> str:
     return "L306" if form["time"] and not form["zone"] else ""
 
 
-def is_future(date: datetime, yardstick: Yardstick) -> bool:
+def is_future(date: datetime, options: SurveyOptions) -> bool:
     """Whether it is not yet that time anywhere on Earth."""
-    return microseconds(date) - (0 if date.tzinfo else _EARLIEST_ZONE) > yardstick.now
+    return microseconds(date) - (0 if date.tzinfo else _EARLIEST_ZONE) > options.now
 
 
 def period_of(text: str, date: datetime) -> int:
@@ -274,14 +274,14 @@ def period_of(text: str, date: datetime) -> int:
     return days * _DAY
 
 
-def is_old(text: str, date: datetime, yardstick: Yardstick) -> bool:
+def is_old(text: str, date: datetime, options: SurveyOptions) -> bool:
     """Whether a story of this date is no news any more, whichever time it means."""
-    return microseconds(date) + period_of(text, date) < yardstick.news_since
+    return microseconds(date) + period_of(text, date) < options.news_since
 
 
-def date_code(text: str, date: datetime, yardstick: Yardstick) -> str:
+def date_code(text: str, date: datetime, options: SurveyOptions) -> str:
     """What is wrong with a date that could be read: it is in the future, or not in the right form."""
-    if is_future(date, yardstick):
+    if is_future(date, options):
         return "L303"
     return _form_of(text)
 
@@ -302,7 +302,7 @@ class PureSurvey:
     An entry whose set is not complete in `wanted` is not passed over, if any of its alternates is `listed`.
     """
 
-    yardstick: Yardstick
+    options: SurveyOptions
     table: PureURLTable | None = None
     stories: PureURLTable | None = None
     number: int = 0
@@ -310,7 +310,7 @@ class PureSurvey:
     wanted: PureClusterSums | None = None
     listed: tuple[PureURLTable, ...] = ()
     passed: int = 0
-    facts: Facts = field(default_factory=Facts)
+    stats: SitemapStats = field(default_factory=SitemapStats)
     counts: dict[str, int] = field(default_factory=dict)
     has_pages: bool = False  # whether any were passed over
 
@@ -322,8 +322,8 @@ class PureSurvey:
                 return [], position, False, False
             url, date_text = text_of(loc), text_of(last_modified)
             date = parse_date(date_text) if date_text else None
-            codes = url_codes(url, self.yardstick) + self._duplicate(url)
-            if date is not None and (code := date_code(date_text, date, self.yardstick)):
+            codes = url_codes(url, self.options) + self._duplicate(url)
+            if date is not None and (code := date_code(date_text, date, self.options)):
                 codes.append(code)
             if not is_lower_frequency(text_of(change_frequency)):
                 codes.append("P423")
@@ -334,7 +334,7 @@ class PureSurvey:
             if self.table is not None:
                 self.table.add(url, self.number)
             number = parse_priority(text_of(priority)) if priority.strip() else None
-            self.facts.count(
+            self.stats.count(
                 None if date is None else microseconds(date), None if number is None else float(number), False
             )
             self.has_pages = True

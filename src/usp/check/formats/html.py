@@ -15,9 +15,9 @@ from itertools import islice
 from math import log1p
 
 from usp.check.formats.html_style import STYLE
-from usp.check.formats.rules import Rule, rule_for
 from usp.check.formats.views import counted, name_of, place_of, summary
 from usp.check.report import CheckedSitemap, Report
+from usp.check.rules.page import RulePage, rule_page
 from usp.objects.codes import CODES, GROUPS, Severity
 from usp.objects.problem import Problem, printable
 from usp.version import __version__
@@ -53,7 +53,7 @@ def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
     entries = _entries(report)
     longest = log1p(max(counts.values(), default=1))
     for code, count in counts.items():
-        yield from _rule(rule_for(code), entries.get(code, []), count, log1p(count) / longest)
+        yield from _rule(rule_page(code), entries.get(code, []), count, log1p(count) / longest)
     yield from _sitemaps(report)
     yield f"</main>\n<footer><p>Made by usp {__version__}.</p></footer>\n</body>\n</html>\n"
 
@@ -107,7 +107,7 @@ def _entries(report: Report) -> dict[str, list[_Entry]]:
     return entries
 
 
-def _rule(rule: Rule, entries: list[_Entry], count: int, share: float) -> Iterator[str]:
+def _rule(rule: RulePage, entries: list[_Entry], count: int, share: float) -> Iterator[str]:
     """A rule: its bar, and below it the entries and what it means."""
     severity, code = rule.severity, rule.code
     yield f'<details class="{severity}" id="{code}">\n<summary>\n<h3>{code} {_text(rule.title)}</h3>\n'
@@ -132,7 +132,7 @@ def _entry(name: str, problem: Problem) -> str:
     )
 
 
-def _page(rule: Rule) -> Iterator[str]:
+def _page(rule: RulePage) -> Iterator[str]:
     """What a rule means."""
     yield f'<section id="{rule.code}-page" class="page">\n<h4>What {rule.code} means</h4>\n'
     yield f"<p>{_text(rule.what)}</p>\n<h4>Why it matters</h4>\n<p>{_text(rule.why)}</p>\n"

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from usp.check.formats.rules import Rule, rule_for
 from usp.check.formats.views import json_pieces, location, name_of, unshown
 from usp.check.report import Report
+from usp.check.rules.page import RulePage, rule_page
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, printable
 from usp.version import __version__
@@ -41,7 +41,7 @@ def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
         "name": "usp",
         "version": __version__,
         "informationUri": _INFORMATION,
-        "rules": [_rule(rule_for(code)) for code in codes],
+        "rules": [_rule(rule_page(code)) for code in codes],
     }
     run = {
         "tool": {"driver": driver},
@@ -53,13 +53,13 @@ def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: RulePage) -> dict[str, Any]:
     return {
         "id": rule.code,
         "name": rule.name,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.what},
-        "help": {"text": f"{rule.what} {rule.why}", "markdown": rule.page},
+        "help": {"text": f"{rule.what} {rule.why}", "markdown": rule.markdown},
         "helpUri": rule.specifications[0],
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
         "properties": {"tags": ["sitemap"]},

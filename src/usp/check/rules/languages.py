@@ -1,8 +1,8 @@
-"""Language codes, as search engines take them: what is wrong with one, in words; empty if nothing is.
+"""H: versions of pages in other languages (hreflang), and language codes.
 
-`language_problem` is for hreflang: a language tag of BCP 47, as far as one says anything to a search engine, or
-x-default. Languages, those of two letters, and regions are looked up; scripts and variants must have the right form.
-`news_language_problem` is for news, where there is a language only.
+`language_problem` is for hreflang: a language tag of BCP 47 that search engines understand, or x-default. It looks up
+languages of two letters and regions. Scripts and variants only need the right form. `news_language_problem` is for the
+language of news.
 
 https://developers.google.com/search/docs/specialty/international/localized-versions
 https://www.rfc-editor.org/rfc/rfc5646
@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["X_DEFAULT", "language_problem", "news_language_problem"]
+from usp.check.rules.rule import ERROR, INFO, PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding, Rule
+from usp.check.subjects import X_DEFAULT, Entry
+from usp.scan.survey import same_url_key
 
-X_DEFAULT = "x-default"
+__all__ = ["RULES", "language_problem", "news_language_problem"]
 
 #: ISO 639-1.
 _LANGUAGE_CODES = (
@@ -25,9 +27,9 @@ _LANGUAGE_CODES = (
     " nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq"
     " sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
-#: Codes that were given up, and are in use all the same: search engines know what they stand for.
+#: Withdrawn codes that are still in use. Search engines understand them.
 _FORMER_LANGUAGES = frozenset({"bh", "in", "iw", "ji", "jw", "mo", "sh"})
-#: Codes of three letters, of ISO 639-2, for languages that have one of two: that is the only one in BCP 47.
+#: Codes of three letters (ISO 639-2) for languages that have a code of two: BCP 47 allows only the shorter one.
 _SHORTER_CODES = (
     "eng:en ger:de deu:de fre:fr fra:fr spa:es ita:it por:pt rus:ru jpn:ja chi:zh zho:zh kor:ko dut:nl nld:nl"
     " swe:sv dan:da nor:no nob:nb fin:fi pol:pl cze:cs ces:cs slo:sk slk:sk hun:hu tur:tr gre:el ell:el heb:he"
@@ -35,7 +37,7 @@ _SHORTER_CODES = (
     " ind:id may:ms msa:ms per:fa fas:fa alb:sq sqi:sq arm:hy hye:hy baq:eu eus:eu geo:ka kat:ka ice:is isl:is"
     " mac:mk mkd:mk wel:cy cym:cy"
 )
-#: Languages that others are written behind, and those: the extended languages of BCP 47.
+#: Languages and their extended languages (BCP 47), which may follow them.
 _EXTENDED_LANGUAGES = {
     "zh": "cdo cjy cmn cnp cpx csp czh czo gan hak hsn lzh mnp nan wuu yue",
     "ar": "aao abh abv acm acq acw acx acy adf aeb aec afb ajp ajt apc apd arb arq ars ary arz auz avl ayh ayl ayn ayp"
@@ -56,13 +58,13 @@ _REGION_CODES = (
     " MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW"
     " PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM"
     " TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW"
-    " XK"  # of no standard, but in use by all for Kosovo
+    " XK"  # Kosovo: in no standard, but in use everywhere
 )
-#: What is written for a language, most often the code of its country -> the code that was meant.
+#: A common mistake, most often the code of a country -> the language code to write.
 _MEANT_LANGUAGES = {"jp": "ja", "cz": "cs", "dk": "da", "gr": "el", "cn": "zh", "ua": "uk", "vn": "vi", "kp": "ko"}
 _MEANT_LANGUAGES |= {"us": "en", "gb": "en", "at": "de", "ir": "fa", "il": "he", "rs": "sr", "kz": "kk", "mx": "es"}
 _MEANT_REGIONS = {"UK": "GB", "EN": "GB", "EL": "GR"}
-#: Tags that mean something, but hardly ever what was meant.
+#: Valid tags that are hardly ever what the author means.
 _MISTAKEN = dict.fromkeys(("kr", "kr-kr"), "is Kanuri, a language of Nigeria; Korean is ko")
 _LANGUAGES = frozenset(_LANGUAGE_CODES.split())
 _SHORTER_LANGUAGES = dict(pair.split(":") for pair in _SHORTER_CODES.split())
@@ -77,7 +79,7 @@ _NEWS_LANGUAGES = frozenset({"zh-cn", "zh-tw"})
 
 @lru_cache(maxsize=4_096)  # a site has few
 def language_problem(tag: str) -> str:
-    """What is wrong with an hreflang, in words that follow it; empty if nothing is."""
+    """Return what is wrong with an hreflang, in words that follow it, or an empty text."""
     if tag.lower() == X_DEFAULT:
         return ""
     if "_" in tag and not language_problem(meant := tag.replace("_", "-")):
@@ -100,7 +102,7 @@ def language_problem(tag: str) -> str:
 
 
 def _primary_problem(language: str) -> str:
-    """What is wrong with the first part of a tag."""
+    """Return what is wrong with the first part of a tag."""
     code = language.lower()
     if code in _SHORTER_LANGUAGES:
         short = _SHORTER_LANGUAGES[code]
@@ -115,7 +117,7 @@ def _primary_problem(language: str) -> str:
 
 
 def _region_problem(region: str) -> str:
-    """What is wrong with a region."""
+    """Return what is wrong with a region."""
     code = region.upper()
     if code in _REGIONS or _AREA.fullmatch(code):
         return ""
@@ -126,8 +128,67 @@ def _region_problem(region: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def news_language_problem(text: str) -> str:
-    """What is wrong with the language of a news publication; empty if nothing is."""
+    """Return what is wrong with the language of a news publication, or an empty text."""
     code = text.lower()
     if code in _NEWS_LANGUAGES or code in _LANGUAGES or code in _FORMER_LANGUAGES:
         return ""
     return "" if len(code) == 3 and code.isascii() and code.isalpha() else "is not a language code"
+
+
+def _bad_language(entry: Entry) -> Finding | None:
+    for alternate in entry.alternates:
+        if why := language_problem(alternate.language):
+            return Finding(alternate.at, alternate.language, values={"why": why})
+    return None
+
+
+def _without_itself(entry: Entry) -> Finding | None:
+    own = same_url_key(entry.url)
+    if not entry.alternates or any(alternate.url == own for alternate in entry.alternates):
+        return None
+    return Finding(entry.element.at, entry.text)
+
+
+def _without_default(entry: Entry) -> Finding | None:
+    if not entry.alternates or any(alternate.is_default for alternate in entry.alternates):
+        return None
+    return Finding(entry.element.at, entry.text)
+
+
+def _ambiguous(entry: Entry) -> Finding | None:
+    seen: dict[str, str] = {}
+    for alternate in entry.alternates:
+        if seen.setdefault(alternate.language.lower(), alternate.url) != alternate.url:
+            return Finding(alternate.at, alternate.language)
+    return None
+
+
+RULES = (
+    EntryRule("H631", ERROR, 'hreflang "{text}" {why}', _bad_language, PAGES, SURVEYED_BY_CODE),
+    EntryRule(
+        "H632",
+        WARNING,
+        "the alternates do not include the page itself; add a link with its own language",
+        _without_itself,
+        PAGES,
+        SURVEYED_BY_CODE,
+    ),
+    # `usp.check.return_links` reports this one: it takes all sitemaps of the site.
+    Rule("H633", ERROR, "{text} is an alternate of this page but does not link back; add the return link there"),
+    EntryRule(
+        "H634",
+        INFO,
+        "the alternates have no x-default; add one for all other languages",
+        _without_default,
+        PAGES,
+        SURVEYED_BY_CODE,
+    ),
+    EntryRule(
+        "H635",
+        WARNING,
+        'two alternates for "{text}"; list one URL for each language',
+        _ambiguous,
+        PAGES,
+        SURVEYED_BY_CODE,
+    ),
+)

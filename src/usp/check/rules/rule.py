@@ -1,0 +1,109 @@
+"""What a rule is: one value that carries everything about itself.
+
+    Rule          is reported by what reads a document, or by the check itself
+    ├── EntryRule     looks at one entry of a sitemap
+    ├── SitemapRule   looks at one sitemap as a whole
+    └── SiteRule      looks at one place of a sitemap in the tree of its site
+
+The modules of this package have the rules, one module for each subject. To add a rule, add a value to `RULES` of its
+module, write its page (`usp/check/pages/CODE.md`), and test it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from usp.objects.codes import Severity
+from usp.objects.problem import At
+
+if TYPE_CHECKING:
+    from usp.check.subjects import Entry, SitemapCheck, TreePlace
+
+__all__ = [
+    "ALL_ENTRIES",
+    "ERROR",
+    "FEED_ITEMS",
+    "INFO",
+    "PAGES",
+    "PAGES_AND_SITEMAPS",
+    "SURVEYED_BY_CODE",
+    "SURVEYED_BY_VIDEO",
+    "WARNING",
+    "EntryRule",
+    "Finding",
+    "Rule",
+    "SiteRule",
+    "SitemapRule",
+]
+
+INFO, WARNING, ERROR = Severity
+
+#: Kinds of entries, by the names of their elements.
+PAGES = frozenset({"url"})
+INDEX_ENTRIES = frozenset({"sitemap"})
+FEED_ITEMS = frozenset({"item", "entry"})
+PAGES_AND_SITEMAPS = PAGES | INDEX_ENTRIES
+ALL_ENTRIES = PAGES_AND_SITEMAPS | FEED_ITEMS
+
+#: The compiled form of a rule. The survey looks for its code: it stops at the entry, or counts it.
+SURVEYED_BY_CODE = "code"
+#: The survey stops at every entry that has a video.
+SURVEYED_BY_VIDEO = "video"
+
+
+class Finding(NamedTuple):
+    """What a rule found: where, the offending text, and more values for the message."""
+
+    at: At
+    text: str = ""
+    where: str = ""
+    values: dict[str, object] = {}  # noqa: RUF012 -- never changed
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule. Its message says what is wrong and what to do.
+
+    In the message, `{text}` is the offending text and `{where}` the element that it is in.
+    """
+
+    code: str
+    severity: Severity
+    message: str
+
+    looks_at: ClassVar[str] = "document"
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRule(Rule):
+    """A rule on one entry: `find` returns what is wrong with it, or None.
+
+    `entries` are the kinds of entries that it applies to. `compiled` says how the survey knows the rule
+    (`SURVEYED_BY_CODE`, `SURVEYED_BY_VIDEO`). If it is None, the check reads every entry in Python, which is slower.
+    """
+
+    find: Callable[[Entry], Finding | None]
+    entries: frozenset[str] = ALL_ENTRIES
+    compiled: str | None = None
+
+    looks_at: ClassVar[str] = "entry"
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapRule(Rule):
+    """A rule on one sitemap, run after all of its entries were read."""
+
+    find: Callable[[SitemapCheck], Finding | None]
+
+    looks_at: ClassVar[str] = "sitemap"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRule(Rule):
+    """A rule on one place of a sitemap in the tree, run when the tree is complete."""
+
+    find: Callable[[TreePlace], Finding | None]
+
+    looks_at: ClassVar[str] = "site"

@@ -1,0 +1,81 @@
+"""T: how sitemaps are served."""
+
+from __future__ import annotations
+
+from usp.check.rules.rule import ERROR, WARNING, Finding, Rule, SitemapRule, SiteRule
+from usp.check.subjects import SitemapCheck, TreePlace
+from usp.objects.problem import printable, shortened
+from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, PagesTextSitemap
+
+__all__ = ["RULES"]
+
+MAX_SECONDS = 10.0
+_XML_TYPES = frozenset({"application/xml", "text/xml"})
+_GZIP_TYPES = frozenset(
+    {
+        "application/gzip",
+        "application/x-gzip",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/x-gunzip",
+    }
+)
+
+
+def _content_type(sitemap: SitemapCheck) -> Finding | None:
+    transport = sitemap.transport
+    if transport is None or transport.status is None:  # a file has no content type
+        return None
+    stated = (transport.content_type or "").partition(";")[0].strip().lower()
+    is_text = isinstance(sitemap.sitemap, (IndexRobotsTxtSitemap, PagesTextSitemap))
+    if stated == "text/plain" if is_text else stated in _XML_TYPES or stated.endswith("+xml"):
+        return None
+    is_gzip = transport.url.partition("?")[0].lower().endswith(".gz")
+    if is_gzip and stated in _GZIP_TYPES:
+        return None
+    expected = "text/plain" if is_text else "application/xml"
+    return Finding(
+        None,
+        transport.content_type or "",
+        f"application/gzip or {expected}" if is_gzip else expected,
+        {"what": f'"{printable(shortened(transport.content_type or ""))}"' if stated else "missing"},
+    )
+
+
+def _failed(place: TreePlace) -> Finding | None:
+    if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
+        return None
+    if place.lister is None:
+        is_read = not place.above or place.sitemap.transport is not None
+        words = {"lister": "", "listed": "", "what": "this is no sitemap" if is_read else "this could not be read"}
+    else:
+        lister = shortened(place.name_of(place.lister.url))
+        words = {"lister": f"{lister} lists ", "listed": place.declared_url, "what": ", which could not be fetched"}
+    return Finding(None, place.declared_url, values={**words, "reason": place.failure})
+
+
+def _slow(sitemap: SitemapCheck) -> Finding | None:
+    seconds = sitemap.transport.seconds if sitemap.transport is not None else None
+    if seconds is None or seconds <= MAX_SECONDS:
+        return None
+    return Finding(None, values={"seconds": f"{seconds:.1f}"})
+
+
+def _redirected(place: TreePlace) -> Finding | None:
+    parent = place.parent
+    if not place.is_redirected or parent is None or isinstance(parent, (IndexRobotsTxtSitemap, IndexWebsiteSitemap)):
+        return None
+    return Finding(None, place.declared_url, parent.url)
+
+
+RULES = (
+    Rule("T801", ERROR, "the gzip data is truncated or damaged; usp read what could be decompressed"),
+    Rule("T802", WARNING, "other data follows the gzip data; it was skipped"),
+    Rule("T803", WARNING, "the name ends in .gz but the data is not compressed"),
+    Rule("T804", ERROR, "the document is larger than the limit; the rest was skipped"),
+    Rule("T805", ERROR, "the transfer broke off; usp read what had arrived"),
+    SitemapRule("T806", WARNING, "the Content-Type is {what}; it should be {where}", _content_type),
+    SiteRule("T807", ERROR, "{lister}{listed}{what}: {reason}", _failed),  # all but the reason may be empty
+    SitemapRule("T808", WARNING, "the response took {seconds} seconds; crawlers may not wait that long", _slow),
+    SiteRule("T809", WARNING, "{where} lists {text}, which redirects here; list this URL", _redirected),
+)
