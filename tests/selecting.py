@@ -50,7 +50,7 @@ def columns_of(rows: list[Row]) -> Columns:
 
 def kept_rows(batch: Batch) -> list[int]:
     """The numbers of the rows that are kept."""
-    kept = [True] * batch.columns.length if batch.kept is None else batch.kept
+    kept = b"\1" * batch.columns.length if batch.kept is None else batch.kept
     return [number for number, is_kept in enumerate(kept) if is_kept]
 
 

@@ -117,6 +117,9 @@ def test_standard_output(server: Server) -> None:
     ("options", "names"),
     [
         (("--since", "2025-01-01"), ["2"]),
+        (("--until", "2024-05-08"), ["1"]),
+        (("--since", "2024-05-08", "--until", "2025-05-08"), ["1", "2"]),
+        (("--where", "regexp_matches(loc, '/[13]$')"), ["1", "3"]),
         (("--where", "last_modified < '2025-01-01' or position = 2"), ["1", "2", "3"]),
         (("--dedupe",), ["1", "2", "3"]),
         (("--dedupe", "--where", "sitemap_url like '%/b.xml'"), ["2", "3"]),
@@ -148,7 +151,6 @@ def test_the_table_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str
         (("-o", "pages.parquet.gz"), "not compressed by gzip"),
         (("-o", "-", "-f", "sqlite"), "cannot be written to standard output"),
         (("-o", "p.csv", "--columns", "url,lst_modified"), "last_modified"),
-        (("-o", "p.csv", "--where", "priority >"), "at character"),
         (("-o", "p.csv", "--since", "yesterday"), "since must be like"),
         (("-o", "p.csv", "--table", "sitemaps", "--dedupe"), "about pages"),
         (("-o", "p.csv", "-r", "-k"), "nowhere to look"),
@@ -160,6 +162,14 @@ def test_wrong_use(run_here: RunHere, server: Server, options: tuple[str, ...], 
     run = run_here("export", server.url, *options)
     assert run.returncode == 2
     assert said in run.stderr.splitlines()[-1]
+    assert server.paths() == []
+
+
+def test_wrong_conditions(run_here: RunHere, server: Server) -> None:
+    """A condition that DuckDB cannot run is refused before anything is fetched, with DuckDB's message."""
+    run = run_here("export", server.url, "-o", "p.csv", "--where", "lastmodified > '2025-01-01'")
+    assert run.returncode == 2
+    assert 'Referenced column "lastmodified" not found' in run.stderr
     assert server.paths() == []
 
 

@@ -27,7 +27,8 @@ from tables import TREES, Row, batches_of, columns_with, demo_tree, odd_tree, pa
 from usp.exceptions import MissingExtraError
 from usp.export.arrow import Gathering, arrow_schema, arrow_type, arrow_writer, parquet_writer, record_batch
 from usp.export.batches import Batch, Listing, page_columns
-from usp.export.schema import PAGES, SITEMAPS, path_types
+from usp.export.schema import PAGES, SITEMAPS
+from usp.export.selection import select
 from usp.export.sitemaps_table import sitemaps_columns
 from usp.export.writing import Writer
 from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
@@ -45,7 +46,7 @@ def urls(*texts: str) -> Batch:
 
 
 def in_arrow(batch: Batch, *paths: str) -> pa.RecordBatch:
-    chosen = path_types(PAGES, paths or None)
+    chosen = select(PAGES, paths or None).chosen
     found = record_batch(batch, PAGES, chosen, arrow_schema(chosen, "pages"))
     found.validate(full=True)
     return found
@@ -105,8 +106,8 @@ def test_frequencies() -> None:
     assert [value and value.value for value in values] == batch.column(0).to_pylist()
 
 
-@pytest.mark.parametrize("kept", [[True, False, True], [False] * 3, [True] * 3, (False, False, True)])
-def test_only_rows_that_are_kept(kept: Sequence[bool]) -> None:
+@pytest.mark.parametrize("kept", [b"\1\0\1", b"\0\0\0", b"\1\1\1", b"\0\0\1"])
+def test_only_rows_that_are_kept(kept: bytes) -> None:
     """list[Row] that are not kept are left out."""
     batch = Batch(urls("a", "b", "c").columns, kept)
     expected = [{"url": url} for url, is_kept in zip("abc", kept, strict=True) if is_kept]
@@ -296,7 +297,7 @@ def test_values_that_repeat_are_read_as_texts() -> None:
     ]
     batches = [Batch(columns) for listing in listings for columns in page_columns(listing, PAGES)]
     stream = io.BytesIO()
-    written(parquet_writer, stream, [*batches, Batch(batches[0].columns, [False])])
+    written(parquet_writer, stream, [*batches, Batch(batches[0].columns, bytes(1))])
     assert pq.ParquetFile(stream).metadata.num_row_groups == 1
     found = pq.read_table(stream, columns=["sitemap_url", "sitemap_type", "change_frequency"])
     assert set(found.schema.types) == {pa.string()}

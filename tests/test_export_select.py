@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -42,57 +40,8 @@ def test_kept_says_no_more_than_it_must() -> None:
     assert select(TYPES).batch(columns) == Batch(columns)
     assert select(TYPES, where="url < 'c'").batch(columns) == Batch(columns)
     assert select(TYPES, where="url > 'c'").batch(columns) == Batch(Columns(0, {}))
-    assert select(TYPES, where="url > 'a'").batch(columns) == Batch(columns, [False, True])
+    assert select(TYPES, where="url > 'a'").batch(columns) == Batch(columns, b"\0\1")
     assert select(TYPES, where="url > 'a'").batch(Columns(0, {})).columns.length == 0
-
-
-class Noted(dict[str, Any]):
-    """Columns that note which were read."""
-
-    def __init__(self, columns: Any) -> None:
-        super().__init__(columns)
-        self.read: set[str] = set()
-
-    def get(self, name: str, default: Any = None) -> Any:
-        self.read.add(name)
-        return super().get(name, default)
-
-
-@pytest.mark.parametrize(
-    ("where", "read"),
-    [
-        ("position > 5 and url like 'a%'", {"position"}),
-        ("position < 5 or url like 'a%'", {"position"}),
-        ("position < 5 and url like 'a%'", {"position", "url"}),
-        ("live = true and url like 'a%'", {"live"}),
-    ],
-)
-def test_what_is_decided_is_not_asked_on(where: str, read: set[str]) -> None:
-    """Once it is certain for all rows, no other column is read."""
-    columns = Noted(columns_of([Row(url="a", position=1), Row(url="b", position=2)]).columns)
-    select(TYPES, where=where).batch(Columns(2, columns))
-    assert columns.read == read
-
-
-def test_times_are_compared_in_their_buffer() -> None:
-    """A time is compared for no more than it takes to make a list of datetimes."""
-    rows = [Row(last_modified=datetime(2025, 1, 1, tzinfo=UTC) + timedelta(seconds=number)) for number in range(20_000)]
-    columns = columns_of(rows)
-    selection = select(TYPES, where="last_modified >= '2025-01-01T01:00:00'")
-
-    def least(work: Callable[[], object]) -> float:
-        spent = []
-        for _ in range(5):
-            started = time.process_time()
-            work()
-            spent.append(time.process_time() - started)
-        return min(spent)
-
-    assert len(kept_rows(selection.batch(columns))) == 16_400
-    values = columns.columns["last_modified"].data or memoryview(b"")
-    start = datetime(1970, 1, 1, tzinfo=UTC)
-    by_objects = least(lambda: [start + timedelta(microseconds=value) for value in values])
-    assert least(lambda: selection.batch(columns)) < by_objects
 
 
 ENTRIES = """
@@ -113,6 +62,9 @@ ENTRIES = """
         ("priority = 0.5", [1, 3]),
         ("news.title = 'T'", [3]),
         ("news is null and images is null", [1, 2]),
+        ("lastmod = '2025-01-01' or changefreq = 'weekly' or loc like '%/2'", [1, 2]),
+        ("regexp_matches(url, '/[23]$') and len(sitemap_url) > 5", [2, 3]),
+        ("news.publish_date - last_modified > interval 1 day or year(news.publish_date) = 2025", [3]),
         ("sitemap_type = 'urlset' and sitemap_url like '%/sitemap.xml' and position in (1, 3)", [1, 3]),
     ],
 )
@@ -140,6 +92,7 @@ def test_columns_are_chosen_in_their_order() -> None:
         assert selection.needed == {"url", "priority", "news", "position", "sitemap_url"}
     assert select(PAGES, "priority", since="2025-01-01").needed == {"url", "priority", "last_modified", "news"}
     assert list(select(PAGES, "lastmod,changefreq").chosen) == ["last_modified", "change_frequency"]
+    assert list(select(PAGES, "loc,priority").chosen) == ["url", "priority"]
     assert select(SITEMAPS).chosen == SITEMAPS
     assert select(SITEMAPS).needed == set(SITEMAPS)
 
@@ -189,6 +142,35 @@ def test_since(since: Any, first: datetime) -> None:
     assert since_of(select(TYPES, since=since, now=NOW), times) == [1, 2]
     later = select(TYPES, where=f"last_modified <> '{first.isoformat()}' or live", since=since, now=NOW)
     assert since_of(later, times) == [2]
+    assert since_of(select(TYPES, since=first, until=first), times) == [1]
+
+
+@pytest.mark.parametrize(
+    ("until", "last"),
+    [
+        ("2025-01-01", datetime(2025, 1, 1, 23, 59, 59, 999_999, UTC)),
+        (date(2025, 1, 1), datetime(2025, 1, 1, 23, 59, 59, 999_999, UTC)),
+        ("2025-01-01T10:00:00+02:00", datetime(2025, 1, 1, 8, tzinfo=UTC)),
+        (datetime(2025, 1, 1, 5), datetime(2025, 1, 1, 5, tzinfo=UTC)),
+        ("7d", datetime(2025, 1, 1, 12, tzinfo=UTC)),
+    ],
+)
+def test_until(until: Any, last: datetime) -> None:
+    """Pages modified at that time or earlier are kept; a date includes the whole day."""
+    times = [last - timedelta(days=1), last, last + timedelta(microseconds=1)]
+    assert since_of(select(TYPES, until=until, now=NOW), times) == [0, 1]
+
+
+def test_pages_without_a_modification_date() -> None:
+    """The publication date of a story counts for `since` and `until` where there is no modification date."""
+    old, new = datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
+    stories = [News(publish_date=new), News(publish_date=old), News(), None]
+    rows = [Row(last_modified=time, news=story) for time in (None, old, new) for story in stories]
+    by_publication = [Row(news=story) for story in stories]
+    assert kept_rows(select(TYPES, since="2024-06-01").batch(columns_of(rows))) == [0, 8, 9, 10, 11]
+    assert kept_rows(select(TYPES, until="2024-06-01").batch(columns_of(rows))) == [1, 4, 5, 6, 7]
+    assert kept_rows(select(TYPES, since="2024-06-01").batch(columns_of(by_publication))) == [0]
+    assert kept_rows(select(TYPES, since="2024-06-01").batch(columns_of([Row(url="a")]))) == []
 
 
 @pytest.mark.parametrize("since", ["", "yesterday", "7", "7m", "2025", "-7d", "2025-13-01", 7, "7d7d"])
@@ -196,10 +178,12 @@ def test_since_when_is_not_understood(since: Any) -> None:
     """What is no time is refused, with what can be written."""
     with pytest.raises(InvalidArgumentError, match=r"since must be like 2025-01-01, .* 7d"):
         select(TYPES, since=since)
+    with pytest.raises(InvalidArgumentError, match=r"until must be like 2025-01-01, .* 7d"):
+        select(TYPES, until=since)
 
 
 def test_since_needs_times() -> None:
     """A table that does not say when its rows were modified cannot be asked."""
-    with pytest.raises(InvalidArgumentError, match="since needs a column last_modified"):
+    with pytest.raises(InvalidArgumentError, match="since and until need a column last_modified"):
         select({"url": Scalar.TEXT}, since="7d")
     assert select(TYPES, since="999999999w").batch(columns_of([Row(last_modified=NOW)])).kept is None

@@ -38,7 +38,8 @@ from tables import (
 from usp.export.as_sqlite import sqlite_writer
 from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS
-from usp.export.schema import PAGES, SITEMAPS, VERSION, flattened, path_types
+from usp.export.schema import PAGES, SITEMAPS, VERSION, flattened
+from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage, SitemapVideo
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import Scalar
@@ -48,7 +49,7 @@ LIST_NAMES = [path.replace(".", "_") for path in LISTS]
 
 
 def pages_file(tree: AbstractSitemap, path: Path, *paths: str) -> str:
-    write(sqlite_writer(str(path), "pages", PAGES, path_types(PAGES, paths or None)), *batches_of(tree))
+    write(sqlite_writer(str(path), "pages", PAGES, select(PAGES, paths or None).chosen), *batches_of(tree))
     return str(path)
 
 
@@ -133,8 +134,8 @@ def test_sql_works_on_it(tmp_path: Path) -> None:
 def test_two_tables(tmp_path: Path) -> None:
     """A file has both tables, one written after the other, even if both were begun before; it says its version."""
     path = str(tmp_path / "a.db")
-    pages = sqlite_writer(path, "pages", PAGES, path_types(PAGES, None))
-    sitemaps = sqlite_writer(path, "sitemaps", SITEMAPS, path_types(SITEMAPS, None))
+    pages = sqlite_writer(path, "pages", PAGES, select(PAGES, None).chosen)
+    sitemaps = sqlite_writer(path, "sitemaps", SITEMAPS, select(SITEMAPS, None).chosen)
     write(pages, *batches_of(tree_of(SitemapPage(HOME))))
     write(sitemaps, Batch(columns_with(SITEMAPS, url=[HOME, HOME], depth=[0, None])))
     assert rows(path, "select url, sitemap_url from pages") == [(HOME, HOME + "s.xml")]
@@ -157,8 +158,8 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
     length = 5 * PIECE_ROWS
     columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     path = str(tmp_path / "a.db")
-    writer = sqlite_writer(path, "pages", PAGES, path_types(PAGES, ("priority", "url")))
-    encoded = writer.encode(Batch(columns, [number % 1_000 == 0 for number in range(length)]))
+    writer = sqlite_writer(path, "pages", PAGES, select(PAGES, ("priority", "url")).chosen)
+    encoded = writer.encode(Batch(columns, bytes(number % 1_000 == 0 for number in range(length))))
     thread = threading.Thread(target=writer.write, args=(encoded,))
     thread.start()
     thread.join()
@@ -171,7 +172,7 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
 def test_any_texts(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
     """Any texts come back as they are."""
     path = tmp_path_factory.mktemp("any") / "a.db"
-    writer = sqlite_writer(str(path), "sitemaps", SITEMAPS, path_types(SITEMAPS, ("reason",)))
+    writer = sqlite_writer(str(path), "sitemaps", SITEMAPS, select(SITEMAPS, ("reason",)).chosen)
     write(writer, Batch(columns_with(SITEMAPS, reason=values)))
     assert [value for (value,) in rows(str(path), "select reason from sitemaps")] == values
 
@@ -180,11 +181,11 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     """What SQLite cannot do is an OSError that names the file; a full disk is one as well."""
     path = str(tmp_path / "no" / "a.db")
     with pytest.raises(OSError, match="Unable to open database file") as caught:
-        sqlite_writer(path, "pages", PAGES, path_types(PAGES, None)).close()
+        sqlite_writer(path, "pages", PAGES, select(PAGES, None).chosen).close()
     assert (caught.value.errno, caught.value.filename) == (errno.EACCES, path)
     (tmp_path / "b.db").write_bytes(b"no database" * 1_000)
     with pytest.raises(OSError, match="File is not a database"):
-        sqlite_writer(str(tmp_path / "b.db"), "pages", PAGES, path_types(PAGES, None)).close()
+        sqlite_writer(str(tmp_path / "b.db"), "pages", PAGES, select(PAGES, None).chosen).close()
 
 
 def test_full_disk(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ from usp.export.as_csv import csv_writer
 from usp.export.as_jsonl import jsonl_writer
 from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS
-from usp.export.schema import PAGES, SITEMAPS, path_types
+from usp.export.schema import PAGES, SITEMAPS
+from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
 from usp.scan.columns import Columns, columns_of_all
@@ -101,7 +102,7 @@ CSV_READERS = [by_csv, by_pandas, by_polars, by_duckdb]
 
 def written(make: Any, batches: Iterable[Batch], *paths: str, types: Any = PAGES) -> bytes:
     stream = io.BytesIO()
-    write(make(stream, types, path_types(types, paths or None)), *batches)
+    write(make(stream, types, select(types, paths or None).chosen), *batches)
     return stream.getvalue()
 
 
@@ -111,7 +112,7 @@ def pages_as(make: Any, tree: AbstractSitemap, *paths: str) -> bytes:
 
 
 def encoded(make: Any, columns: Columns, *paths: str, types: Any = SITEMAPS, kept: Any = None) -> str:
-    return written(make, [Batch(columns, kept)], *paths, types=types).decode()
+    return written(make, [Batch(columns, None if kept is None else bytes(kept))], *paths, types=types).decode()
 
 
 @pytest.mark.parametrize("reader", CSV_READERS)
@@ -275,7 +276,7 @@ def test_a_large_batch_is_written_in_pieces() -> None:
     length = 10 * PIECE_ROWS
     columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     for make in (csv_writer, jsonl_writer):
-        writer: Any = make(io.BytesIO(), PAGES, path_types(PAGES, ("url",)))
+        writer: Any = make(io.BytesIO(), PAGES, select(PAGES, ("url",)).chosen)
         assert len(next(iter(writer.encode(Batch(columns))))) < 60 * PIECE_ROWS
         assert encoded(make, columns, "url", types=PAGES).count("\n") == length + (make is csv_writer)
 

@@ -97,11 +97,12 @@ def register(commands: Subparsers) -> None:
     rows.add_argument(
         "--where",
         metavar="CONDITION",
-        help="only rows for which this holds, as in SQL:\n\"last_modified >= '2025-01-01'\"",
+        help="only rows for which this SQL condition holds (needs the extra\nsql): \"last_modified >= '2025-01-01'\"",
     )
     rows.add_argument(
         "--since", metavar="DATE", help="only pages modified since: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
     )
+    rows.add_argument("--until", metavar="DATE", help="only pages modified until then; a date includes the day")
     rows.add_argument("--dedupe", action="store_true", help="only the first of each URL, across all sitemaps")
     add_site_options(export)
     export.set_defaults(command=run, refuse=export.error)
@@ -139,6 +140,7 @@ def _order(arguments: argparse.Namespace) -> Order:
             columns=arguments.columns,
             where=arguments.where,
             since=arguments.since,
+            until=arguments.until,
             dedupe=arguments.dedupe,
             raw_csv=arguments.raw_csv,
         )

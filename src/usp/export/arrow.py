@@ -7,7 +7,7 @@ pyarrow is imported when it is needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -16,12 +16,21 @@ from usp.export.batches import Batch
 from usp.export.extras import extra
 from usp.export.schema import VERSION, column_at
 from usp.export.writing import Writer
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, bits, column_of
+from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, column_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Gate", "Gathering", "arrow_schema", "arrow_type", "arrow_writer", "parquet_writer", "record_batch"]
+__all__ = [
+    "Gate",
+    "Gathering",
+    "arrow_array",
+    "arrow_schema",
+    "arrow_type",
+    "arrow_writer",
+    "parquet_writer",
+    "record_batch",
+]
 
 UTC = "UTC"
 _SCHEMA_KEY = "usp.schema"
@@ -83,12 +92,17 @@ def record_batch(
     """The rows that are kept of a batch, with the chosen columns."""
     pa = extra("pyarrow", "arrow")
     length = batch.columns.length
-    arrays = []
-    for (path, kind), field in zip(chosen.items(), schema, strict=True):
-        column = column_at(batch.columns, types, path)
-        arrays.append(_nulls(length, field.type) if column is None else _array(pa, kind, column, field.type))
+    arrays = [
+        arrow_array(kind, column_at(batch.columns, types, path), length, field.type)
+        for (path, kind), field in zip(chosen.items(), schema, strict=True)
+    ]
     found = pa.RecordBatch.from_arrays(arrays, schema=schema)
     return found if batch.kept is None else found.filter(_mask(pa, batch.kept))
+
+
+def arrow_array(kind: Type, column: Column | None, length: int, of_type: pa.DataType) -> pa.Array:
+    """Return a column as an array of this type, without a copy where possible."""
+    return _nulls(length, of_type) if column is None else _array(extra("pyarrow", "arrow"), kind, column, of_type)
 
 
 @lru_cache(12)  # sitemaps of the same size are common, and most have the same columns without values
@@ -125,8 +139,9 @@ def _array(pa: Any, kind: Type, column: Column, of_type: pa.DataType) -> pa.Arra
 # Neither has pyarrow.array(), which imports pandas, if that is installed, to see whether it was given anything of it.
 
 
-def _mask(pa: Any, kept: Sequence[bool]) -> pa.Array:
-    return _array(pa, Scalar.FLAG, Column(len(kept), bits(kept)), pa.bool_())
+def _mask(pa: Any, kept: bytes) -> pa.Array:
+    flags = pa.Array.from_buffers(pa.uint8(), len(kept), [None, pa.py_buffer(kept)])
+    return extra("pyarrow.compute", "arrow").cast(flags, pa.bool_(), memory_pool=pa.system_memory_pool())
 
 
 @cache

@@ -30,15 +30,15 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of a table; `kept` says of each whether it is wanted, None if all are."""
+    """Rows of a table. `kept` has a byte for each row, 1 to keep it, 0 to drop it; None keeps all."""
 
     columns: Columns
-    kept: Sequence[bool] | None = None
+    kept: bytes | None = None
 
     @property
     def kept_count(self) -> int:
-        """How many rows are wanted."""
-        return self.columns.length if self.kept is None else sum(self.kept)
+        """The number of rows to keep."""
+        return self.columns.length if self.kept is None else self.kept.count(1)
 
 
 def listing_of(sitemap: AbstractSitemap) -> Listing:

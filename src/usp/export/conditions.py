@@ -1,283 +1,191 @@
-"""Conditions on rows: a tree of them, and for which rows of a batch it holds.
+"""Conditions on rows (`--where`): SQL that DuckDB evaluates, one batch of rows at a time.
 
-A condition holds for a row as it does in SQL: what compares a null holds for none, and neither does its negation. The
-negation of several is made of their negations, so nothing has to tell what is false from what is unknown.
-
-The rows for which a condition holds are a mask: a whole number that has a byte for each row, the first row's the
-lowest, which is 1 where it holds and 0 where it does not. So masks are combined for all rows at once. Columns are read
-when a condition needs them, each once in a batch.
+A condition sees one row: it cannot aggregate, use window functions or contain a subquery. It runs in a database of its
+own, without access to files, the network or extensions. DuckDB gets only the columns that the condition names.
 """
 
 from __future__ import annotations
 
-import operator
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import repeat
-from typing import Any
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from usp.export.schema import column_at
-from usp.export.values import values_of
-from usp.scan.columns import Columns, Scalar, Type
+from usp.exceptions import InvalidArgumentError
+from usp.export.arrow import arrow_array, arrow_type
+from usp.export.extras import extra
+from usp.export.schema import NAMES_IN_SITEMAPS
+from usp.objects.problem import printable
+from usp.scan.columns import Columns, Type
 
-__all__ = ["Among", "At", "Comparison", "Condition", "Constant", "IsNull", "Like", "Operand", "Rows", "Several"]
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
 
-#: A byte of bits -> a byte for each bit, the lowest first.
-_SPREAD = [bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256)]
-_AS_THEY_ARE = {Scalar.TIME, Scalar.NUMBER, Scalar.WHOLE}  # values are read from the buffer, with no list between
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+__all__ = ["MAX_LENGTH", "Condition"]
+
+MAX_LENGTH = 100_000
+
+_CONFIGURATION = {
+    "threads": 1,  # each of our threads evaluates a batch of its own; one thread also keeps the order of the rows
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",  # a name in a condition is never a variable of this program
 }
+_SETTINGS = "set global TimeZone = 'UTC'; set lock_configuration = true"
+
+#: The expressions that need nothing but the row: no subquery, window function, parameter or `*`.
+_ALLOWED = {
+    *("BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION"),
+    *("LAMBDA", "LAMBDA_REF", "OPERATOR", "TYPE"),
+}
+_REFUSED = {"SUBQUERY": "a subquery", "WINDOW": "a window function", "PARAMETER": "a parameter", "STAR": "*"}
+_NOT_ONE = "It must be one condition, without other clauses or statements."
 
 
-@dataclass(frozen=True, slots=True)
-class At:
-    """What a row has in a column, given by its path."""
+class Condition:
+    """An SQL condition on the rows of a table. Several threads may use it at once.
 
-    path: str
-    type: Type
+    `needed` has the names of the columns that it reads.
 
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """The same value for every row; of a time, the microseconds since 1970."""
-
-    value: str | int | float | bool
-
-
-Operand = At | Constant
-
-
-class Rows:
-    """The rows of a batch. For one thread."""
-
-    def __init__(self, types: Mapping[str, Type], columns: Columns) -> None:
-        self.length = columns.length
-        self.all = int.from_bytes(b"\1" * columns.length, "little")
-        self._types = types
-        self._columns = columns
-        self._values: dict[str, Iterable[Any]] = {}
-        self._known: dict[str, int] = {}
-
-    def values(self, operand: Operand) -> Iterable[Any]:
-        """The values, of one type; where there is none, any."""
-        if isinstance(operand, Constant):
-            return repeat(operand.value, self.length)
-        if operand.path not in self._values:
-            self._values[operand.path] = self._values_at(operand)
-        return self._values[operand.path]
-
-    def _values_at(self, operand: At) -> Iterable[Any]:
-        column = column_at(self._columns, self._types, operand.path)
-        assert column is not None
-        if operand.type in _AS_THEY_ARE and column.data is not None:
-            return column.data
-        found = values_of(operand.type, replace(column, valid=None), self.length)
-        return [value or "" for value in found] if operand.type is Scalar.FREQUENCY else found
-
-    def known(self, operand: Operand) -> int:
-        """The mask of the rows that have a value."""
-        if isinstance(operand, Constant):
-            return self.all
-        if operand.path not in self._known:
-            self._known[operand.path] = self._known_at(operand)
-        return self._known[operand.path]
-
-    def _known_at(self, operand: At) -> int:
-        mask, path = self.all, ""
-        for name in operand.path.split("."):
-            path = f"{path}.{name}" if path else name
-            column = column_at(self._columns, self._types, path)
-            if column is None:
-                return 0
-            if column.valid is not None:
-                spread = b"".join([_SPREAD[byte] for byte in column.valid.cast("B")])
-                mask &= int.from_bytes(spread[: self.length], "little")
-        return mask
-
-    def flags(self, mask: int) -> list[bool]:
-        """Of each row, whether it is in a mask."""
-        return list(memoryview(mask.to_bytes(self.length, "little")).cast("?"))
-
-
-class Condition(ABC):
-    """What holds for a row, or does not."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def mask(self, rows: Rows) -> int:
-        """The rows for which it holds."""
-
-    @abstractmethod
-    def negated(self) -> Condition:
-        """What holds where this is false."""
-
-    @abstractmethod
-    def paths(self) -> frozenset[str]:
-        """The columns that it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Single(Condition):
-    """A condition on values; unless `is_so`, its negation."""
-
-    is_so: bool = field(default=True, kw_only=True)
-
-    def mask(self, rows: Rows) -> int:
-        """Those of the rows where it is found to be so that have all the values."""
-        known = rows.all
-        for operand in self._operands():
-            known &= rows.known(operand)
-        if not known:
-            return 0
-        found = int.from_bytes(bytes(list(self._found(rows))), "little")
-        return known & (found if self.is_so else ~found)
-
-    def negated(self) -> Condition:
-        """The same, but not so."""
-        return replace(self, is_so=not self.is_so)
-
-    def paths(self) -> frozenset[str]:
-        """Of those values that are no constants."""
-        return frozenset(operand.path for operand in self._operands() if isinstance(operand, At))
-
-    @abstractmethod
-    def _operands(self) -> tuple[Operand, ...]: ...
-
-    @abstractmethod
-    def _found(self, rows: Rows) -> Iterable[bool]:
-        """Of each row, whether it is so; anything where it has no value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(_Single):
-    """Two values of one kind compare so."""
-
-    left: Operand
-    symbol: str
-    right: Operand
-
-    def _operands(self) -> tuple[Operand, ...]:
-        return self.left, self.right
-
-    def _found(self, rows: Rows) -> Iterable[bool]:
-        return map(_COMPARE[self.symbol], rows.values(self.left), rows.values(self.right))
-
-
-@dataclass(frozen=True, slots=True)
-class Among(_Single):
-    """A value is one of these."""
-
-    operand: Operand
-    values: frozenset[Any]
-
-    def _operands(self) -> tuple[Operand, ...]:
-        return (self.operand,)
-
-    def _found(self, rows: Rows) -> Iterable[bool]:
-        return map(self.values.__contains__, rows.values(self.operand))
-
-
-@dataclass(frozen=True, slots=True)
-class Like(_Single):
-    """A text is of a pattern: % is any text in it, _ any character."""
-
-    operand: Operand
-    pattern: str
-    ignores_case: bool = False
-
-    def _operands(self) -> tuple[Operand, ...]:
-        return (self.operand,)
-
-    def _found(self, rows: Rows) -> Iterable[bool]:
-        texts = rows.values(self.operand)
-        if self.ignores_case:
-            return map(_matcher(_lower(self.pattern)), map(_lower, texts))
-        return map(_matcher(self.pattern), texts)
-
-
-@dataclass(frozen=True, slots=True)
-class IsNull(Condition):
-    """There is no value; unless `is_so`, there is one."""
-
-    operand: Operand
-    is_so: bool = True
-
-    def mask(self, rows: Rows) -> int:
-        """Known of every row, so it is never in doubt."""
-        known = rows.known(self.operand)
-        return rows.all ^ known if self.is_so else known
-
-    def negated(self) -> Condition:
-        """The same, but not so."""
-        return replace(self, is_so=not self.is_so)
-
-    def paths(self) -> frozenset[str]:
-        """Of the value, if it is no constant."""
-        return frozenset([self.operand.path] if isinstance(self.operand, At) else [])
-
-
-@dataclass(frozen=True, slots=True)
-class Several(Condition):
-    """Every one of these holds, if `is_all`; else one of them at least."""
-
-    parts: tuple[Condition, ...]
-    is_all: bool
-
-    def mask(self, rows: Rows) -> int:
-        """Asks one after another, until nothing can change for any row."""
-        decided = 0 if self.is_all else rows.all
-        combine = operator.and_ if self.is_all else operator.or_
-        mask = rows.all ^ decided
-        for part in self.parts:
-            if mask == decided:
-                break
-            mask = combine(mask, part.mask(rows))
-        return mask
-
-    def negated(self) -> Condition:
-        """Not all is one that is not; not one is all that are not."""
-        return Several(tuple(part.negated() for part in self.parts), not self.is_all)
-
-    def paths(self) -> frozenset[str]:
-        """Of all of them."""
-        return frozenset().union(*(part.paths() for part in self.parts))
-
-
-def _lower(text: str) -> str:
-    """Letter by letter, as SQL engines do: Python's own way makes two letters of one, and minds the end of a word."""
-    return text.lower() if text.isascii() else text.replace("İ", "i").replace("Σ", "\u03c3").lower()
-
-
-@lru_cache
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is of a pattern. What is between two % is looked for once, and never again further on.
-
-    So it takes no longer than the text's length times the pattern's.
+    :raises InvalidArgumentError: if DuckDB cannot run it as a condition, with DuckDB's message.
+    :raises MissingExtraError: if DuckDB or pyarrow is not installed.
     """
-    first, *middle, last = parts = pattern.split("%") if "%" in pattern else [pattern, ""]
-    if "_" not in pattern and sum(map(bool, parts)) <= 1:
-        if "%" not in pattern:
-            return operator.methodcaller("__eq__", pattern)
-        name = "startswith" if first else "endswith" if last else "__contains__"
-        return operator.methodcaller(name, "".join(parts))
-    if "%" not in pattern:
-        expression = _expression(pattern)
-    else:
-        found = "".join(f"(?>.*?{_expression(part)})" for part in middle if part)
-        expression = f"{_expression(first)}{found}.*{_expression(last)}"
-    match = re.compile(expression, re.DOTALL).fullmatch
-    return lambda text: match(text) is not None
+
+    def __init__(self, text: str, types: Mapping[str, Type], table: str = "pages") -> None:
+        self._duckdb, self._pyarrow = extra("duckdb", "sql"), extra("pyarrow", "sql")
+        _check_text(text)
+        self._connection: duckdb.DuckDBPyConnection = self._duckdb.connect(config=_CONFIGURATION)
+        self._connections = [self._connection]
+        self._idle = [self._connection]
+        self._types = types
+        self._table = table
+        self._expression = f"coalesce((\n{text}\n), false)::utinyint"
+        # A condition may call columns as sitemaps do: DuckDB gets such a column under that name, too.
+        aliases = {alias: name for alias, name in NAMES_IN_SITEMAPS.items() if name in types and alias not in types}
+        sources = {name: name for name in types} | aliases
+        try:
+            self._connection.execute(_SETTINGS)
+            names = self._names(text)
+            self._check(text, self._schema_of(sources))
+        except self._duckdb.Error as error:
+            self._connection.close()
+            _refuse(_message(error))
+        self._sources = {name: source for name, source in sources.items() if name in names} or {"url": "url"}
+        self._schema = self._schema_of(self._sources)
+        self.needed = frozenset(self._sources.values())
+
+    def kept(self, columns: Columns) -> bytes:
+        """Return a byte for each row: 1 if the condition holds, 0 if it is false or null.
+
+        :raises InvalidArgumentError: if DuckDB cannot evaluate it for some row, with DuckDB's message.
+        """
+        arrays = [
+            arrow_array(self._types[source], columns.columns.get(source), columns.length, field.type)
+            for source, field in zip(self._sources.values(), self._schema, strict=True)
+        ]
+        rows = self._pyarrow.Table.from_arrays(arrays, schema=self._schema)
+        connection = self._idle_connection()
+        try:
+            relation = connection.from_arrow(rows).set_alias(self._table).project(self._expression)
+            flags = relation.to_arrow_table().column(0)
+        except self._duckdb.Error as error:
+            raise InvalidArgumentError(f"The condition failed. {_message(error)}") from None
+        finally:
+            self._idle.append(connection)
+        return b"".join(memoryview(part.buffers()[1])[part.offset : part.offset + len(part)] for part in flags.chunks)
+
+    def interrupt(self) -> None:
+        """Stop what other threads are evaluating, which raises in them."""
+        for connection in tuple(self._connections):
+            connection.interrupt()
+
+    def _idle_connection(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection that no other thread uses."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            connection = self._connection.cursor()
+            self._connections.append(connection)
+            return connection
+
+    def _schema_of(self, sources: Mapping[str, str]) -> pa.Schema:
+        fields = [(name, arrow_type(self._types[source])) for name, source in sources.items()]
+        return self._pyarrow.schema(fields)
+
+    def _names(self, text: str) -> set[str]:
+        """Return all names in a condition, in lower case: of columns, fields and lambda parameters."""
+        names: set[str] = set()
+        for part in _expressions(self._parsed(text)):
+            kind = part["class"]
+            if kind not in _ALLOWED:
+                what = _REFUSED.get(kind, f"an expression of the kind {kind}")
+                _refuse(f"It cannot contain {what}; `usp sql` runs whole queries.")
+            if kind == "COLUMN_REF":
+                path = [name.lower() for name in part["column_names"]]
+                is_whole_row = path == [self._table] and self._table not in self._types
+                names.update(self._types if is_whole_row else path)
+        return names
+
+    def _parsed(self, text: str) -> Any:
+        """Return the syntax tree of a text that is one expression and nothing else."""
+        statement, expected = self._statement(f"select (\n{text}\n)"), self._statement("select (true)")
+        expressions, _ = (one["node"].pop("select_list", ()) for one in (statement, expected))
+        if statement["node"] != expected["node"] or len(expressions) != 1:
+            _refuse(_NOT_ONE)
+        return expressions[0]
+
+    def _statement(self, query: str) -> Any:
+        """Return the syntax tree of a query."""
+        ((found,),) = self._connection.execute("select json_serialize_sql(?)", [query]).fetchall()
+        parsed = json.loads(found)
+        if parsed["error"]:
+            self._connection.extract_statements(query)  # raises the same error, and shows its place
+            _refuse(parsed["error_message"])
+        if len(parsed["statements"]) != 1:
+            _refuse(_NOT_ONE)
+        return parsed["statements"][0]
+
+    def _check(self, text: str, schema: pa.Schema) -> None:
+        """Run the condition on a row of nulls: that finds unknown names, and values and types that do not fit."""
+        nulls = [self._pyarrow.nulls(1, field.type) for field in schema]
+        self._connection.register(self._table, self._pyarrow.Table.from_arrays(nulls, schema=schema))
+        self._connection.execute(f"select true from {self._table} where (\n{text}\n)").fetchall()  # noqa: S608 -- parsed
+        (kind,) = self._connection.sql(f"select (\n{text}\n) from {self._table}").types  # noqa: S608
+        self._connection.unregister(self._table)
+        if str(kind) != "BOOLEAN":
+            _refuse(f"It must be true or false, but it is of type {kind}; compare it with something.")
 
 
-def _expression(part: str) -> str:
-    return ".".join(map(re.escape, part.split("_")))
+def _check_text(text: str) -> None:
+    if len(text) > MAX_LENGTH:
+        _refuse(f"It has {len(text):,} characters; the limit is {MAX_LENGTH:,}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        _refuse("It is not UTF-8.")
+    if not text.strip():
+        _refuse("It is empty.")
+
+
+def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
+    """Find all expressions in a syntax tree."""
+    ahead = [tree]
+    while ahead:
+        part = ahead.pop()
+        if isinstance(part, dict):
+            if "class" in part:
+                yield part
+            ahead += part.values()
+        elif isinstance(part, list):
+            ahead += part
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InvalidArgumentError(f"The condition cannot be run. {why}") from None
+
+
+def _message(error: Exception) -> str:
+    """Return the message of DuckDB, without characters that a terminal could act on."""
+    return "\n".join(map(printable, str(error).split("\n")))

@@ -51,11 +51,11 @@ class FirstOfEach:
             return batch
         texts = _texts(urls)
         if batch.kept is None:
-            kept = self._firsts(texts)
+            kept = bytes(self._firsts(texts))
         else:
             firsts = iter(self._firsts(compress(texts, batch.kept)))
-            kept = [bool(is_kept) and next(firsts) for is_kept in batch.kept]
-        return Batch(batch.columns, None if all(kept) else kept)
+            kept = bytes(is_kept and next(firsts) for is_kept in batch.kept)
+        return Batch(batch.columns, None if 0 not in kept else kept)
 
     def close(self) -> None:
         """Give back the memory and the file."""

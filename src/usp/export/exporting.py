@@ -10,7 +10,6 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Any, TypedDict, Unpack
 
 from usp.drivers.blocking import client_or_default, steps
@@ -21,7 +20,7 @@ from usp.export.batches import Listing, listing_of
 from usp.export.formats import Target, target_of
 from usp.export.reading import PageReader, PageRows
 from usp.export.schema import type_name
-from usp.export.selection import Selection, select_from
+from usp.export.selection import Moment, Selection, select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.export.writing import Writer
 from usp.objects.sitemap import AbstractSitemap
@@ -67,7 +66,8 @@ class WriteOptions(TypedDict, total=False):
     table: str | None
     columns: Sequence[str] | str | None
     where: str | None
-    since: str | date | None
+    since: Moment | None
+    until: Moment | None
     dedupe: bool
     raw_csv: bool
 
@@ -83,14 +83,15 @@ def order_of(
     table: str | None = None,
     columns: Sequence[str] | str | None = None,
     where: str | None = None,
-    since: str | date | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
     dedupe: bool = False,
     raw_csv: bool = False,
 ) -> Order:
     """What is to be written, checked before any work is done for it. See `write` for what each means."""
     target = target_of(path, format)
     first = "pages" if table is None else table
-    selections = {first: select_from(first, columns, where, since, dedupe=dedupe)}
+    selections = {first: select_from(first, columns, where, since, until, dedupe=dedupe)}
     if table is None and target.format.is_database:
         selections["sitemaps"] = select_from("sitemaps")
     return Order(target, selections, dedupe, raw_csv)
@@ -103,8 +104,9 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
     :param format: "parquet", "arrow", "csv", "jsonl" or "sqlite".
     :param table: "pages" or "sitemaps". A database has both, unless one is named.
     :param columns: the columns to be written, in this order; all if None.
-    :param where: which rows: a condition as in SQL, like "last_modified >= '2025-01-01'".
-    :param since: only pages that were modified since: "2025-01-01", "7d", or a date.
+    :param where: which rows: a condition in SQL, like "last_modified >= '2025-01-01'". It needs the extra `sql`.
+    :param since: only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
+    :param until: only pages modified until then, in the same forms. A date includes the whole day.
     :param dedupe: whether to leave out pages that another sitemap has listed before.
     :param raw_csv: whether to write CSV cells as they are, even if a spreadsheet would run them.
     :raises InvalidArgumentError: for wrong options, before anything is written.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from usp.export.arrow import UTC, Gathering, arrow_schema, record_batch
@@ -16,7 +15,7 @@ from usp.export.batches import Batch, listing_of
 from usp.export.extras import extra
 from usp.export.reading import PageReader
 from usp.export.schema import VERSION
-from usp.export.selection import select_from
+from usp.export.selection import Moment, select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import Columns
@@ -38,7 +37,8 @@ class TableOptions(TypedDict, total=False):
 
     columns: Sequence[str] | str | None
     where: str | None
-    since: str | date | None
+    since: Moment | None
+    until: Moment | None
     dedupe: bool
 
 
@@ -64,7 +64,12 @@ class TreeTable:
         self._dedupe = options.get("dedupe", False)
         self.name = name
         self.selection = select_from(
-            name, options.get("columns"), options.get("where"), options.get("since"), dedupe=self._dedupe
+            name,
+            options.get("columns"),
+            options.get("where"),
+            options.get("since"),
+            options.get("until"),
+            dedupe=self._dedupe,
         )
         self.schema = arrow_schema(self.selection.chosen, name, zone)
         self.counts: dict[str, int | None] = {}

@@ -100,6 +100,7 @@ class PageReader(Generic[Result]):
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        self._selection.interrupt()
         self._pool.close()
         if self._firsts is not None:
             self._firsts.close()

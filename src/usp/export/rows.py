@@ -7,7 +7,7 @@ into values all at once.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import accumulate, chain, compress, pairwise, repeat
 
 from usp.export.batches import Batch
@@ -28,7 +28,7 @@ def pieces(batch: Batch, types: Mapping[str, Type], chosen: Mapping[str, Type]) 
     for start in range(0, length, PIECE_ROWS):
         end = min(start + PIECE_ROWS, length)
         kept = None if batch.kept is None else batch.kept[start:end]
-        count = end - start if kept is None else sum(kept)
+        count = end - start if kept is None else kept.count(1)
         if count == 0:
             continue
         piece = {path: between(chosen[path], column, start, end) for path, column in there.items()}
@@ -37,9 +37,9 @@ def pieces(batch: Batch, types: Mapping[str, Type], chosen: Mapping[str, Type]) 
         yield Columns(count, piece)
 
 
-def _kept(kind: Type, column: Column, kept: Sequence[bool]) -> Column:
+def _kept(kind: Type, column: Column, kept: bytes) -> Column:
     """The rows of a column that are kept."""
-    length = sum(kept)
+    length = kept.count(1)
     valid = None if column.valid is None else bits(compress(flags_of(column.valid, column.length), kept))
     if isinstance(kind, Struct):
         parts = zip(kind.fields.values(), column.children, strict=True)
@@ -56,7 +56,7 @@ def _kept(kind: Type, column: Column, kept: Sequence[bool]) -> Column:
     offsets = memoryview(array("q", accumulate((end - start for start, end in ranges), initial=0)))
     if isinstance(kind, List):
         sizes = (end - start for start, end in pairwise(column.offsets.tolist()))
-        items = list(chain.from_iterable(map(repeat, kept, sizes)))
+        items = bytes(chain.from_iterable(map(repeat, kept, sizes)))
         return Column(length, None, offsets, valid, (_kept(kind.item, column.children[0], items),))
     data = bytes(column.data or b"")
     return Column(length, memoryview(b"".join([data[start:end] for start, end in ranges])), offsets, valid)

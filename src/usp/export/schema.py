@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from usp.exceptions import InvalidArgumentError
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -30,7 +29,6 @@ __all__ = [
     "VERSION",
     "column_at",
     "flattened",
-    "path_types",
     "type_name",
 ]
 
@@ -61,7 +59,9 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
 TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType({"pages": PAGES, "sitemaps": SITEMAPS})
 
 #: What columns are called in sitemaps, which is what people may write.
-NAMES_IN_SITEMAPS: Mapping[str, str] = MappingProxyType({"changefreq": "change_frequency", "lastmod": "last_modified"})
+NAMES_IN_SITEMAPS: Mapping[str, str] = MappingProxyType(
+    {"loc": "url", "lastmod": "last_modified", "changefreq": "change_frequency"}
+)
 
 _TYPE_NAMES: dict[type[AbstractSitemap], str] = {
     IndexWebsiteSitemap: "website",
@@ -87,16 +87,6 @@ def flattened(types: Mapping[str, Type]) -> dict[str, Type]:
         parts = flattened(kind.fields) if isinstance(kind, Struct) else None
         found.update({name: kind} if parts is None else {f"{name}.{part}": of for part, of in parts.items()})
     return found
-
-
-def path_types(types: Mapping[str, Type], paths: tuple[str, ...] | None) -> dict[str, Type]:
-    """The columns that are chosen by their names, or by paths like news.title; all, if None."""
-    known = {**types, **flattened(types)}
-    chosen = tuple(types) if paths is None else paths
-    for path in chosen:
-        if path not in known:
-            raise InvalidArgumentError(f"There is no column {path!r}; there are {', '.join(types)}, news.title, ...")
-    return {path: known[path] for path in chosen}
 
 
 def column_at(columns: Columns, types: Mapping[str, Type], path: str) -> Column | None:

@@ -1,129 +1,211 @@
-"""Which rows and which columns of a table are wanted."""
+"""Which rows and columns of a table to write: `columns`, `where`, `since` and `until`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
-from usp.export.conditions import At, Comparison, Condition, Constant, IsNull, Rows, Several
-from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, path_types
-from usp.export.where import all_paths, no_column, parse_where, time_of
-from usp.scan.columns import Columns, Scalar, Type, microseconds
+from usp.export.conditions import Condition
+from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at
+from usp.scan.columns import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
-__all__ = ["Selection", "select", "select_from"]
+__all__ = ["Moment", "Selection", "select", "select_from"]
+
+#: A point in time as callers give it: "2025-01-01", "2025-01-01T10:00:00+02:00", "7d" for seven days ago, or a date.
+Moment = str | date | datetime
 
 _AGO = re.compile(r"(\d{1,9})([hdw])", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_SINCE = "last_modified"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(
+    rf"{_DATE.pattern}(?:[T ](?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d{{1,6}})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+_MAX_SHOWN = 40  # characters of a name in a message
+_MICROSECOND = timedelta(microseconds=1)
+_DAY = timedelta(days=1) // _MICROSECOND
+_EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
+_MODIFIED, _STORY, _PUBLISHED = "last_modified", "news", "news.publish_date"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The columns that are to be written, and the condition on the rows; None if all are wanted.
+    """The columns to write, and which rows. Several threads may use it at once.
 
-    `needed` are the names of the columns that have to be read for it. It may be used in several threads at once.
+    `needed` has the names of the columns that have to be read for it.
     """
 
     types: Mapping[str, Type]
     chosen: dict[str, Type]
     needed: frozenset[str]
+    period: Period | None = None
     condition: Condition | None = None
 
     def batch(self, columns: Columns) -> Batch:
-        """The rows of which those that are wanted are kept."""
-        if self.condition is None:
+        """Mark the rows that are selected."""
+        kept = None if self.period is None else self.period.kept(columns, self.types)
+        if self.condition is not None and (kept is None or 1 in kept):
+            holds = self.condition.kept(columns)
+            kept = holds if kept is None else _both(kept, holds)
+        if kept is None or 0 not in kept:
             return Batch(columns)
-        rows = Rows(self.types, columns)
-        mask = self.condition.mask(rows)
-        if mask == rows.all:
-            return Batch(columns)
-        return Batch(columns, rows.flags(mask)) if mask else Batch(Columns(0, {}))
+        return Batch(columns, kept) if 1 in kept else Batch(Columns(0, {}))
+
+    def interrupt(self) -> None:
+        """End the work of other threads, which raises in them."""
+        if self.condition is not None:
+            self.condition.interrupt()
 
 
 def select_from(
     table: str,
     columns: Sequence[str] | str | None = None,
     where: str | None = None,
-    since: str | date | datetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
     *,
     dedupe: bool = False,
 ) -> Selection:
-    """What is wanted of the table of this name, as `select` has it; `dedupe` must make sense for that table."""
+    """Select from the table of this name, as `select` does. `dedupe` must make sense for that table."""
     if table not in TABLES:
         raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
-    if table == "sitemaps" and (dedupe or since is not None):
-        raise InvalidArgumentError("`dedupe` and `since` are about pages, not about sitemaps")
-    return select(TABLES[table], columns, where, since)
+    if table == "sitemaps" and (dedupe or since is not None or until is not None):
+        raise InvalidArgumentError("`dedupe`, `since` and `until` are about pages, not about sitemaps")
+    return select(TABLES[table], columns, where, since, until, table=table)
 
 
 def select(
     types: Mapping[str, Type],
     columns: Sequence[str] | str | None = None,
     where: str | None = None,
-    since: str | date | datetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    *,
+    table: str = "pages",
     now: datetime | None = None,
 ) -> Selection:
-    """What is wanted of a table.
+    """Select rows and columns of a table.
 
-    :param columns: their names, in the order in which they are to be written; a text has commas between them.
-    :param where: what must hold for a row, as `where` has it.
-    :param since: only what was modified, or else published, then or later: a date, or a text like 2025-01-01 or 7d
-        (24h, 4w), which counts back from `now`, by default the time it is. What has no zone is in UTC.
-    :raises InvalidArgumentError: if any of it makes no sense, with what to do.
+    :param columns: their names, in the order to write them; a string has commas between them. None selects all.
+    :param where: a condition in SQL, as `Condition` takes it.
+    :param since: only pages modified at this time or later. Where a page has no modification date, its publication
+        date counts. A time without a zone is in UTC.
+    :param until: only pages modified at this time or earlier. A date includes the whole day.
+    :param now: the time that "7d" counts back from; the current time by default.
+    :raises InvalidArgumentError: if an argument makes no sense; the message says what to do.
     """
-    chosen = path_types(types, _names(types, columns))
-    conditions = [] if where is None else [parse_where(where, types)]
-    if since is not None:
-        # First, since it costs least, and leaves the rest nothing to do where nothing is new.
-        conditions.insert(0, _modified_since(types, _since(since, now)))
-    condition = Several(tuple(conditions), is_all=True) if conditions else None
-    paths = {"url", *chosen, *(condition.paths() if condition else ())}
-    return Selection(types, chosen, frozenset(path.partition(".")[0] for path in paths), condition)
+    chosen = _chosen(types, columns)
+    condition = None if where is None else Condition(where, types, table)
+    period = None
+    if since is not None or until is not None:
+        if types.get(_MODIFIED) is not Scalar.TIME:
+            raise InvalidArgumentError(f"since and until need a column {_MODIFIED}, which this table does not have")
+        period = Period(
+            _EARLIEST if since is None else _moment("since", since, now),
+            _LATEST if until is None else _moment("until", until, now, is_end=True),
+        )
+    needed = {"url", *(path.partition(".")[0] for path in chosen)}
+    needed |= {_MODIFIED, _STORY} if period else set()
+    needed |= condition.needed if condition else set()
+    return Selection(types, chosen, frozenset(needed), period, condition)
 
 
-def _names(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> tuple[str, ...] | None:
+def _chosen(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> dict[str, Type]:
+    """Return the columns at these paths, with their types."""
     if columns is None:
-        return None
+        return dict(types)
     written = (name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
-    names = tuple(NAMES_IN_SITEMAPS.get(name, name) for name in written)
-    known = all_paths(types)
+    names = [NAMES_IN_SITEMAPS.get(name, name) for name in written]
+    known = _all_paths(types)
     if not any(names):
         raise InvalidArgumentError(f"columns names no column; there are {', '.join(known)}")
     for place, name in enumerate(names):
         if name not in known:
-            raise InvalidArgumentError(f"columns: {no_column(name, types)}")
+            raise InvalidArgumentError(f"columns: {_no_column(name, types)}")
         if name in names[:place]:
             raise InvalidArgumentError(f"columns names {name} twice; there are {', '.join(known)}")
-    return names
+    return {name: known[name] for name in names}
 
 
-def _modified_since(types: Mapping[str, Type], moment: int) -> Condition:
-    """Of what says nothing of its modification, like entries of feeds, the publication counts."""
-    if types.get(_SINCE) is not Scalar.TIME:
-        raise InvalidArgumentError(f"since needs a column {_SINCE}, which this table has not")
-    modified, published = At(_SINCE, Scalar.TIME), At("news.publish_date", Scalar.TIME)
-    is_published = Several((IsNull(modified), Comparison(published, ">=", Constant(moment))), is_all=True)
-    return Several((Comparison(modified, ">=", Constant(moment)), is_published), is_all=False)
+def _all_paths(types: Mapping[str, Type]) -> dict[str, Type]:
+    """Return the types of all columns, and of the fields of structs, like news.title, by their paths."""
+    found: dict[str, Type] = {}
+    for name, kind in types.items():
+        found[name] = kind
+        if isinstance(kind, Struct):
+            found |= {f"{name}.{path}": part for path, part in _all_paths(kind.fields).items()}
+    return found
 
 
-def _since(since: str | date | datetime, now: datetime | None) -> int:
-    """The microseconds from 1970 to then."""
-    if isinstance(since, datetime):
-        return microseconds(since)
-    if isinstance(since, date):
-        return microseconds(datetime.combine(since, time(tzinfo=UTC)))
-    if isinstance(since, str):
-        moment = time_of(since.strip())
-        ago = _AGO.fullmatch(since.strip())
-        if moment is not None:
-            return moment
-        if ago:
-            start = microseconds(now or datetime.now(UTC))
-            return start - int(ago[1]) * (_UNITS[ago[2]] // timedelta(microseconds=1))
+def _no_column(name: str, types: Mapping[str, Type]) -> str:
+    """Return an error message for a name that no column has."""
+    known = _all_paths(types)
+    parent = name.rpartition(".")[0]
+    shown = repr(name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "...")
+    if isinstance(known.get(parent), List):
+        return f"no column {shown}: {parent} is a list, whose items have no columns"
+    near = get_close_matches(name.lower()[:_MAX_SHOWN], known, 1)
+    there_are = f"did you mean {near[0]}? There are" if near else "there are"
+    return f"no column {shown}; {there_are} {', '.join(known)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A range of modification dates, in microseconds since 1970. Both ends belong to it."""
+
+    first: int
+    last: int
+
+    def kept(self, columns: Columns, types: Mapping[str, Type]) -> bytes:
+        """Return a byte for each row: 1 if its date is in the period, 0 if it is not, or unknown."""
+        modified = column_at(columns, types, _MODIFIED)
+        published = column_at(columns, types, _PUBLISHED)
+        if modified is None and published is None:
+            return bytes(columns.length)
+        if published is None or (modified is not None and modified.valid is None):
+            assert modified is not None
+            return self._holds(modified)
+        by_publication = _both(self._holds(published), _flags(columns.columns[_STORY]))
+        if modified is None:
+            return by_publication
+        holds = zip(self._holds(modified), by_publication, _flags(modified), strict=True)
+        return bytes([first if is_known else second for first, second, is_known in holds])
+
+    def _holds(self, column: Column) -> bytes:
+        assert column.data is not None
+        first, last = self.first, self.last
+        found = bytes([first <= moment <= last for moment in column.data])
+        return found if column.valid is None else _both(found, _flags(column))
+
+
+def _flags(column: Column) -> bytes:
+    """Return a byte for each row: 1 if it has a value."""
+    return b"\1" * column.length if column.valid is None else bytes(flags_of(column.valid, column.length))
+
+
+def _both(first: bytes, second: bytes) -> bytes:
+    """Combine bytes of 0 and 1: 1 where both have it."""
+    return (int.from_bytes(first, "little") & int.from_bytes(second, "little")).to_bytes(len(first), "little")
+
+
+def _moment(name: str, written: Moment, now: datetime | None, *, is_end: bool = False) -> int:
+    """Return a point in time in microseconds since 1970; of a date, the start of the day, or its end."""
+    if isinstance(written, str):
+        text = written.strip()
+        if (ago := _AGO.fullmatch(text)) is not None:
+            return microseconds(now or datetime.now(UTC)) - int(ago[1]) * (_UNITS[ago[2]] // _MICROSECOND)
+        if _TIME.fullmatch(text):
+            with suppress(ValueError):
+                written = date.fromisoformat(text) if _DATE.fullmatch(text) else datetime.fromisoformat(text)
+    if isinstance(written, datetime):
+        return microseconds(written)
+    if isinstance(written, date):
+        return microseconds(datetime.combine(written, time(tzinfo=UTC))) + (_DAY - 1 if is_end else 0)
     raise InvalidArgumentError(
-        f"since must be like 2025-01-01, 2025-01-01T10:00:00+02:00, 24h, 7d or 4w, not {since!r}"
+        f"{name} must be like 2025-01-01, 2025-01-01T10:00:00+02:00, 24h, 7d or 4w, not {written!r}"
     )
