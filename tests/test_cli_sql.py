@@ -74,6 +74,14 @@ def test_what_is_said(server: Server) -> None:
     assert rows == "usp: 1 row"
 
 
+def test_names_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """The names of sitemaps are understood, also where an image has a field of that name."""
+    query = "select loc, unnest(images).loc as i from pages where p.lastmod is null".replace(
+        "from pages", "from pages p"
+    )
+    assert answered(capsys, server, query, "-f", "csv") == "url,i\n"
+
+
 def test_both_tables_any_number_of_times(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     """A query may read both tables, each as often as it likes."""
     query = "select count(*) n from pages a join pages b using (url) join sitemaps s on s.url = a.sitemap_url"

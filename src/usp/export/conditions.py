@@ -57,8 +57,8 @@ class Condition:
         self._duckdb, self._pyarrow = extra("duckdb", "sql"), extra("pyarrow", "sql")
         _check_text(text)
         self._connection: duckdb.DuckDBPyConnection = self._duckdb.connect(config=_CONFIGURATION)
-        self._connections = [self._connection]
-        self._idle = [self._connection]
+        self._connections: list[duckdb.DuckDBPyConnection] = [self._connection]
+        self._idle: list[duckdb.DuckDBPyConnection] = [self._connection]
         self._types = types
         self._table = table
         self._expression = f"coalesce((\n{text}\n), false)::utinyint"
@@ -106,7 +106,7 @@ class Condition:
         try:
             return self._idle.pop()
         except IndexError:
-            connection = self._connection.cursor()
+            connection: duckdb.DuckDBPyConnection = self._connection.cursor()
             self._connections.append(connection)
             return connection
 

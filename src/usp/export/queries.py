@@ -82,6 +82,8 @@ class Query:
         for (start, kind), end in reversed(list(zip(tokens, ends, strict=True))):
             word = data[start:end].rstrip()
             name = NAMES_IN_SITEMAPS.get(word.decode().lower())
+            if name == "url" and data[:start].rstrip().endswith(b"."):
+                continue  # of an image: unnest(images).loc
             if kind == "identifier" and name is not None:
                 data = data[:start] + name.encode() + data[start + len(word) :]
         return data.decode()

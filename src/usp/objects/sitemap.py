@@ -164,8 +164,9 @@ class AbstractSitemap:
 
         :param table: "pages", or "sitemaps" for what is known of those.
         :param columns: the columns, in this order, like "url,news.title"; all if None.
-        :param where: which rows: a condition as in SQL, like "last_modified >= '2025-01-01'".
-        :param since: only pages that were modified since: "2025-01-01", "7d", or a date.
+        :param where: which rows: a condition in SQL, like "last_modified >= '2025-01-01'". Needs the extra `sql`.
+        :param since: only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
+        :param until: only pages modified until then, in the same forms. A date includes the whole day.
         :param dedupe: whether to leave out pages that another sitemap has listed before.
         :raises MissingExtraError: if a package is not installed; it says how to install it.
         """
