@@ -50,7 +50,7 @@ class HangUp(Exception):
 
 
 class Request:
-    """A request that arrived: its socket, its path, and how often that path was asked for by now."""
+    """A request that arrived: its socket, its path, and how often that path was requested so far."""
 
     def __init__(self, server: FaultServer, connection: socket.socket, path: str, number: int) -> None:
         self.server = server
@@ -62,7 +62,7 @@ class Request:
         self.connection.sendall(data)
 
     def pause(self, seconds: float = _SERVER_SECONDS) -> None:
-        """Do nothing for so long, or until the server stops."""
+        """Do nothing for some seconds, or until the server stops."""
         if self.server.stopped.wait(seconds):
             raise HangUp
 
@@ -94,7 +94,7 @@ def status(code: int, body: str | bytes = b"", **headers: object) -> Handler:
 
 
 def reset(request: Request) -> None:
-    """Reset the connection, as a host does that crashed."""
+    """Reset the connection, as a crashed host does."""
     request.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     raise HangUp
 
@@ -105,7 +105,7 @@ def silent(request: Request) -> None:
 
 
 def once(first: Handler) -> Handler:
-    """A handler that gives a good answer but for the first time."""
+    """A handler that fails the first time, and then answers well."""
 
     def handler(request: Request) -> None:
         (first if request.number == 1 else ok(WHOLE))(request)
@@ -114,7 +114,7 @@ def once(first: Handler) -> Handler:
 
 
 class FaultServer:
-    """A server of which each path is scripted; it remembers what it was asked for, and when."""
+    """A server with a script for each path; it remembers what was requested, and when."""
 
     def __init__(
         self,
@@ -140,11 +140,11 @@ class FaultServer:
         self.url = f"{'https' if context else 'http'}://{host}:{self._listener.getsockname()[1]}"
 
     def count(self, path: str) -> int:
-        """How often a path was asked for."""
+        """How often a path was requested."""
         return self._counts[path]
 
     def times(self, path: str) -> list[float]:
-        """When a path was asked for."""
+        """When a path was requested."""
         return [at for at, asked in self.asked if asked == path]
 
     def files(self) -> set[int]:
@@ -238,7 +238,7 @@ def serve_faults(
     default: Handler = status(404),  # noqa: B008 -- a function, of which one is enough
     greet: Handler | None = None,
 ) -> Iterator[FaultServer]:
-    """A server while it is needed. `greet` gets each new connection, before anything was said."""
+    """A server for the time of a context. `greet` gets each new connection first."""
     server = FaultServer(handlers, host, context, default, greet)
     server.start()
     try:
@@ -249,7 +249,7 @@ def serve_faults(
 
 @contextmanager
 def nothing_left(*servers: FaultServer, seconds: float = 3.0, collects: bool = True) -> Iterator[None]:
-    """Fails if threads or files are left that were not there before, other than a server's own."""
+    """Fail if new threads or open files are left, other than a server's own."""
     gc.freeze()  # what is here already need not be gone through again
     try:
         threads, files = set(threading.enumerate()), _open_files(servers)
@@ -287,7 +287,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Driver:
-    """A front door. Each tree is quick to give up, and leaves no task behind."""
+    """A front door. Each tree gives up quickly, and leaves no task behind."""
 
     name: str
 
@@ -334,7 +334,7 @@ def good_site(bad: str = "{base}" + BAD) -> dict[str, Handler]:
 
 @dataclass(frozen=True)
 class Visit:
-    """The bad sitemap of a site whose good ones were all had, and the server as it was left."""
+    """The bad sitemap of a site whose good ones were all fetched, and the server."""
 
     sitemap: AbstractSitemap
     server: FaultServer
@@ -357,7 +357,7 @@ def visit(
     beside: Sequence[FaultServer] = (),
     **options: Any,
 ) -> Visit:
-    """Fetch a site with one bad sitemap: in time, with all others intact, and with nothing left behind."""
+    """Fetch a site with one bad sitemap, in time, with all others intact and nothing left behind."""
     handlers = good_site(bad) | ({BAD: handler} if handler else {}) | dict(more or {})
     with ExitStack() as stack:
         server = stack.enter_context(serve_faults(handlers, default=default or status(404)))
@@ -368,7 +368,7 @@ def visit(
 
 
 def bad_one(tree: IndexWebsiteSitemap) -> AbstractSitemap:
-    """The bad sitemap, in its place between those of a good site, which must all be there."""
+    """The bad sitemap, between those of a good site, which must all be there."""
     first, between, last = tree.sub_sitemaps[0].sub_sitemaps
     before, bad, behind = between.sub_sitemaps
     for sitemap, name in ((first, "first"), (before, "before"), (behind, "behind"), (last, "last")):
@@ -378,7 +378,7 @@ def bad_one(tree: IndexWebsiteSitemap) -> AbstractSitemap:
 
 
 def described(sitemap: AbstractSitemap) -> str:
-    """Why a sitemap could not be had; else the pages that it has, and the codes of its problems."""
+    """Why a sitemap could not be fetched; else its pages, and the codes of its problems."""
     if isinstance(sitemap, InvalidSitemap):
         return sitemap.reason
     return " ".join([f"{len(sitemap.pages)} pages", *sorted({problem.code for problem in sitemap.problems})])

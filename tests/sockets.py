@@ -1,4 +1,4 @@
-"""Servers of raw sockets, and both clients behind one face, for tests of what real servers and networks do."""
+"""Servers of raw sockets, and both clients with one interface, to test what real servers and networks do."""
 
 from __future__ import annotations
 

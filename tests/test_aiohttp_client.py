@@ -27,13 +27,13 @@ def site() -> Iterator[Server]:
 
 
 def open_sockets() -> int:
-    """How many sockets this process has open."""
+    """The number of sockets that this process has open."""
     gc.collect()
     return sum("socket:" in str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
 
 
 def test_two_event_loops(site: Server) -> None:
-    """A client can be used in one event loop after another, and leaves nothing behind in any, closed or not."""
+    """A client can be used in several event loops in turn, and leaves nothing open in any, closed or not."""
     client = AiohttpWebClient()
     before = open_sockets()
     for _ in range(3):
@@ -42,7 +42,7 @@ def test_two_event_loops(site: Server) -> None:
 
 
 def test_closing(site: Server) -> None:
-    """A client can be closed more than once, unused, and used again after it."""
+    """A client can be closed twice, closed without use, and used again after that."""
 
     async def use() -> None:
         async with AiohttpWebClient() as client:
@@ -70,7 +70,7 @@ def test_many_at_once(site: Server) -> None:
 
 
 def test_each_task_has_its_terms() -> None:
-    """Requests of two trees at once are each under their own policy."""
+    """Requests of two trees at the same time each have their own policy."""
 
     def keep_alive(peer: Peer) -> None:
         while peer.head():
@@ -90,7 +90,7 @@ def test_each_task_has_its_terms() -> None:
 
 
 def slow(peer: Peer) -> None:
-    """Answers in many small steps."""
+    """Answer in many small steps."""
     while peer.head():
         for piece in (b"HTTP/1.1 200 OK\r\n", b"Content-Length: 4\r\n", b"\r\n", b"ab", b"cd"):
             peer.send(piece)
@@ -98,7 +98,7 @@ def slow(peer: Peer) -> None:
 
 @pytest.mark.parametrize("with_tls", [False, True])
 def test_cancellation_at_any_await(tmp_path: Path, with_tls: bool) -> None:
-    """A task that is cancelled at any step leaves no socket and no task behind, and the client goes on."""
+    """A task that is cancelled at any step leaves no socket and no task behind, and the client stays usable."""
     context = server_context(self_signed(tmp_path)) if with_tls else None
 
     async def use(url: str, steps: int) -> bool:
@@ -124,8 +124,8 @@ def test_cancellation_at_any_await(tmp_path: Path, with_tls: bool) -> None:
         assert open_sockets() <= before
 
 
-def test_time_outs_of_the_caller(site: Server) -> None:
-    """A caller's own time-out ends a request as ever."""
+def test_timeouts_of_the_caller(site: Server) -> None:
+    """A timeout of the caller's ends a request."""
 
     async def use(url: str) -> None:
         async with AiohttpWebClient() as client:
@@ -139,7 +139,7 @@ def test_time_outs_of_the_caller(site: Server) -> None:
 
 
 def test_proxy(site: Server) -> None:
-    """A proxy is asked for the whole URL; one that does not speak HTTP to us cannot be used."""
+    """A proxy gets the whole URL; a SOCKS proxy is an error."""
 
     async def use(proxy: str) -> str:
         async with AiohttpWebClient(proxy=proxy) as client:
@@ -151,7 +151,7 @@ def test_proxy(site: Server) -> None:
 
 
 def test_closed_while_idle() -> None:
-    """A connection that the server has closed meanwhile is replaced."""
+    """A connection that the server closed while it was idle is replaced."""
 
     async def use(url: str) -> None:
         async with AiohttpWebClient() as client:
@@ -165,12 +165,12 @@ def test_closed_while_idle() -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1, "x", (1, 2, 3), (0, 1)])
 def test_nonsensical_timeouts(timeout: float) -> None:
-    """A time-out that is none is refused when it is given."""
+    """A timeout that makes no sense is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="timeout must be"):
         AiohttpWebClient(timeout=timeout)
 
 
 def test_nonsensical_numbers_of_connections() -> None:
-    """So is a number of connections with which nothing can be fetched."""
+    """Zero connections is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="max_connections"):
         AiohttpWebClient(max_connections=0)

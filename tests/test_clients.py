@@ -81,14 +81,14 @@ def test_other_successes(site: Server, make: Make, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/gzip", "/deflate", "/raw-deflate", "/not-gzip"])
 def test_transport_encodings(site: Server, make: Make, path: str) -> None:
-    """A body can be had as it was transferred, or without its transport encoding, also where the header lies."""
+    """A client returns a body as it was transferred, or without its transport encoding, even if the header is wrong."""
     response = success(make().get(site.url + path))
     assert response.encoded_data() == PAGES[path][2]
     assert response.raw_data() == TEXT
 
 
 def test_limit(site: Server, make: Make) -> None:
-    """A body is at most as long as the limit, which the caller's own stands above."""
+    """A body is at most as long as the limit; a limit that the caller sets takes precedence."""
     client = make()
     client.client.limit_response_data_length(7)
     response = success(client.get(f"{site.url}/plain"))
@@ -140,7 +140,7 @@ def test_redirects(site: Server, make: Make) -> None:
 
 
 def test_loops_are_noticed_at_once(site: Server, make: Make) -> None:
-    """A loop costs no more requests than it is long."""
+    """A loop of redirects costs one request for each of its URLs."""
     site.requests.clear()
     make().get(f"{site.url}/back")
     assert site.paths() == ["/back", "/forth"]
@@ -156,7 +156,7 @@ def test_loops_are_noticed_at_once(site: Server, make: Make) -> None:
     ],
 )
 def test_odd_locations(make: Make, location: bytes, path: str) -> None:
-    """What may not stand in a URL is encoded, what may is not touched: both clients request the same bytes."""
+    """Characters that a URL may not have are encoded, others are left alone: both clients request the same bytes."""
     seen = []
 
     def handle(peer: Peer) -> None:
@@ -172,7 +172,7 @@ def test_odd_locations(make: Make, location: bytes, path: str) -> None:
 
 
 def test_bodies_of_redirects(site: Server, make: Make) -> None:
-    """The small body of an answer that is no success is read, so its connection is used again."""
+    """The small body of an error or redirect is read, so its connection is reused."""
     client = make()
     site.connections.clear()
     for _ in range(3):
@@ -187,7 +187,7 @@ def test_bodies_of_redirects(site: Server, make: Make) -> None:
     ids=["large", "endless", "slow"],
 )
 def test_other_bodies_of_redirects(make: Make, body: bytes) -> None:
-    """One that is large, endless or slow is not waited for."""
+    """A client does not wait for a redirect's body that is large, endless or slow."""
 
     def handle(peer: Peer) -> None:
         if b"/there" in peer.head():
@@ -261,7 +261,7 @@ def test_cookies_stay_at_their_origin(make: Make) -> None:
     ],
 )
 def test_retry_after(site: Server, make: Make, value: str, least: float | None, most: float | None) -> None:
-    """What the server asks to wait is had in seconds: from a number or a date, nothing from nonsense."""
+    """`retry_after()` returns seconds, from a number or a date; nonsense is ignored."""
     if value == "in 100 seconds":
         value = email.utils.formatdate(time.time() + 100, usegmt=True)
     site.pages["/busy"] = (503, {"Retry-After": value}, b"")
@@ -274,7 +274,7 @@ def test_retry_after(site: Server, make: Make, value: str, least: float | None, 
 
 
 def test_headers(site: Server, make: Make) -> None:
-    """Requests say who asks, offer gzip and deflate only, and have no other headers that tell one client apart."""
+    """Requests have the user agent, accept gzip and deflate only, and have the same headers with either client."""
     site.requests.clear()
     client = make()
     client.get(f"{site.url}/plain")
@@ -298,27 +298,27 @@ def test_headers(site: Server, make: Make) -> None:
     "options", [{"user_agent": "a\r\nb"}, {"headers": {"X": "a\nb"}}, {"headers": {"a b": "c"}}, {"headers": {"X": 1}}]
 )
 def test_nonsensical_headers(make: Make, options: dict[str, object]) -> None:
-    """A header that cannot be sent is refused when it is given."""
+    """A header that cannot be sent is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="headers"):
         make(**options)
 
 
 @pytest.mark.parametrize("headers", ["a: b", ["a: b"], 1])
 def test_headers_that_are_no_mapping(make: Make, headers: object) -> None:
-    """So is what is no mapping of names to values."""
+    """Headers that are not a mapping are an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="headers must be a mapping"):
         make(headers=headers)
 
 
 @pytest.mark.parametrize("verify", ["", 0, None, 1, b"x", ()])
 def test_nonsensical_verification(make: Make, verify: object) -> None:
-    """Only False turns the verification of certificates off; what is merely empty is a mistake."""
+    """Only False turns the verification of certificates off; an empty value is an error."""
     with pytest.raises(InvalidArgumentError, match="verify must be"):
         make(verify=verify)
 
 
 def test_credentials_in_urls(site: Server, make: Make) -> None:
-    """A user and a password in a URL are sent with it."""
+    """A user and a password in a URL are sent as an Authorization header."""
     site.requests.clear()
     url = f"{site.url}/plain".replace("//", "//me%40here:s%C3%A9cret@")
     assert success(make().get(url)).url() == url
@@ -330,7 +330,7 @@ def test_credentials_in_urls(site: Server, make: Make) -> None:
 
 
 def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment's proxy is asked for the whole URL, for all hosts but those that it excepts."""
+    """The environment's proxy is used, with the whole URL, for all hosts except those in no_proxy."""
     monkeypatch.setenv("http_proxy", site.url)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     client = make(_resolve=resolving({}))
@@ -340,7 +340,7 @@ def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.
 
 
 def test_trees_with_different_limits(site: Server, make: Make) -> None:
-    """A body is read as far as its own tree allows, whatever the limit of another tree that shares the client."""
+    """Each tree has its own size limit, even if two trees share a client."""
     client = make()
     first, second = (RequestPolicy(site.url, Limits(max_sitemap_bytes=most)) for most in (5, 10_000_000))
     with applying(first):

@@ -47,7 +47,7 @@ def break_chunk(peer: Peer) -> None:
     ids=["too short", "reset", "chunk missing", "broken chunk", "silence"],
 )
 def test_partial_bodies(make: Make, answer: bytes, then: Callable[[Peer], None] | None, message: str) -> None:
-    """What came of a body before its transfer broke off can be had, and the request may be tried again."""
+    """`partial()` returns what has arrived of a body whose transfer broke off, and the error is worth a retry."""
     with talk(answering(b"HTTP/1.1 200 OK\r\nX-Foo: Bar\r\n" + answer, then=then)) as server:
         response = error(make(timeout=0.3).get(server.url))
     assert response.message() == message
@@ -60,7 +60,7 @@ def test_partial_bodies(make: Make, answer: bytes, then: Callable[[Peer], None] 
 
 
 def test_nothing_of_a_body(make: Make) -> None:
-    """A body of which nothing came is no partial one."""
+    """A body of which nothing has arrived is not a partial one."""
     with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")) as server:
         response = error(make().get(server.url))
     assert (response.message(), response.partial()) == ("the body was cut off after 0 bytes", None)
@@ -75,7 +75,7 @@ def test_nothing_of_a_body(make: Make) -> None:
     ids=["closed", "no HTTP"],
 )
 def test_broken_answers(make: Make, answer: bytes, message: str) -> None:
-    """A server that does not speak HTTP may do so later."""
+    """An answer that is not HTTP is an error worth a retry."""
     with talk(answering(answer)) as server:
         response = error(make().get(server.url))
     assert response.message().startswith(message)
@@ -97,20 +97,20 @@ def test_broken_answers(make: Make, answer: bytes, message: str) -> None:
     ],
 )
 def test_odd_answers(make: Make, answer: bytes) -> None:
-    """Whatever a server sends, there is a response and nothing is raised."""
+    """Whatever a server sends, `get` returns a response and raises nothing."""
     with talk(answering(answer)) as server:
         make(timeout=1).get(server.url)
 
 
 def test_headers_that_are_cut_off(make: Make) -> None:
-    """An answer that ends in the middle of its headers is none, and not an empty document."""
+    """An answer that ends in the middle of its headers is an error, not an empty document."""
     with talk(answering(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nX-He")) as server:
         response = error(make().get(server.url))
     assert (response.retryable(), response.partial()) == (True, None)
 
 
 def test_refused(make: Make) -> None:
-    """A refused connection may be accepted later."""
+    """A refused connection is an error worth a retry."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         response = error(make().get(f"http://127.0.0.1:{unused.getsockname()[1]}/"))
@@ -125,7 +125,7 @@ def failing_look_up(code: int) -> Callable[[str, int], list[object]]:
 
 
 def test_names_that_are_not_found(make: Make) -> None:
-    """A name that does not exist will not do so later; one that could not be looked up may be then."""
+    """A host name that does not exist is not worth a retry; a failed lookup is."""
     response = error(make(_resolve=resolving({})).get("http://nosuch.example/"))
     assert (response.message(), response.retryable()) == ("no such host: nosuch.example", False)
     response = error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/"))
@@ -148,14 +148,14 @@ def test_names_that_are_not_found(make: Make) -> None:
     ],
 )
 def test_bad_urls(make: Make, url: str) -> None:
-    """A URL that is none is an error, never raised."""
+    """A malformed URL is an error response; nothing is raised."""
     response = error(make().get(url))
     assert response.message()
     assert (response.retryable(), response.status_code()) == (False, None)
 
 
 def test_tls(make: Make, tmp_path: Path) -> None:
-    """A certificate that nobody vouches for is not accepted, unless the caller does."""
+    """A self-signed certificate is an error, unless the caller trusts it."""
     certificate = self_signed(tmp_path)
     with talk(answering(OK), server_context(certificate)) as server:
         response = error(make().get(server.url))
@@ -169,7 +169,7 @@ def test_tls(make: Make, tmp_path: Path) -> None:
 
 
 def test_no_tls_where_it_should_be(make: Make) -> None:
-    """Plain HTTP on the port of https is said to be TLS that failed."""
+    """Plain HTTP on the port of https is a TLS error."""
 
     def handle(peer: Peer) -> None:
         peer.socket.recv(65_536)
@@ -183,7 +183,7 @@ def test_no_tls_where_it_should_be(make: Make) -> None:
 
 
 def test_hosts_that_look_like_a_status(make: Make) -> None:
-    """A request without an answer has no status, whatever its message begins with."""
+    """An error without an answer has no status, whatever its message begins with."""
     policy = RequestPolicy("http://home.example/")
     responses = [
         make(_resolve=resolving({"404.example": ["127.0.0.1"]})).get("http://404.example/", policy),
@@ -197,7 +197,7 @@ def test_hosts_that_look_like_a_status(make: Make) -> None:
 
 
 def paths(peer: Peer, interim: bytes, pause: float = 0) -> None:
-    """Answers each request with its path, the one for /early after something else."""
+    """Answer each request with its path, after something else if it is /early."""
     while head := peer.head():
         path = head.split()[1]
         if path == b"/early":
@@ -208,7 +208,7 @@ def paths(peer: Peer, interim: bytes, pause: float = 0) -> None:
 
 @pytest.mark.parametrize("status", [100, 102, 103, 199])
 def test_interim_answers(make: Make, status: int) -> None:
-    """An interim answer is not the answer, nor is what follows it the answer to another request."""
+    """An interim answer is not the answer, and what follows it is not the answer to another request."""
     interim = b"HTTP/1.1 %d Wait\r\nLink: </x>; rel=preload\r\n\r\n" % status
     with talk(lambda peer: paths(peer, interim * 3, 0.1)) as server:
         client = make()
@@ -227,7 +227,7 @@ def test_floods_of_interim_answers(make: Make) -> None:
 
 
 def test_switching_protocols(make: Make) -> None:
-    """After an answer that is the last one of HTTP its connection is not used again."""
+    """After 101 Switching Protocols, the connection is not reused."""
     with talk(lambda peer: paths(peer, b"HTTP/1.1 101 Switching\r\n\r\n", 0.1)) as server:
         client = make()
         assert error(client.get(f"{server.url}early")).status_code() == 101
@@ -237,7 +237,7 @@ def test_switching_protocols(make: Make) -> None:
 
 
 def test_tls_with_a_proxy(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The certificate of a proxy is verified too, whatever it is asked for; where it is wrong, nothing is sent."""
+    """The certificate of a proxy is verified too, for every URL; if it is wrong, nothing is sent."""
     heads = []
 
     def handle(peer: Peer) -> None:

@@ -81,7 +81,7 @@ SLOW: dict[str, Callable[[Peer], None]] = {
 
 @pytest.mark.parametrize("what", list(SLOW))
 def test_deadline(make: Make, what: str) -> None:
-    """A request ends by its deadline, whatever the server is doing; what came of a body can be had."""
+    """A request ends by its deadline, whatever the server does, and keeps what has arrived of the body."""
     with talk(SLOW[what]) as server:
         policy = RequestPolicy(server.url, Limits(request_seconds=0.5))
         started = time.monotonic()
@@ -93,7 +93,7 @@ def test_deadline(make: Make, what: str) -> None:
 
 
 def test_deadline_of_connecting(make: Make) -> None:
-    """So it does while there is no connection yet."""
+    """A request ends by its deadline while it is still connecting."""
     with full_backlog() as url:
         started = time.monotonic()
         response = error(make().get(url, RequestPolicy(url, Limits(request_seconds=0.5))))
@@ -110,7 +110,7 @@ def test_time_to_connect(make: Make) -> None:
 
 @pytest.mark.parametrize("what", ["silence", "headers", "body"])
 def test_deadline_with_tls(make: Make, tmp_path: Path, what: str) -> None:
-    """It holds with TLS too, in the handshake and after it."""
+    """A request with TLS ends by its deadline, in the handshake and after it."""
     context = server_context(self_signed(tmp_path)) if what != "silence" else None
     with talk(SLOW[what], context, scheme="https") as server:
         policy = RequestPolicy(server.url, Limits(request_seconds=0.5))
@@ -133,7 +133,7 @@ def test_deadline_of_the_tree(make: Make) -> None:
 
 
 def test_deadline_of_a_lookup(make: Make) -> None:
-    """A name that takes long to be looked up holds nothing up, beyond the deadline or once the tree is cancelled."""
+    """A slow DNS lookup delays a request neither beyond its deadline nor after the tree is cancelled."""
     is_over = threading.Event()
 
     def resolve(host: str, port: int) -> list[AddressInfo]:
@@ -154,7 +154,7 @@ def test_deadline_of_a_lookup(make: Make) -> None:
 
 
 def test_addresses_need_no_thread(make: Make) -> None:
-    """An address is not looked up in a thread of its own, nor is anything where a connection is there."""
+    """An address needs no lookup thread, and a request on an open connection needs no lookup."""
     threads = []
 
     def resolve(host: str, port: int) -> Sequence[AddressInfo]:
@@ -183,7 +183,7 @@ def cancelled_soon(policy: RequestPolicy) -> Iterator[None]:
 
 @pytest.mark.parametrize("what", ["silence", "headers", "body", "chunks"])
 def test_cancelling(make: Make, what: str) -> None:
-    """A tree that is cancelled, from any thread, ends its requests at once, and starts no more."""
+    """Cancelling a tree, from any thread, ends its requests at once; it starts no more."""
     with talk(SLOW[what]) as server:
         policy = RequestPolicy(server.url)
         client = make()
@@ -195,7 +195,7 @@ def test_cancelling(make: Make, what: str) -> None:
 
 
 def test_cancelling_while_connecting(make: Make) -> None:
-    """So does one without a connection yet."""
+    """Cancelling a tree ends a request that is still connecting."""
     with full_backlog() as url:
         policy = RequestPolicy(url)
         with cancelled_soon(policy):
@@ -204,7 +204,7 @@ def test_cancelling_while_connecting(make: Make) -> None:
 
 @pytest.mark.parametrize("what", ["silence", "body"])
 def test_cancelling_with_tls(make: Make, tmp_path: Path, what: str) -> None:
-    """And one with TLS, in the handshake and after it."""
+    """Cancelling a tree ends a request with TLS, in the handshake and after it."""
     context = server_context(self_signed(tmp_path)) if what != "silence" else None
     with talk(SLOW[what], context, scheme="https") as server:
         policy = RequestPolicy(server.url)
@@ -214,7 +214,7 @@ def test_cancelling_with_tls(make: Make, tmp_path: Path, what: str) -> None:
 
 
 def test_cancelling_one_of_two(make: Make) -> None:
-    """A connection that was kept is no longer the business of the tree that it was used for."""
+    """Cancelling a tree does not close open connections that it no longer uses."""
     with talk(keep_alive) as server:
         client = make()
         first, second = RequestPolicy(server.url), RequestPolicy(server.url)

@@ -116,7 +116,7 @@ def length_too_long(request: Request) -> None:
 
 
 def length_too_short(request: Request) -> None:
-    """What follows the body must not become the answer to the next request on the connection."""
+    """Bytes after a body must not become the answer to the next request on the connection."""
     request.send(head(Content_Length=len(START)) + START + ok_bytes(urlset("http://x/smuggled")))
 
 
@@ -156,7 +156,7 @@ def ok_bytes(text: str) -> bytes:
 
 @dataclass(frozen=True)
 class Fault:
-    """What a server does, and what the sitemap says then."""
+    """What a server does, and what the sitemap's reason says."""
 
     handler: Handler
     says: str
@@ -193,7 +193,7 @@ FAULTS = [
 @each_driver
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_fault(driver: Driver, fault: Fault) -> None:
-    """A broken answer costs its own sitemap at most, says why, and what came of its body is kept."""
+    """A broken answer costs its own sitemap at most; the reason says why, and what has arrived of the body is kept."""
     found = visit(driver, fault.handler, politeness=QUICK, limits=LIMITS, seconds=3)
     assert re.search(fault.says, described(found.sitemap)), described(found.sitemap)
     assert described(found.sitemap).isprintable()
@@ -227,7 +227,7 @@ ANSWERS: list[tuple[str, Handler, str]] = [
 @each_driver
 @pytest.mark.parametrize(("handler", "says"), [answer[1:] for answer in ANSWERS], ids=[name for name, *_ in ANSWERS])
 def test_answer_of_no_use(driver: Driver, handler: Handler, says: str) -> None:
-    """An answer that is no sitemap is not asked for again, and says what it is."""
+    """An answer that is not a sitemap is not retried, and its reason says what it is."""
     found = visit(driver, handler, limits=LIMITS)
     assert re.search(says, described(found.sitemap)), described(found.sitemap)
     assert found.server.count(BAD) <= 1 + LIMITS.max_redirects
@@ -235,7 +235,7 @@ def test_answer_of_no_use(driver: Driver, handler: Handler, says: str) -> None:
 
 @each_driver
 def test_refused_connection(driver: Driver) -> None:
-    """A port at which nobody listens costs one sitemap."""
+    """A refused connection costs one sitemap."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         found = visit(driver, bad=f"http://127.0.0.1:{unused.getsockname()[1]}/bad.xml", politeness=QUICK)
@@ -244,7 +244,7 @@ def test_refused_connection(driver: Driver) -> None:
 
 @each_driver
 def test_unknown_name(driver: Driver) -> None:
-    """A name that does not resolve costs one sitemap, however the resolver says so."""
+    """A host name that does not resolve costs one sitemap, whichever error the resolver raises."""
     found = visit(driver, bad="http://nowhere.invalid/bad.xml", politeness=QUICK, seconds=10)
     assert re.search("no such host|looked up|timed out", found.reason), found.reason
 
@@ -265,7 +265,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 @each_driver
 def test_certificate_of_nobody(driver: Driver, certificate: ssl.SSLContext) -> None:
-    """A certificate that nobody vouches for is refused, and nothing is asked for."""
+    """A self-signed certificate is refused, and nothing is requested."""
     with serve_faults({"/bad.xml": ok(WHOLE)}, context=certificate) as other:
         found = visit(driver, bad=f"{other.url}/bad.xml", politeness=QUICK, beside=[other])
     assert re.search("certificate", found.reason, re.IGNORECASE), found.reason
@@ -274,7 +274,7 @@ def test_certificate_of_nobody(driver: Driver, certificate: ssl.SSLContext) -> N
 
 @each_driver
 def test_plain_http_at_a_port_of_tls(driver: Driver) -> None:
-    """A server that speaks plain HTTP where it should speak TLS costs one sitemap."""
+    """A server that sends plain HTTP instead of TLS costs one sitemap."""
     with serve_faults({}) as other:
         bad = other.url.replace("http:", "https:") + "/bad.xml"
         found = visit(driver, bad=bad, politeness=QUICK, limits=LIMITS, beside=[other])
@@ -290,7 +290,7 @@ def hear_and_hang_up(request: Request) -> None:
 @each_driver
 @pytest.mark.parametrize("greet", [hang_up, hear_and_hang_up, reset_at_once, silent], ids=lambda f: f.__name__)
 def test_no_tls_at_all(driver: Driver, greet: Handler) -> None:
-    """A server that breaks off where TLS is set up is tried again, and the sitemap says what happened."""
+    """A TLS handshake that breaks off is retried, and the sitemap's reason says what happened."""
     with serve_faults({}, greet=greet) as other:
         bad = other.url.replace("http:", "https:") + "/bad.xml"
         found = visit(driver, bad=bad, politeness=QUICK, limits=LIMITS, beside=[other])
@@ -302,7 +302,7 @@ def test_no_tls_at_all(driver: Driver, greet: Handler) -> None:
 @pytest.mark.parametrize("way", ["listed", "redirected"])
 @pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "2130706434", "[::ffff:127.0.0.2]"])
 def test_another_private_host(driver: Driver, host: str, way: str) -> None:
-    """A host that is not public is not connected to, unless it is the homepage's own, however it is written."""
+    """A tree does not connect to a private host, however it is written, unless it is the homepage's own."""
     with serve_faults({"/bad.xml": ok(WHOLE)}, host="127.0.0.1" if host == "localhost" else "127.0.0.2") as other:
         target = f"http://{host}:{other.url.rpartition(':')[2]}/bad.xml"
         listed = way == "listed"
@@ -313,7 +313,7 @@ def test_another_private_host(driver: Driver, host: str, way: str) -> None:
 
 @each_driver
 def test_a_name_that_changes_its_address(driver: Driver) -> None:
-    """A homepage that is not public is connected to at the address that it had at first, and at no other."""
+    """A tree connects to a private homepage at the address that it had at first, and at no other."""
     addresses = iter(["127.0.0.1"])
 
     def resolve(host: str, port: int) -> list[tuple[object, ...]]:
@@ -333,7 +333,7 @@ def test_a_name_that_changes_its_address(driver: Driver) -> None:
     "first", [status(500), status(503), reset_in_body, length_too_long, hang_up, silent], ids=lambda f: f.__name__
 )
 def test_fine_at_the_second_try(driver: Driver, first: Handler) -> None:
-    """What fails once and is fine then is fine."""
+    """A request that fails once and then succeeds leaves no trace."""
     found = visit(driver, once(first), limits=LIMITS)
     assert described(found.sitemap) == "1 pages"
     assert found.server.count(BAD) == 2
@@ -342,7 +342,7 @@ def test_fine_at_the_second_try(driver: Driver, first: Handler) -> None:
 @each_driver
 @pytest.mark.parametrize("handler", [reset_at_once, hang_up, silent, no_http, ok(WHOLE)], ids=lambda f: f.__name__)
 def test_closed_at_once(driver: Driver, handler: Handler) -> None:
-    """Connections are closed with the client, not when the garbage collector comes along."""
+    """Connections are closed with the client, not by the garbage collector."""
     gc.disable()
     try:
         with serve_faults(good_site() | {BAD: handler}) as server, nothing_left(server, collects=False, seconds=1.0):
@@ -352,7 +352,7 @@ def test_closed_at_once(driver: Driver, handler: Handler) -> None:
 
 
 def test_the_leak_check_sees_leaks() -> None:
-    """The check that nothing is left behind fails for an open socket and for a running thread."""
+    """The check for leftovers fails for an open socket and for a running thread."""
     with pytest.raises(AssertionError, match="socket"), nothing_left(seconds=0.05):
         left = socket.socket()
     left.close()

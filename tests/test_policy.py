@@ -74,7 +74,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     ],
 )
 def test_public_addresses(address: str, expected: bool) -> None:
-    """An address is public only if all that it may lead to is."""
+    """An address is public only if every address inside it is."""
     assert is_public(ipaddress.ip_address(address)) is expected
 
 
@@ -107,14 +107,14 @@ def test_public_addresses(address: str, expected: bool) -> None:
     ],
 )
 def test_refusals(url: str, reason: str | None) -> None:
-    """What a URL says for itself is judged before anything is looked up."""
+    """A URL is checked before its host is looked up."""
     found = RequestPolicy(HOME).refusal(url)
     assert (found or "").startswith(reason or "")
     assert (found is None) is (reason is None)
 
 
 def test_cross_host() -> None:
-    """Hosts can be restricted to those of the same site, or to the homepage's."""
+    """`cross_host` restricts hosts to those of the same site, or to the homepage's."""
     urls = ["http://www.example.co.uk:81/", "https://news.example.co.uk/", "http://other.co.uk/"]
     allowed = {
         kind: [RequestPolicy("http://www.example.co.uk/", cross_host=kind).refusal(url) is None for url in urls]
@@ -126,7 +126,7 @@ def test_cross_host() -> None:
 
 
 def test_allowed_addresses() -> None:
-    """Of a host's addresses the public ones are allowed; to a home that had none of these at first, those it had."""
+    """Public addresses of a host are allowed; a private home may use only the addresses that it had at first."""
     policy = RequestPolicy(HOME)
     assert policy.allowed_addresses("other.example", [PUBLIC, "127.0.0.1"]) == [PUBLIC]
     with pytest.raises(RefusedError, match=r"other.example leads to 10.0.0.1"):
@@ -156,7 +156,7 @@ def known_by_peer(policy: RequestPolicy, address: str) -> None:
 
 @pytest.mark.parametrize("known", [known_by_lookup, known_by_peer])
 def test_what_a_home_is(known: Callable[[RequestPolicy, str], None]) -> None:
-    """A home is public or not by what is known of it first, a lookup or a connection that was kept."""
+    """The first address seen of a home, in a lookup or on a reused connection, decides whether it is public."""
     public, inner = RequestPolicy(HOME), RequestPolicy(HOME)
     known(public, PUBLIC)
     known(inner, "10.0.0.1")
@@ -169,7 +169,7 @@ def test_what_a_home_is(known: Callable[[RequestPolicy, str], None]) -> None:
 
 
 def test_homes_behind_a_proxy() -> None:
-    """A home that a proxy looks up is public, unless it was known before not to be, or is an address."""
+    """A home that a proxy resolves counts as public, unless it is known to be private, or is an address."""
     policy = RequestPolicy(HOME)
     policy.mark_resolved_elsewhere("other.example")
     policy.check_peer("home.example", "10.0.0.1")
@@ -193,7 +193,7 @@ def test_homes_behind_a_proxy() -> None:
 
 
 def test_this_host_is_this_machine(make: Make) -> None:
-    """What connects to 0.0.0.0 is connected to this machine, and stays so."""
+    """A connection to 0.0.0.0 reaches this machine, and may be reused."""
     with talk(keep_alive) as server:
         client = make()
         url = f"http://0.0.0.0:{server.port}/"
@@ -203,7 +203,7 @@ def test_this_host_is_this_machine(make: Make) -> None:
 
 
 def test_credentials_of_the_homepage() -> None:
-    """A user and password in the homepage's URL are put into URLs of its origin, and taken off these, and no others."""
+    """The homepage's user and password are added to URLs of its origin, and removed from them, and from no others."""
     policy = RequestPolicy("http://me:secret@h.example:80/", cross_host="same-host")
     assert policy.is_home("http://h.example/x")
     assert policy.refusal("http://h.example/x") is None
@@ -221,7 +221,7 @@ def test_credentials_of_the_homepage() -> None:
 
 
 def test_whose_terms() -> None:
-    """A request has the policy of its tree; outside of any, those of its own URL, which may be nonsense."""
+    """A request has the policy of its tree; outside of a tree, one for its own URL, even if that is nonsense."""
     policy = RequestPolicy(HOME)
     with applying(policy):
         assert policy_for("http://other.example/") is policy
@@ -230,7 +230,7 @@ def test_whose_terms() -> None:
 
 
 def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
-    """Neither a redirect nor a name leads from a site to an address that is not public, which sees no connection."""
+    """Neither a redirect nor a host name makes a client connect from a public site to a private address."""
     with talk(answering(OK)) as inner:
         moved = f"HTTP/1.1 302 Found\r\nLocation: {inner.url}\r\nContent-Length: 0\r\n\r\n".encode()
         with talk(answering(moved)) as outer:
@@ -250,7 +250,7 @@ def test_a_public_site_cannot_lead_inwards(make: Make) -> None:
 
 
 def test_names_that_change(make: Make) -> None:
-    """A homepage that was public at first does not become this machine later."""
+    """A homepage that was public at first cannot resolve to a private address later."""
     policy = RequestPolicy(HOME)
     assert policy.allowed_addresses("home.example", [PUBLIC]) == [PUBLIC]
     with talk(answering(OK)) as inner:
@@ -265,7 +265,7 @@ def keep_alive(peer: Peer) -> None:
 
 
 def test_kept_connections_are_checked(make: Make) -> None:
-    """A connection that one tree may use is not used for another that may not."""
+    """An open connection is checked again by the policy of each tree that would reuse it."""
     with talk(keep_alive) as server:
         client = make(_resolve=resolving({"inner.example": ["127.0.0.1"]}))
         url = f"http://inner.example:{server.port}/"
@@ -281,7 +281,7 @@ def test_kept_connections_are_checked(make: Make) -> None:
 
 
 def test_a_home_that_is_known_by_a_kept_connection(make: Make) -> None:
-    """A tree that starts on a connection of another has its home there, not where the name leads next."""
+    """A tree that starts on an open connection has its home at that address, not where the name resolves next."""
     addresses: dict[str, Sequence[str]] = {"home.example": ["127.0.0.1"]}
     with talk(keep_alive) as server:
         client = make(_resolve=resolving(addresses))
@@ -296,7 +296,7 @@ def test_a_home_that_is_known_by_a_kept_connection(make: Make) -> None:
 
 
 def test_a_home_that_only_the_proxy_knows(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a request to the homepage by a proxy, its name does not lead inwards without the proxy."""
+    """A homepage that was reached through a proxy may not resolve to a private address without the proxy."""
     with serve({HOME: (200, {}, b"x")}) as proxy, talk(answering(OK)) as inner:
         monkeypatch.setenv("http_proxy", proxy.url)
         client = make(_resolve=resolving({"home.example": ["127.0.0.1"]}))
@@ -308,7 +308,7 @@ def test_a_home_that_only_the_proxy_knows(make: Make, monkeypatch: pytest.Monkey
 
 
 def test_credentials_stay_at_home(make: Make) -> None:
-    """Headers of the caller's go to the homepage's scheme, host and port, and nowhere else."""
+    """The caller's headers go to the homepage's scheme, host and port, and nowhere else."""
     with serve({"/x": (200, {}, b"x")}) as home, serve({"/x": (200, {}, b"x")}) as other:
         home.pages["/away"] = (302, {"Location": f"{other.url}/x"}, b"")
         home.pages["/alias"] = (302, {"Location": f"{home.url.replace('127.0.0.1', 'alias.example')}/x"}, b"")
@@ -337,7 +337,7 @@ def test_credentials_and_other_names(make: Make) -> None:
 
 
 def test_netrc_is_not_read(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords that the user keeps for other programs are not sent."""
+    """Passwords from .netrc are not sent."""
     netrc = tmp_path / ".netrc"
     netrc.write_text("default login me password secret\n")
     netrc.chmod(0o600)
@@ -349,7 +349,7 @@ def test_netrc_is_not_read(make: Make, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_proxies_and_terms(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy may be anywhere, but what it is asked for may not."""
+    """A proxy may have a private address, but the URLs requested through it may not."""
     with serve({}) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         client = make(_resolve=resolving({}))

@@ -86,24 +86,24 @@ def test_success(site: Server, client: RequestsWebClient) -> None:
 
 
 def test_redirects(site: Server, client: RequestsWebClient) -> None:
-    """The URL is that after redirects."""
+    """A response has the URL after redirects."""
     assert success(client, f"{site.url}/moved").url() == f"{site.url}/plain"
 
 
 @pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate", "/raw-deflate", "/not-gzip"])
 def test_transport_encodings(site: Server, client: RequestsWebClient, path: str) -> None:
-    """A body comes without its transport encoding, and also where the header lies."""
+    """`raw_data()` removes the transport encoding, even if the header is wrong."""
     assert success(client, site.url + path).raw_data() == TEXT
 
 
 def test_gzipped_file_sent_gzipped(site: Server, client: RequestsWebClient) -> None:
-    """Only the transport's own layer is taken off."""
+    """Only the layer of the transport encoding is removed."""
     assert gzip.decompress(success(client, f"{site.url}/gzip-file").raw_data()) == TEXT
 
 
 @pytest.mark.parametrize("path", ["/plain", "/gzip", "/deflate", "/raw-deflate", "/not-gzip", "/gzip-file"])
 def test_encoded_bodies(site: Server, client: RequestsWebClient, path: str) -> None:
-    """A body can be had as it was transferred, and is not inflated then; asked for both ways, it is the same one."""
+    """`encoded_data()` returns the body as it was transferred, not inflated; `raw_data()` inflates the same body."""
     response = success(client, site.url + path)
     assert response.encoded_data() == PAGES[path][2]
     assert response._data is None
@@ -113,7 +113,7 @@ def test_encoded_bodies(site: Server, client: RequestsWebClient, path: str) -> N
 
 
 def test_limit_of_encoded_bodies(site: Server, client: RequestsWebClient) -> None:
-    """A body as it was transferred is at most as long as the limit too, and says that it was cut."""
+    """`encoded_data()` is at most as long as the limit too, and problem T804 says that it was cut."""
     size = len(PAGES["/gzip"][2])
     for limit, problems in ((size, ()), (size - 1, ("T804",))):
         client.set_max_response_data_length(limit)
@@ -123,7 +123,7 @@ def test_limit_of_encoded_bodies(site: Server, client: RequestsWebClient) -> Non
 
 
 def test_bodies_of_a_subclass(site: Server) -> None:
-    """Where a subclass gives another body, that one counts."""
+    """If a subclass overrides `raw_data()`, that body counts."""
 
     class Shouting(RequestsWebClientSuccessResponse):
         def raw_data(self) -> bytes:
@@ -144,7 +144,7 @@ def test_limit(site: Server, client: RequestsWebClient, path: str) -> None:
 
 
 def test_whose_limit(site: Server, client: RequestsWebClient) -> None:
-    """A limit that the caller has set stays; 0 is none."""
+    """A limit that the caller has set stays; 0 means no limit."""
     client.limit_response_data_length(5)
     assert success(client, f"{site.url}/plain").raw_data() == TEXT[:5]
     client.set_max_response_data_length(0)
@@ -154,7 +154,7 @@ def test_whose_limit(site: Server, client: RequestsWebClient) -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1, "x", (1, 2, 3), (0, 1)])
 def test_nonsensical_timeouts(client: RequestsWebClient, timeout: float) -> None:
-    """A time-out that is none is refused when it is set."""
+    """A timeout that makes no sense is an error when you set it."""
     with pytest.raises(InvalidArgumentError, match="timeout must be"):
         client.set_timeout(timeout)
 
@@ -187,12 +187,12 @@ def test_errors(
     "url", ["", "nonsense", "ftp://127.0.0.1/", "http://", "http://[bad/", "http://127.0.0.1:99999/"]
 )
 def test_bad_urls(client: RequestsWebClient, url: str) -> None:
-    """A URL that is none is an error, never raised."""
+    """A malformed URL is an error response; nothing is raised."""
     assert error(client, url).retryable() is False
 
 
 def test_refused(client: RequestsWebClient) -> None:
-    """A refused connection is an error that may pass."""
+    """A refused connection is an error worth a retry."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -238,8 +238,8 @@ def raw_server(answer: bytes, hold_open: bool) -> Iterator[str]:
     [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"],
     ids=["no answer", "half an answer"],
 )
-def test_time_out(client: RequestsWebClient, answer: bytes) -> None:
-    """A server that falls silent is an error worth another try, before or inside the body."""
+def test_timeout(client: RequestsWebClient, answer: bytes) -> None:
+    """A server that falls silent, before or inside the body, is an error worth a retry."""
     client.set_timeout((1, 0.2))
     with raw_server(answer, hold_open=True) as url:
         started = time.monotonic()
@@ -261,14 +261,14 @@ def test_time_out(client: RequestsWebClient, answer: bytes) -> None:
     ids=["closed", "no HTTP", "broken chunks", "broken length", "broken redirect", "endless headers"],
 )
 def test_broken_servers(client: RequestsWebClient, answer: bytes) -> None:
-    """Whatever a server sends, `get` gives a response and raises nothing."""
+    """Whatever a server sends, `get` returns a response and raises nothing."""
     with raw_server(answer, hold_open=False) as url:
         response = client.get(url)
     assert isinstance(response, (WebClientErrorResponse, RequestsWebClientSuccessResponse))
 
 
 def test_transfer_cut_short(client: RequestsWebClient) -> None:
-    """A body that is shorter than announced is an error worth another try."""
+    """A body that is shorter than announced is an error worth a retry."""
     with raw_server(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this", hold_open=False) as url:
         response = error(client, url)
     assert "cut off" in response.message()
@@ -277,7 +277,7 @@ def test_transfer_cut_short(client: RequestsWebClient) -> None:
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 def test_bodies_of_redirects_are_not_read(site: Server, client: RequestsWebClient, encoding: str) -> None:
-    """The body of a redirect costs nothing, however large it is or would become."""
+    """The body of a redirect costs nothing, however large it is, or would be if inflated."""
     body = b"a" * 50_000_000
     body = gzip.compress(body) if encoding == "gzip" else body
     site.pages["/large-redirect"] = (302, {"Location": "/plain", "Content-Encoding": encoding}, body)
@@ -291,7 +291,7 @@ def test_bodies_of_redirects_are_not_read(site: Server, client: RequestsWebClien
 
 
 def test_redirects_keep_the_connection(site: Server, client: RequestsWebClient) -> None:
-    """After a redirect with a small body the connection is used again."""
+    """After a redirect with a small body, the connection is reused."""
     site.pages["/small-redirect"] = (302, {"Location": "/plain"}, b"moved")
     site.connections.clear()
     for _ in range(3):
@@ -328,7 +328,7 @@ def test_reading_stops_at_the_limit(client: RequestsWebClient) -> None:
 
 
 def test_headers(site: Server, client: RequestsWebClient) -> None:
-    """Requests say who asks, and offer gzip and deflate only."""
+    """Requests have the user agent, and accept gzip and deflate only."""
     site.requests.clear()
     client.get(f"{site.url}/plain")
     ((_, headers),) = site.requests
@@ -337,7 +337,7 @@ def test_headers(site: Server, client: RequestsWebClient) -> None:
 
 
 def test_session_of_the_caller(site: Server) -> None:
-    """A caller's session is used, with its headers."""
+    """The client uses the caller's session, with its headers."""
     with requests.Session() as session:
         session.headers["X-Mine"] = "yes"
         RequestsWebClient(session=session).get(f"{site.url}/plain")
@@ -345,14 +345,14 @@ def test_session_of_the_caller(site: Server) -> None:
 
 
 def test_proxies(site: Server, client: RequestsWebClient) -> None:
-    """A proxy is asked for the whole URL."""
+    """A proxy gets the whole URL."""
     client.set_proxies({"http": site.url})
     assert error(client, "http://unreachable.example/x").message() == "404 Not Found"
     assert site.paths()[-1] == "http://unreachable.example/x"
 
 
 def test_waiting() -> None:
-    """There is a wait between requests, none before the first; at random around it if so wished."""
+    """The waiter waits between requests, not before the first; for a random time with `random_wait`."""
     for random_wait in (False, True):
         waiter = RequestWaiter(0.1, random_wait)
         started = time.monotonic()

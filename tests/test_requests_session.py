@@ -45,7 +45,7 @@ def client() -> Iterator[RequestsWebClient]:
 
 
 def test_session_goes_home_only(site: Server) -> None:
-    """A caller's session has its say at the homepage's origin, redirects among its pages included, and nowhere else."""
+    """The client uses the caller's session at the homepage's origin, also after redirects, and nowhere else."""
     with serve({"/x": (200, {}, b"x")}) as other, requests.Session() as session:
         session.headers["X-Mine"] = "yes"
         session.headers["User-Agent"] = "me"
@@ -69,7 +69,7 @@ def test_session_goes_home_only(site: Server) -> None:
 
 
 def test_adapters_of_a_session(site: Server) -> None:
-    """Adapters of requests are put right, and behave as ever when used by others; a caller's own are left alone."""
+    """Adapters of requests are replaced by guarded ones, which behave as before for others; a caller's own stay."""
 
     class Mine(requests.adapters.HTTPAdapter):
         pass
@@ -91,7 +91,7 @@ def test_adapters_of_a_session(site: Server) -> None:
 
 @pytest.mark.parametrize("kind", ["later", "subclass"])
 def test_adapters_are_checked_when_they_are_taken(site: Server, kind: str) -> None:
-    """Adapters that were mounted later, or are not known, do not lead inwards either."""
+    """Adapters that are mounted later, or are of an unknown class, do not reach private addresses either."""
 
     class Mine(requests.adapters.HTTPAdapter):
         used = 0
@@ -114,7 +114,7 @@ def test_adapters_are_checked_when_they_are_taken(site: Server, kind: str) -> No
 
 
 def test_home_of_an_unknown_adapter(site: Server) -> None:
-    """Where an adapter is not known, neither is what it connects to: its host does not lead inwards from there."""
+    """After an adapter of an unknown class was used, its host may not resolve to a private address."""
 
     class Mine(requests.adapters.BaseAdapter):
         def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
@@ -140,7 +140,7 @@ def test_home_of_an_unknown_adapter(site: Server) -> None:
 
 
 def test_retries_of_a_session(site: Server) -> None:
-    """Retries of a session are made for its caller, none for the client: urllib3 would sleep beyond the deadline."""
+    """A session retries for its caller, not for the client: urllib3 would sleep beyond the deadline."""
     site.pages["/busy"] = (503, {}, b"")
     site.pages["/later"] = (503, {"Retry-After": "30"}, b"")
     retries = Retry(total=2, status_forcelist=[503], raise_on_status=False, backoff_factor=0)
@@ -156,7 +156,7 @@ def test_retries_of_a_session(site: Server) -> None:
 
 
 def test_bodies_of_challenges(site: Server) -> None:
-    """The body of an answer that asks for a password is not read by what gives that."""
+    """The session's authentication does not read the body of an answer that asks for a password."""
     bomb = gzip.compress(b"\0" * 50_000_000)
     challenge = {"WWW-Authenticate": 'Digest realm="a", nonce="b"', "Content-Encoding": "gzip", "Set-Cookie": "c=1"}
     site.pages["/secret"] = (401, challenge, bomb)
@@ -178,7 +178,7 @@ def test_bodies_of_challenges(site: Server) -> None:
 
 
 def test_cookies_of_a_session(site: Server) -> None:
-    """A session's cookies are sent, those set on the way are sent on it, and none of them stays in the session."""
+    """The session's cookies are sent; cookies that a redirect sets are sent to the next hop, and not kept."""
     site.pages["/wall"] = (302, {"Location": "/plain", "Set-Cookie": "a=new; Path=/"}, b"")
     with requests.Session() as session:
         session.cookies.set("a", "old", domain="127.0.0.1")
@@ -192,7 +192,7 @@ def test_cookies_of_a_session(site: Server) -> None:
 
 
 def test_headers_that_are_none(client: RequestsWebClient, caplog: pytest.LogCaptureFixture) -> None:
-    """A line that is no header is not worth a traceback in the log."""
+    """A line that is not a header causes no traceback in the log."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nno header\r\nX: y\r\n\r\nok"
     with talk(answering(answer)) as server:
         assert success(client.get(server.url)).raw_data() == b"ok"
@@ -200,7 +200,7 @@ def test_headers_that_are_none(client: RequestsWebClient, caplog: pytest.LogCapt
 
 
 def test_status_of_errors() -> None:
-    """A response that says its status has that one; of others it is what their message begins with."""
+    """An error response has the status that it was given; without one, the status that its message begins with."""
 
     class Old(WebClientErrorResponse):
         def __init__(self) -> None:
@@ -217,7 +217,7 @@ def test_status_of_errors() -> None:
 
 
 def test_thread_safety() -> None:
-    """Several threads may use the client, but not one of another class, or with a session of one, unless it says so."""
+    """The client is thread-safe; a subclass, or one with a subclass of Session, is not, unless it says so."""
 
     class OtherSession(requests.Session):
         pass
@@ -236,7 +236,7 @@ def test_thread_safety() -> None:
 
 
 def test_many_threads(client: RequestsWebClient, caplog: pytest.LogCaptureFixture) -> None:
-    """Sixty-four threads get what each asked for, over as many connections, which are all kept."""
+    """Sixty-four threads get what each asked for, over as many connections, which all stay open."""
     barrier = threading.Barrier(64)
 
     def handle(peer: Peer) -> None:
@@ -260,7 +260,7 @@ def test_many_threads(client: RequestsWebClient, caplog: pytest.LogCaptureFixtur
 
 
 def test_waiting_in_threads() -> None:
-    """Requests of several threads start apart too; no more is waited once there is nothing to wait for."""
+    """The waiter spaces requests of several threads too, and stops waiting once `is_over()`."""
     waiter = RequestWaiter(0.1, False)
 
     def waited(_: int) -> float:
@@ -279,7 +279,7 @@ def test_waiting_in_threads() -> None:
 
 
 def test_fork(site: Server) -> None:
-    """After a fork the child makes connections of its own, and the parent's go on."""
+    """After a fork, the child opens its own connections, and the parent's stay usable."""
     script = """
 import os, sys
 from usp.web_client.requests_client import RequestsWebClient

@@ -56,7 +56,7 @@ def on_asyncio(url: str) -> IndexWebsiteSitemap:
 
 
 def by_path(tree: AbstractSitemap, site: Server) -> dict[str, Transport | None]:
-    """What is known of each sitemap, by the path that was declared."""
+    """The transport of each sitemap, by its declared path."""
     found = {}
     for sitemap in tree.all_sitemaps():
         declared = sitemap.url if sitemap.transport is None else sitemap.transport.requested_url
@@ -71,7 +71,7 @@ def had(transport: Transport | None) -> Transport:
 
 @pytest.mark.parametrize("fetch", [inline, threads, on_asyncio])
 def test_every_driver_tells(fetch: Fetch) -> None:
-    """URLs, status, headers, size, time and duration are known of each document, whoever fetched it."""
+    """Each document has its URLs, status, headers, size, time and duration, whichever driver fetched it."""
     with serve(SITE) as site:
         before = datetime.now(UTC)
         tree = fetch(site.url)
@@ -95,7 +95,7 @@ def test_every_driver_tells(fetch: Fetch) -> None:
 
 @pytest.mark.parametrize("fetch", [inline, threads, on_asyncio])
 def test_redirects_are_of_the_place(fetch: Fetch) -> None:
-    """Two places share a document; only the one that declared another URL than the one that answered is redirected."""
+    """Two nodes share a document; only the one that declared another URL than the one that answered is redirected."""
     with serve(SITE) as site:
         found = by_path(fetch(site.url), site)
     old, new = had(found["/old.xml"]), had(found["/new.xml"])
@@ -105,7 +105,7 @@ def test_redirects_are_of_the_place(fetch: Fetch) -> None:
 
 @pytest.mark.parametrize("fetch", [inline, threads, on_asyncio])
 def test_failures_tell_too(fetch: Fetch) -> None:
-    """Of what could not be had, the status is known, where there was one, and how long it took."""
+    """A sitemap that could not be fetched has its status, if there was one, and its duration."""
     with serve(SITE) as site:
         found = by_path(fetch(site.url), site)
     for path in ("/gone.xml", "/moved.xml"):
@@ -115,7 +115,7 @@ def test_failures_tell_too(fetch: Fetch) -> None:
 
 
 def test_the_last_try_counts() -> None:
-    """The seconds are those of the try that succeeded: no earlier ones, no waits between them."""
+    """The seconds are those of the try that succeeded, without earlier tries and waits."""
     tries = Counter[str]()
 
     def look_up(url: str) -> object:
@@ -134,7 +134,7 @@ def test_the_last_try_counts() -> None:
 
 
 def test_errors_that_clients_raise() -> None:
-    """A client that raises, or gives what is no response, leaves what is known: the URL, and how long it took."""
+    """If a client raises, or returns something that is not a response, the URL and the duration are known."""
     site = {H + "robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}b.xml", H + "a.xml": RuntimeError("no"), H + "b.xml": 1}
     tree = sitemap_tree_for_homepage(H, FakeClient(site), use_known_paths=False)
     for sitemap in tree.sub_sitemaps[0].sub_sitemaps:
@@ -145,7 +145,7 @@ def test_errors_that_clients_raise() -> None:
 
 
 def test_a_client_that_knows_no_status() -> None:
-    """A success whose status cannot be had is one all the same."""
+    """A success whose status raises is a success all the same."""
 
     class Shy(FakeResponse):
         def status_code(self) -> int:
@@ -158,7 +158,7 @@ def test_a_client_that_knows_no_status() -> None:
 
 
 def test_a_body_that_broke_off() -> None:
-    """What is used of a document whose transfer broke off says how it came."""
+    """A document whose transfer broke off has a transport."""
     url = H + "sitemap.xml"
     partial = FakeResponse(urlset(H)[:-9].encode(), url, {"Content-Type": "text/xml"})
     cut = WebClientErrorResponse("cut off", retryable=False, partial=partial, status=200)
@@ -181,7 +181,7 @@ def test_a_body_that_broke_off() -> None:
     ],
 )
 def test_last_modified(header: str, expected: datetime | None) -> None:
-    """The header of that name is read as a date in UTC; what is none is left out."""
+    """Last-Modified is read as a date in UTC; a value that is not a date is left out."""
     url = H + "sitemap.xml"
     client = FakeClient({url: FakeResponse(urlset(H).encode(), url, {"Last-Modified": header})})
     (sitemap,) = sitemap_tree_for_homepage(H, client).sub_sitemaps
@@ -189,7 +189,7 @@ def test_last_modified(header: str, expected: datetime | None) -> None:
 
 
 def test_what_was_never_requested() -> None:
-    """Nothing is known of the root, of loops, of what limits cut off, and of what a caller refused."""
+    """The root, loops, sitemaps beyond a limit, and those that a callback left out have no transport."""
     site = {
         H + "robots.txt": f"Sitemap: http://other/\nSitemap: {H}a.xml\nSitemap: {H}b.xml",
         H + "a.xml": index(H + "a.xml"),
@@ -206,21 +206,21 @@ def test_what_was_never_requested() -> None:
 
 
 def test_credentials_stay_out() -> None:
-    """The user and password of the homepage stand nowhere in what is known of a request."""
+    """The homepage's user and password appear nowhere in a transport."""
     with serve({"/sitemap.xml": (200, {}, urlset("{base}/1").encode())}) as site:
         tree = sitemap_tree_for_homepage(site.url.replace("//", "//me:secret@"), use_robots=False)
     assert "secret" not in repr([sitemap.transport for sitemap in tree.sub_sitemaps])
 
 
 def test_redirects_compare_as_requested() -> None:
-    """URLs that are requested alike are one: the case of the host, default ports and fragments do not matter."""
+    """URLs that are requested alike are equal: the case of the host, default ports and fragments do not matter."""
     assert not Transport("HTTP://H:80/a?#b", "http://h/a").is_redirected
     assert Transport("http://h/a", "http://h/a?b").is_redirected
     assert Transport("http://h/a", "https://h/a").is_redirected
 
 
 def test_not_part_of_a_value() -> None:
-    """Trees are equal however they came; what is known is kept when they are pickled."""
+    """Trees are equal whatever their transport, and pickling keeps it."""
     one, two = PagesXMLSitemap(H, []), PagesXMLSitemap(H, [], transport=Transport(H, H, 200))
     assert one == two
     assert hash(one) == hash(two)
@@ -234,7 +234,7 @@ def test_not_part_of_a_value() -> None:
 
 
 def test_the_walk_is_handed_it() -> None:
-    """The walk reads no clock: it hands on what came with a document or a failure, to each place its own."""
+    """The walk reads no clock: each node gets the transport that came with its document or failure."""
     came = {
         H + "i.xml": Document(H + "i.xml", index(H + "x", H + "y").encode()),
         H + "x": Document(H + "y", urlset(H).encode(), transport=Transport(H + "x", H + "y", 200, seconds=3.5)),
@@ -253,7 +253,7 @@ def test_the_walk_is_handed_it() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """Of a file it is known when it was written and how long it is; of a text or bytes nothing."""
+    """A file has its modification time and size; a text or bytes have no transport."""
     path = tmp_path / "a.xml"
     path.write_text(urlset(H))
     os.utime(path, (1_000_000_000.5, 1_000_000_000.5))
@@ -265,14 +265,14 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_times_that_no_date_can_say() -> None:
-    """A file system may state any number."""
+    """A file's modification time may be any number."""
     assert utc_time(0) == datetime(1970, 1, 1, tzinfo=UTC)
     assert utc_time(-1.0) == datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)
     assert (utc_time(1e15), utc_time(-1e15), utc_time(1e300)) == (None, None, None)
 
 
 def test_problem_counts() -> None:
-    """Counts are the true ones, though only the first problems of a code are kept; those of a caller are counted."""
+    """Counts are exact, although only the first problems of a code are kept; problems of the caller count too."""
     sitemap = sitemap_from_str("\n".join([H, *("no URL",) * 100]))
     assert isinstance(sitemap, PagesTextSitemap)
     assert len(sitemap.problems) == 20
@@ -287,7 +287,7 @@ def test_problem_counts() -> None:
 
 
 def test_a_cut_sitemap_keeps_the_true_counts() -> None:
-    """Where a limit cuts a sitemap, the problem that says so is added to the counts of the document."""
+    """If a limit cuts a sitemap, its problem is added to the counts of the document."""
     site = {H + "sitemap.xml": "\n".join([H + "1", *("no URL",) * 100, H + "2"])}
     tree = sitemap_tree_for_homepage(H, FakeClient(site), limits=Limits(max_pages=1))
     (sitemap,) = tree.sub_sitemaps
