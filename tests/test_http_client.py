@@ -27,6 +27,8 @@ from usp.web_client.abstract_client import (
 )
 from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPRequest
 from usp.web_client.policy import RequestPolicy, applying
+from usp.web_client.requests_client import RequestsWebClient
+from usp.web_client.requests_transport import RequestsAnswer
 
 PUBLIC = "93.184.216.34"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -286,6 +288,35 @@ def test_addresses_that_were_checked() -> None:
     assert (response.raw_data(), response.status_message()) == (b"ab", "OK")
     assert seen == [("http://127.0.0.1/x", ["127.0.0.1"], True)]
     assert client.user_agent.startswith("ultimate_sitemap_parser/")
+
+
+def test_what_a_class_declares_holds_for_its_own_transport() -> None:
+    """A subclass with another `send` is not trusted to check addresses and keep deadlines, unless it says so."""
+
+    class Other(RequestsWebClient):
+        def send(self, request: HTTPRequest) -> RequestsAnswer:
+            seen.append(request.addresses)
+            return super().send(request)
+
+    class Careful(Other):
+        checks_addresses = True
+
+        def send(self, request: HTTPRequest) -> RequestsAnswer:
+            return super().send(request)
+
+    class Same(RequestsWebClient):
+        pass
+
+    kinds: list[type[RequestsWebClient]] = [RequestsWebClient, Same, Other, Careful]
+    assert [(kind.checks_addresses, kind.keeps_deadlines) for kind in kinds] == [
+        *((True, True), (True, True), (False, False), (True, False))
+    ]
+    seen: list[Sequence[str]] = []
+    with serve({"/x": (200, {}, b"x")}) as server, Other(_resolve=resolving({"h.example": ["127.0.0.1"]})) as client:
+        assert success(client.get(f"{server.url}/x")).raw_data() == b"x"
+        with applying(RequestPolicy("http://home.example/")):
+            assert "not a public address" in error(client.get("http://h.example/")).message()
+    assert seen == [["127.0.0.1"]]
 
 
 def test_bugs_are_raised() -> None:

@@ -33,7 +33,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from usp.inflate import transport_decoded
 from usp.origins import host_of, origin_of
@@ -61,6 +61,7 @@ __all__ = [
     "HTTPRequest",
     "HTTPSuccessResponse",
     "TransferredResponse",
+    "header_bytes",
 ]
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -121,13 +122,18 @@ class _Answer:
         return [value for other, value in self._headers if other.lower() == name]
 
     def location(self) -> bytes | None:
-        """Return the Location header as bytes, or None. http.client decodes headers as Latin-1, whatever they are."""
-        value = self.header("Location")
-        return None if value is None else value.encode("latin-1" if max(value, default="") <= "\xff" else "utf-8")
+        """Return the first Location header as bytes, or None."""
+        values = self.values("Location")
+        return header_bytes(values[0]) if values else None
 
     def unread(self) -> Iterable[bytes]:
         """Return what has arrived of the body but was not read before the transfer broke off."""
         return ()
+
+
+def header_bytes(value: str) -> bytes:
+    """Return a header as it came: http.client decodes headers as Latin-1, whatever they are."""
+    return value.encode("latin-1" if max(value, default="") <= "\xff" else "utf-8")
 
 
 class HTTPAnswer(_Answer):
@@ -283,6 +289,9 @@ class _HTTPClient:
 
     #: Whether `send` connects only to addresses that the policy allows. If not, the base checks them before it.
     checks_addresses: ClassVar[bool] = False
+    #: Whether `send` and reading an answer end by the deadline. If not, they run in a thread that can be abandoned. It
+    #: makes no difference on asyncio.
+    keeps_deadlines: ClassVar[bool] = False
     #: What `send` and the answers raise when a request fails. Anything else is a bug, and is raised.
     errors: ClassVar[tuple[type[Exception], ...]] = (OSError, HTTPException, ValueError, EOFError)
     #: The class of error responses.
@@ -293,6 +302,12 @@ class _HTTPClient:
     _max_bytes: int | None = DEFAULT_MAX_BYTES
     _has_own_limit = False
     _resolver: Resolver | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "send" in vars(cls):  # what a class declares holds for its own `send` only
+            cls.checks_addresses = vars(cls).get("checks_addresses", False)
+            cls.keeps_deadlines = vars(cls).get("keeps_deadlines", False)
 
     def __init__(
         self,
@@ -348,9 +363,6 @@ class _HTTPClient:
 
 class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
     """A client for threads. Implement `send`; see the module for what you get."""
-
-    #: Whether `send` and reading an answer end by the deadline. If not, they run in a thread that can be abandoned.
-    keeps_deadlines: ClassVar[bool] = False
 
     _waiter: RequestWaiter | None = None
 

@@ -38,7 +38,7 @@ from urllib3.util.connection import allowed_gai_family
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.origins import host_of
-from usp.web_client.http_client import Fetch, HTTPAnswer
+from usp.web_client.http_client import Fetch, HTTPAnswer, header_bytes
 from usp.web_client.lookups import AddressInfo, Resolver, look_up
 from usp.web_client.policy import RefusedError, seconds_until
 from usp.web_client.settings import DRAIN_SECONDS, MAX_INTERIM_ANSWERS, PIECE_BYTES, file_state
@@ -491,7 +491,11 @@ class RequestsAnswer(HTTPAnswer):
 
     def header(self, name: str) -> str | None:
         """Return the value of a header."""
-        return self._location if name == "Location" else self.response.headers.get(name)
+        return self.response.headers.get(name)
+
+    def location(self) -> bytes | None:
+        """Return the Location header as bytes, or None."""
+        return None if self._location is None else header_bytes(self._location)
 
     def values(self, name: str) -> list[str]:
         """Return all values of a header."""
