@@ -9,8 +9,8 @@ PIP := -m pip --quiet --disable-pip-version-check
 
 # Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
-# The sources of the compiled parts.
-COMPILED := setup.py $(wildcard src/usp/*/*.pyx src/usp/*/*.pxd src/usp/*/*.pxi)
+# The sources of the compiled modules.
+COMPILED := setup.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile

@@ -13,8 +13,8 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError, ExecError, PlatformError
 
 FLAGS = ["/O2"] if sys.platform == "win32" else ["-O3", "-g0"]
-MODULES = {"usp.objects._lazy": "src/usp/objects/_lazy.pyx", "usp.scan._plain": "src/usp/scan/_plain.pyx"}
-INTERFACE = Path("src/usp/compiled.py")  # has the number that the modules are built with
+SOURCE = Path("src")
+INTERFACE = SOURCE / "usp" / "compiled.py"  # has the number that the modules are built with
 
 
 class BuildAllOrNone(build_ext):
@@ -28,7 +28,9 @@ class BuildAllOrNone(build_ext):
             self.announce(f"warning: usp is installed without its compiled modules: {error}", level=3)
             for extension in self.extensions:
                 Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
-            self.extensions = []
+            self.extensions = self.distribution.ext_modules = []
+            if wheel := self.distribution.get_command_obj("bdist_wheel", create=False):
+                wheel.root_is_pure = True  # it fits every Python and platform
 
 
 def extensions():
@@ -45,8 +47,10 @@ def extensions():
         "define_macros": [("USP_INTERFACE", number)],
         "depends": [str(INTERFACE)],
     }
-    modules = [Extension(name, [source], **options) for name, source in MODULES.items()]
-    return cythonize(modules, build_dir="build", language_level=3)
+    sources = sorted(SOURCE.rglob("*.pyx"))
+    names = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in sources]
+    modules = [Extension(name, [str(path)], **options) for name, path in zip(names, sources, strict=True)]
+    return cythonize(modules, build_dir="build", include_path=[str(SOURCE)], language_level=3)
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})

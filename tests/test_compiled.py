@@ -21,7 +21,7 @@ from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, PageColumn, Scalar, check
 from usp.scan.vocabulary import VIDEO_FIELDS, Form, VideoField
 
 if IS_COMPILED:
-    from usp.scan import _plain  # type: ignore[attr-defined] # it is not there for mypy
+    from usp.scan import _columns, _entries, _extensions, _survey, _texts  # type: ignore[attr-defined] # not there for mypy
 
 SOURCE = Path(usp.__file__).parent
 needs_compiled = pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
@@ -165,7 +165,7 @@ def test_types_of_columns() -> None:
 @needs_compiled
 def test_the_compiled_reader_writes_the_types_of_the_table() -> None:
     """The compiled reader is compared with the table of columns when it is imported."""
-    written = _plain.written_types()
+    written = _columns.written_types()
     check_types("here", written)
     assert written.keys() == PAGE_TYPES.keys() - {"videos"}
 
@@ -173,7 +173,7 @@ def test_the_compiled_reader_writes_the_types_of_the_table() -> None:
 @needs_compiled
 def test_forms_of_videos() -> None:
     """The compiled reader knows each form of an attribute, one field for each element, and so many fields."""
-    check: Callable[[Any], object] = _plain.check_video_fields
+    check: Callable[[Any], object] = _extensions.check_video_fields
     check(VIDEO_FIELDS)
     check({**VIDEO_FIELDS, "new": VideoField("new", Form.INTEGER)})
     for wrong, message in {
@@ -194,7 +194,7 @@ def test_forms_of_videos() -> None:
 def test_codes_facts_and_options_of_a_survey() -> None:
     """The compiled survey knows the codes, stats and options of the other, and the order of the codes."""
     stats, options = ([field.name for field in fields(made)] for made in (survey.SitemapStats, survey.SurveyOptions))
-    check: Callable[[Any, Any, Any], object] = _plain.check_survey
+    check: Callable[[Any, Any, Any], object] = _survey.check_survey
     check(survey.SURVEYED, stats, options)
     with pytest.raises(TypeError, match=r"CODE_BITS in usp/scan/_\w+.p\w+ has no 'U599'"):
         check((*survey.SURVEYED, "U599"), stats, options)
@@ -209,11 +209,11 @@ def test_codes_facts_and_options_of_a_survey() -> None:
 @needs_compiled
 def test_rules_of_the_grammar() -> None:
     """The compiled scanner has the numbers of rules, and the words for frequencies, that plain Python has."""
-    _plain.check_rules(vars(grammar))
+    _entries.check_rules(vars(grammar))
     with pytest.raises(TypeError, match=r"GROUP is 4 in usp/scan/grammar.py, but 3 in usp/scan/_\w+.p\w+"):
-        _plain.check_rules({**vars(grammar), "GROUP": 4})
+        _entries.check_rules({**vars(grammar), "GROUP": 4})
     with pytest.raises(TypeError, match=r"knows 7 words of 5 to 7 letters"):
-        _plain.set_frequencies(["daily"] * 8)
+        _texts.set_frequencies(["daily"] * 8)
 
 
 #: The changes that a new extension and a new column need: file -> lines, and what is added behind each.

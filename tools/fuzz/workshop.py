@@ -112,8 +112,8 @@ def _build() -> None:
     _TREE.mkdir(parents=True, exist_ok=True)
     for name in ("setup.py", "pyproject.toml"):
         shutil.copy2(ROOT / name, _TREE / name)
-    for old in source.rglob("*.py*"):
-        if old.suffix in (".py", ".pyx", ".pxi") and not (ROOT / "src" / old.relative_to(source)).exists():
+    for old in source.rglob("*.p*"):
+        if old.suffix in (".py", ".pyx", ".pxd", ".pxi") and not (ROOT / "src" / old.relative_to(source)).exists():
             old.unlink()
     ignored = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT / "src", source, ignore=ignored, dirs_exist_ok=True)
@@ -122,7 +122,7 @@ def _build() -> None:
     _run("compile coverage.c", [compiler, "-O2", "-fPIC", "-c", str(shim_source), "-o", str(shim)])
     flags = {"USP_PURE": "", "USP_CFLAGS": _CFLAGS, "LDFLAGS": str(shim)}
     _run("build usp", [str(_PYTHON), "setup.py", "--quiet", "build_ext", "--inplace"], variables=flags, folder=_TREE)
-    if not list(source.rglob("_plain.*.so")):
+    if not list(source.rglob("_survey.*.so")):
         raise CannotPrepare("cannot build the compiled parts; is there a compiler that knows -fsanitize-coverage?")
 
 

@@ -3,7 +3,7 @@
 `PAGE_COLUMNS` is the one table of columns: the name of each, its type, and where a page has its value. A new column is
 one line there. The compiled reader knows most columns; it asks this table for the values of the others.
 
-`PureColumns` collects pages one by one. The compiled reader (`_columns.pxi`) takes plain entries straight from the
+`PureColumns` collects pages one by one. The compiled reader (`_columns.pyx`) takes plain entries straight from the
 buffer as well. `columns()` returns what was collected since the last call, so that a long document comes in parts.
 
 Tables that must agree are compared when this module is imported. This module knows nothing of files and formats.

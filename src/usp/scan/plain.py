@@ -263,7 +263,8 @@ PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
 if TYPE_CHECKING or not IS_COMPILED:
     READERS = PURE
 else:
-    from usp.scan import _plain
+    from usp.scan import _buffers, _check, _columns, _entries, _extensions, _pages, _texts
 
-    _plain.bind()
-    READERS = Readers(_plain.PlainPages, _plain.PlainCheck, _plain.PlainColumns, _plain.may_hold_sitemaps)
+    for _module in (_texts, _entries, _buffers, _pages, _check, _extensions, _columns):
+        _module.bind()
+    READERS = Readers(_pages.PlainPages, _check.PlainCheck, _columns.PlainColumns, _entries.may_hold_sitemaps)

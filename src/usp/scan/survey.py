@@ -5,7 +5,7 @@ what the rules on whole sitemaps need. An entry of which anything is to be said 
 general scanner reads it, and the rules of `usp.check` say what is wrong, and where. Once enough was said of a code, its
 bit is set in `passed`: then the survey only counts it, in `counts`.
 
-What it looks at is defined here, in small functions that the rules use too. `_survey.pxi` does the same, compiled.
+What it looks at is defined here, in small functions that the rules use too. `_survey.pyx` does the same, compiled.
 """
 
 from __future__ import annotations
@@ -371,7 +371,7 @@ PURE_SURVEYORS = Surveyors(PureSurvey, PureURLTable, PureClusterSums)
 if TYPE_CHECKING or not IS_COMPILED:
     SURVEYORS = PURE_SURVEYORS
 else:
-    from usp.scan import _plain
+    from usp.scan import _seen, _survey
 
-    _plain.bind_survey()
-    SURVEYORS = Surveyors(_plain.PlainSurvey, _plain.URLTable, _plain.ClusterSums)
+    _survey.bind()
+    SURVEYORS = Surveyors(_survey.PlainSurvey, _seen.URLTable, _seen.ClusterSums)

@@ -1,14 +1,210 @@
-# The columns of videos. What most of them have is read here; a video with anything else, or anything wrong, is for Python.
+# cython: language_level=3, cdivision=True
+"""The columns of extensions: news stories, images, pages in other languages, and videos.
+
+What most of them have is read here. An extension with anything else, or with anything wrong, is left to Python. Which entry
+they belong to is for `_columns` to know.
+"""
 
 from math import isfinite
 
-cdef enum:
-    MAX_VIDEO_FIELDS = 40
-    MAX_VIDEO_ATTRIBUTES = 16
-    MAX_ATTRIBUTE_NAME = 16
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
 
-cdef enum:  # how a field of a video is read
-    BY_PYTHON, AS_TEXT, AS_URL, AS_DATE, AS_WHOLE, AS_NUMBER, AS_FLAG, AS_WORDS, AS_TAGS
+from usp._interface cimport USP_INTERFACE
+from usp.scan._buffers cimport (
+    ENDS,
+    SMALL,
+    WORDS,
+    Series,
+    Texts,
+    cut_series,
+    fixed_column,
+    free_series,
+    free_texts,
+    last_end,
+    list_column,
+    pad,
+    put_byte,
+    put_bytes,
+    put_date,
+    put_end,
+    put_str,
+    put_text,
+    put_url,
+    put_word,
+    text_column,
+    valid_view,
+)
+from usp.scan._bytes cimport flags_of, is_space
+from usp.scan._entries cimport (
+    ACCESS,
+    CAPTION,
+    GENRES,
+    GEO_LOCATION,
+    KEYWORDS,
+    LANGUAGE,
+    LICENSE,
+    LOC,
+    NAME,
+    OPEN,
+    STOCK_TICKERS,
+    TEXT,
+    TITLE,
+    Record,
+    record_flags,
+)
+from usp.scan._texts cimport Attribute, Link, is_edged, next_attribute, parse_link, text_into
+
+INTERFACE = USP_INTERFACE
+
+# The fields, in the order of their columns.
+STORY_TAGS[:] = [TITLE, NAME, LANGUAGE, ACCESS]
+STORY_LIST_TAGS[:] = [GENRES, KEYWORDS, STOCK_TICKERS]
+cdef int IMAGE_TAGS[IMAGE_TEXTS]
+IMAGE_TAGS[:] = [LOC, CAPTION, GEO_LOCATION, TITLE, LICENSE]
+
+
+cdef void free_stories(Stories *stories) noexcept:
+    cdef int i
+    free_series(&stories.dates)
+    for i in range(STORY_TEXTS):
+        free_texts(&stories.texts[i])
+    for i in range(STORY_LISTS):
+        free_series(&stories.lists[i].ends)
+        free_texts(&stories.lists[i].items)
+
+
+cdef void cut_stories(Stories *stories, size_t rows) noexcept nogil:
+    cdef int i
+    cut_series(&stories.dates, rows)
+    for i in range(STORY_TEXTS):
+        cut_series(&stories.texts[i].ends, rows)
+    for i in range(STORY_LISTS):
+        cut_series(&stories.lists[i].ends, rows)
+        cut_series(&stories.lists[i].items.ends, <size_t>last_end(&stories.lists[i].ends))
+
+
+cdef int pad_stories(Stories *stories, size_t rows) except -1 nogil:
+    cdef int i
+    pad(&stories.dates, rows, WORDS)
+    for i in range(STORY_TEXTS):
+        pad(&stories.texts[i].ends, rows, ENDS)
+    for i in range(STORY_LISTS):
+        pad(&stories.lists[i].ends, rows, ENDS)
+    return 0
+
+
+cdef bint put_parts(TextLists *lists, const uint8_t *data, Record *record, uint8_t *text) except -1 nogil:
+    """The parts of a text, split at commas, as a row; false if they are for Python to say. `text` is room for it."""
+    cdef Py_ssize_t size = 0, start = 0, end, i
+    if record != NULL:
+        size = text_into(text, data + record.start, record.size, record_flags(data, record))
+    if size < 0:
+        return False
+    for i in range(size + 1):
+        if i < size and text[i] != c',':
+            continue
+        end = i
+        while start < end and is_space(text[start]):
+            start += 1
+        while end > start and is_space(text[end - 1]):
+            end -= 1
+        if end > start:
+            if not is_edged(text + start, end - start):
+                return False
+            put_bytes(&lists.items, text + start, end - start)
+        start = i + 1
+    put_end(&lists.ends, <int64_t>lists.items.ends.rows, True)
+    return True
+
+
+cdef int add_story_values(Stories *stories, story, size_t row) except -1:
+    cdef int i
+    texts = (story.title, story.publication_name, story.publication_language, story.access)
+    lists = (story.genres, story.keywords, story.stock_tickers)
+    pad_stories(stories, row)
+    put_date(&stories.dates, story.publish_date)
+    for i in range(STORY_TEXTS):
+        put_str(&stories.texts[i], texts[i])
+    for i in range(STORY_LISTS):
+        for part in lists[i]:
+            put_str(&stories.lists[i].items, part)
+        put_end(&stories.lists[i].ends, <int64_t>stories.lists[i].items.ends.rows, True)
+    return 0
+
+
+cdef object stories_column(Stories *stories, size_t rows):
+    cdef Py_ssize_t i
+    parts = [text_column(&stories.texts[i], rows) for i in range(STORY_TEXTS)]
+    parts.insert(1, fixed_column(&stories.dates, rows, WORDS, "q"))
+    for i in range(STORY_LISTS):
+        items = text_column(&stories.lists[i].items, stories.lists[i].items.ends.rows)
+        parts.append(list_column(&stories.lists[i].ends, rows, items))
+    return Column(rows, None, None, parts[0].valid, tuple(parts))  # every story has a title
+
+
+cdef void free_items(Items *items) noexcept:
+    cdef int i
+    free_series(&items.ends)
+    for i in range(IMAGE_TEXTS):
+        free_texts(&items.texts[i])
+
+
+cdef void cut_items(Items *items, size_t rows) noexcept nogil:
+    cdef int i
+    cut_series(&items.ends, rows)
+    for i in range(IMAGE_TEXTS):
+        cut_series(&items.texts[i].ends, <size_t>last_end(&items.ends))
+
+
+cdef int add_item(Items *items, texts) except -1:
+    for i, text in enumerate(texts):
+        put_str(&items.texts[<Py_ssize_t>i], text)
+    return 0
+
+
+cdef bint add_image(Items *images, const uint8_t *data, Record **cells) except -1 nogil:
+    """An image; false if it is for Python to say."""
+    cdef int i
+    if cells[LOC] == NULL:
+        return False
+    if not put_url(&images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC])):
+        return False
+    for i in range(1, IMAGE_TEXTS):
+        if not put_text(&images.texts[i], data, cells[IMAGE_TAGS[i]]):
+            return False
+    return True
+
+
+cdef bint add_link(Items *linked, const uint8_t *data, Record *record) except -1 nogil:
+    """A page in another language, if a link is one; false if that is for Python to say."""
+    cdef Link link
+    if not parse_link(data + record.start, record.size, &link):
+        return False
+    if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
+        return True
+    if flags_of(link.hreflang, <size_t>link.hreflang_size):
+        return False
+    put_bytes(&linked.texts[0], link.hreflang, link.hreflang_size)
+    return put_url(&linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size))
+
+
+cdef int end_items(Items *items, size_t row) except -1 nogil:
+    """All items that are in no row yet are in this one; if there are any."""
+    if items.texts[0].ends.rows > <size_t>last_end(&items.ends):
+        pad(&items.ends, row, ENDS)
+        put_end(&items.ends, <int64_t>items.texts[0].ends.rows, True)
+    return 0
+
+
+cdef object items_column(Items *items, Py_ssize_t texts, size_t rows):
+    cdef Py_ssize_t i
+    cdef size_t count = items.texts[0].ends.rows
+    parts = tuple([text_column(&items.texts[i], count) for i in range(texts)])
+    return list_column(&items.ends, rows, Column(count, None, None, None, parts))
+
+
+# Videos
 
 ctypedef struct VideoAttribute:
     int element  # the field of the element that it stands in
@@ -16,26 +212,25 @@ ctypedef struct VideoAttribute:
     Py_ssize_t size
     char name[MAX_ATTRIBUTE_NAME]
 
-cdef object LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar
-cdef int video_field_count = 0, video_attribute_count = 0
-cdef int READ_AS[MAX_VIDEO_FIELDS]
+cdef object Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar
+cdef int video_attribute_count = 0
 cdef VideoAttribute VIDEO_ATTRIBUTES[MAX_VIDEO_ATTRIBUTES]
 cdef tuple VIDEO_NAMES
 cdef object NO_VIDEO
 cdef object RARE  # the type of those fields that Python reads, and that are in no series
 
 
-cdef int bind_videos() except -1:
-    global LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE
+def bind():
+    """Import what this module uses of usp, and compare tables with it."""
+    global Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE
     from usp.objects.page import SitemapVideo
-    from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE, PAGE_TYPES, List, Scalar, Struct, column_of
+    from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE, PAGE_TYPES, Column, List, Scalar, Struct, column_of
     from usp.scan.vocabulary import VIDEO_FIELDS
 
     types = PAGE_TYPES["videos"].item.fields
     NO_VIDEO, VIDEO_NAMES = SitemapVideo(), tuple(VIDEO_FIELDS)
     set_video_fields(VIDEO_FIELDS)
     RARE = Struct({name: types[name] for i, name in enumerate(VIDEO_FIELDS) if READ_AS[<int>i] == BY_PYTHON})
-    return 0
 
 
 cdef int set_video_fields(fields) except -1:
@@ -71,28 +266,20 @@ def check_video_fields(fields not None):
     attributes = {name: field for name, field in fields.items() if field.attribute}
     elements = [field.element for field in fields.values() if not field.attribute]
     if len(fields) > MAX_VIDEO_FIELDS or len(attributes) > MAX_VIDEO_ATTRIBUTES:
-        raise TypeError("videos have too many fields: raise MAX_VIDEO_FIELDS, or _ATTRIBUTES, in usp/scan/_videos.pxi")
+        raise TypeError("videos have too many fields: raise MAX_VIDEO_FIELDS, or _ATTRIBUTES, in usp/scan/_extensions.pyx")
     if len(elements) != len({*elements}):
-        raise TypeError("usp/scan/_videos.pxi knows one field for each element of a video: change it, or VIDEO_FIELDS")
+        raise TypeError("usp/scan/_extensions.pyx knows one field for each element of a video: change it, or VIDEO_FIELDS")
     for name, field in attributes.items():
         if field.form not in (Form.TEXT, Form.URL, Form.YES_NO):
-            raise TypeError(f"put_attribute in usp/scan/_videos.pxi cannot read {field.form}, the form of {name!r}: add it")
+            raise TypeError(f"put_attribute in usp/scan/_extensions.pyx cannot read {field.form}, the form of {name!r}: add it")
         if field.element not in elements:
             raise TypeError(f"VIDEO_FIELDS has {name!r}, an attribute of <{field.element}>, but no field for its text")
         if len(field.attribute) > MAX_ATTRIBUTE_NAME:
-            raise TypeError(f"the attribute of {name!r} is too long for VideoAttribute in usp/scan/_videos.pxi")
+            raise TypeError(f"the attribute of {name!r} is too long for VideoAttribute in usp/scan/_extensions.pyx")
     return {
         Form.TEXT: AS_TEXT, Form.URL: AS_URL, Form.DATE: AS_DATE, Form.INTEGER: AS_WHOLE, Form.DECIMAL: AS_NUMBER,
         Form.YES_NO: AS_FLAG, Form.WORDS: AS_WORDS, Form.TEXTS: AS_TAGS,
     }
-
-
-ctypedef struct Videos:  # a row of `ends` for each page; of all else, one for each video
-    Series ends
-    size_t count
-    Texts texts[MAX_VIDEO_FIELDS]
-    Series fixed[MAX_VIDEO_FIELDS]  # dates, numbers and flags
-    TextLists lists[MAX_VIDEO_FIELDS]
 
 
 cdef void free_videos(Videos *videos) noexcept:

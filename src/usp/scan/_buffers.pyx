@@ -1,28 +1,28 @@
-# The buffers of columns, which grow row by row and are handed out as Arrow has them.
+# cython: language_level=3, cdivision=True
+"""The buffers of columns: they grow row by row, and become columns in Arrow's layout without a copy.
 
+They hold bytes, integers, booleans and texts. Which columns there are is for others to know.
+"""
+
+cimport cython
+from cpython.buffer cimport PyBuffer_FillInfo
+from libc.stdint cimport int64_t, uint8_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._bytes cimport HIGH
+from usp.scan._entries cimport Record, record_flags
+from usp.scan._texts cimport is_printable_utf8, text_into, url_into
+
+INTERFACE = USP_INTERFACE
 cdef object Column, microseconds
 
 
-cdef int bind_series() except -1:
+def bind():
+    """Import what this module uses of usp."""
     global Column, microseconds
     from usp.scan.columns import Column, microseconds
-
-    return 0
-
-
-cdef enum:  # what a row is: eight bytes, where its texts or items end (and the first begins, before all), or one byte
-    WORDS, ENDS, SMALL
-
-ctypedef struct Series:
-    uint8_t *data
-    uint8_t *valid  # a bit for each row
-    size_t rows
-    size_t room
-
-ctypedef struct Texts:
-    Series ends
-    uint8_t *data
-    size_t room
 
 
 @cython.final
@@ -81,46 +81,6 @@ cdef int make_room(Series *series, int kind) except -1 nogil:
         (<int64_t *>series.data)[0] = 0
     series.room = room
     return 0
-
-
-cdef inline void add_row(Series *series, bint is_valid) noexcept nogil:
-    cdef uint8_t *byte = &series.valid[series.rows >> 3]
-    cdef int bit = series.rows & 7
-    byte[0] = <uint8_t>((byte[0] & ~(1 << bit)) | is_valid << bit)
-    series.rows += 1
-
-
-cdef inline int put_word(Series *series, const void *word, bint is_valid) except -1 nogil:
-    if series.rows == series.room:
-        make_room(series, WORDS)
-    memcpy(series.data + 8 * series.rows, word, 8)
-    add_row(series, is_valid)
-    return 0
-
-
-cdef inline int put_end(Series *series, int64_t end, bint is_valid) except -1 nogil:
-    if series.rows == series.room:
-        make_room(series, ENDS)
-    (<int64_t *>series.data)[series.rows + 1] = end
-    add_row(series, is_valid)
-    return 0
-
-
-cdef inline int put_byte(Series *series, uint8_t byte, bint is_valid) except -1 nogil:
-    if series.rows == series.room:
-        make_room(series, SMALL)
-    series.data[series.rows] = byte
-    add_row(series, is_valid)
-    return 0
-
-
-cdef inline int64_t last_end(Series *ends) noexcept nogil:
-    return (<int64_t *>ends.data)[ends.rows] if ends.room else 0
-
-
-cdef inline void cut_series(Series *series, size_t rows) noexcept nogil:
-    if series.rows > rows:
-        series.rows = rows
 
 
 cdef int pad(Series *series, size_t rows, int kind) except -1 nogil:

@@ -1,11 +1,75 @@
-# `Entry`: what a page's fields are converted from, when they are read. It holds the texts of one plain entry as they
-# stand in the document, not the document.
+# cython: language_level=3, cdivision=True
+"""Make pages of plain entries. A page keeps the texts of its entry, and converts them when they are read.
+
+A page, its stories and its images are made by writing their slots directly. A value that needs any repair is left to
+Python. This module does not know which entries are plain, nor what is wrong with one.
+"""
+
+cimport cython
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._buffers cimport enlarge
+from usp.scan._bytes cimport CDATA, HIGH, MAX_TEXT_BYTES, flags_of
+from usp.scan._entries cimport (
+    ACCESS,
+    ATTRIBUTES,
+    CAPTION,
+    CHANGEFREQ,
+    CLOSE,
+    FULL,
+    GENRES,
+    GEO_LOCATION,
+    IMAGE_TAG,
+    IMAGES,
+    KEYWORDS,
+    LANGUAGE,
+    LASTMOD,
+    LICENSE,
+    LINK,
+    LINKS,
+    LOC,
+    MAX_ENTRIES,
+    MORE,
+    NAME,
+    NEWS,
+    NEWS_TAG,
+    OPEN,
+    PRIORITY,
+    PUBLICATION,
+    PUBLICATION_DATE,
+    STOCK_TICKERS,
+    TEXT,
+    TITLE,
+    VIDEO_TAG,
+    VIDEOS,
+    WITH_ATTRIBUTES,
+    Context,
+    PlainEntry,
+    Reader,
+    Record,
+    Staged,
+    Stop,
+    Tabled,
+    record_flags,
+)
+from usp.scan._seen cimport Seen
+from usp.scan._texts cimport Link, Moment, ascii_text, date_of, high_text, parse_link, parse_moment, url_into
+
+from usp.objects._lazy import slot_offset
+
+INTERFACE = USP_INTERFACE
 
 cdef extern from "Python.h":
     object PyType_GenericAlloc(type, Py_ssize_t)
 
 # C variables: a global name of a module is looked up in a dictionary each time.
 cdef type PAGE, STORY, IMAGE
+cdef object parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
 cdef object DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
 
 cdef Py_ssize_t URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
@@ -17,7 +81,9 @@ STORY_FIELDS = (
 IMAGE_FIELDS = ("loc", "caption", "geo_location", "title", "license")
 
 
-cdef int bind_entry() except -1:
+def bind():
+    """Import what this module uses of usp."""
+    global parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
     global PAGE, STORY, IMAGE, DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
     global URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
     cdef int i
@@ -28,8 +94,10 @@ cdef int bind_entry() except -1:
         SitemapPage,
         SitemapPageChangeFrequency,
     )
+    from usp.scan.dates import parse_date
     from usp.scan.elements import Element
     from usp.scan.tokens import attributes
+    from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
 
     PAGE, STORY, IMAGE, DEFAULT_PRIORITY = SitemapPage, SitemapNewsStory, SitemapImage, SITEMAP_PAGE_DEFAULT_PRIORITY
     URL_SLOT = slot_offset(SitemapPage.__dict__["url"])
@@ -42,7 +110,57 @@ cdef int bind_entry() except -1:
         STORY_SLOTS[i] = slot_offset(SitemapNewsStory.__dict__[STORY_FIELDS[i]])
     for i in range(5):
         IMAGE_SLOTS[i] = slot_offset(SitemapImage.__dict__[IMAGE_FIELDS[i]])
-    return 0
+
+cdef enum:
+    MEMO_SLOTS = 1024
+    MEMO_KEY_BYTES = 39
+
+ctypedef struct MemoSlot:
+    PyObject *value
+    uint8_t size
+    uint8_t key[MEMO_KEY_BYTES]
+
+
+cdef class Memo:
+    """Values of short texts that repeat: each is converted once, or again where two texts want the same slot."""
+
+    cdef MemoSlot slots[MEMO_SLOTS]
+
+    def __cinit__(self):
+        memset(self.slots, 0, sizeof(self.slots))
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(MEMO_SLOTS):
+            Py_XDECREF(self.slots[i].value)
+
+    cdef inline MemoSlot *slot(self, const uint8_t *key, Py_ssize_t size) noexcept:
+        cdef uint32_t h = 2166136261u
+        cdef Py_ssize_t i
+        for i in range(size):
+            h = (h ^ key[i]) * 16777619u
+        return &self.slots[(h ^ (h >> 16)) & (MEMO_SLOTS - 1)]
+
+    cdef inline object get(self, const uint8_t *key, Py_ssize_t size):
+        """The value of a text; None if it is not here."""
+        cdef MemoSlot *slot = self.slot(key, size)
+        if slot.value != NULL and slot.size == size and memcmp(slot.key, key, size) == 0:
+            return <object>slot.value
+        return None
+
+    cdef inline void put(self, const uint8_t *key, Py_ssize_t size, object value):
+        cdef MemoSlot *slot
+        cdef PyObject *old
+        if size > MEMO_KEY_BYTES:
+            return
+        slot = self.slot(key, size)
+        old = slot.value
+        Py_INCREF(value)
+        slot.value = <PyObject *>value
+        slot.size = <uint8_t>size
+        memcpy(slot.key, key, size)
+        Py_XDECREF(old)
+
 
 cdef Memo dates = Memo()
 cdef Memo priorities = Memo()
@@ -58,53 +176,12 @@ cdef inline void set_slot(object made, Py_ssize_t offset, object value) noexcept
 cdef uint8_t scratch[MAX_TEXT_BYTES + 1]  # for texts that are changed; used with the GIL held, and not for long
 
 
-@cython.final
-cdef class Context:
-    """What the entries of a document share: the grammar, and the help of Python.
-
-    `resolve(text)` gives a URL, or None; `convert(element, name)` a field of a page.
-    """
-
-    cdef Tabled tabled
-    cdef object resolve
-    cdef object convert
-
-
 cdef object url_of(const uint8_t *text, Py_ssize_t size, uint8_t flags):
     """The URL that a text means; None if that is for Python to say."""
     cdef Py_ssize_t n = url_into(scratch, text, size, flags)
     if n < 0:
         return None
     return ascii_text(scratch, n) if not flags & HIGH else high_text(scratch, n)
-
-
-cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """The bytes of the URL that a text means, at most as many as it has; -1 if that is for Python to say."""
-    cdef Py_ssize_t n = url_text_into(out, text, size, flags)
-    return n if n >= 0 and is_http_url(out, n) else -1
-
-
-cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """The same, whether it is an http or https URL or not."""
-    cdef Py_ssize_t n = size
-    if flags & CONTROL or size == 0:
-        return -1
-    if flags & AMPERSAND and not flags & CDATA:
-        n = unescape_into(out, text, size)
-        if n < 0:
-            return -1
-    else:
-        memcpy(out, text, size)
-    return -1 if flags & AMPERSAND and has_ampersand_reference(out, n) else n
-
-
-cdef object high_text(const uint8_t *text, Py_ssize_t size):
-    """Text that is not all ASCII; None if it is for Python to put right."""
-    try:
-        made = PyUnicode_DecodeUTF8(<const char *>text, size, NULL)
-    except UnicodeDecodeError:
-        return None
-    return made if made.isprintable() else None
 
 
 ctypedef struct Row:
@@ -396,3 +473,102 @@ cdef class Entry:
             elif not holder.fields.get(tag):
                 holder.fields[tag] = text_of(raw, bool(cell.row.flags & CDATA))
         return top
+
+
+cdef class PlainPages(Reader):
+    """Makes pages of plain entries, but for those whose URL was there already."""
+
+    cdef Seen seen
+    cdef Staged staged[MAX_ENTRIES]
+    cdef uint8_t *urls  # of the entries in the batch
+    cdef size_t urls_room
+
+    def __cinit__(self, *args):
+        self.seen = Seen()
+
+    def __init__(self, resolve, convert):
+        self.context.resolve = resolve
+        self.context.convert = convert
+
+    def __dealloc__(self):
+        free(self.urls)
+
+    def is_new(self, str url not None):
+        """Whether a URL was not there yet."""
+        return self.seen.is_new(url)
+
+    def take(self, grammar, bytes buffer not None, Py_ssize_t position):
+        """Pages, where they end, and whether more of the document may bring another."""
+        cdef list pages = []
+        cdef Stop stop = self.scan(grammar, buffer, &position)
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef uint32_t i
+        self.stage(data)
+        for i in range(self.batch.entry_count):
+            page = self.page(data, &self.batch.entries[i], &self.staged[i])
+            if page is not None:
+                pages.append(page)
+        return pages, position, stop == MORE, stop == FULL
+
+    cdef int stage(self, const uint8_t *data) except -1:
+        """Find out the URLs of the batch, and have ready what tells whether they were there already."""
+        cdef uint32_t i
+        cdef size_t room = 0
+        for i in range(self.batch.entry_count):
+            room += self.batch.records[self.batch.entries[i].loc].size
+        if room > self.urls_room:
+            enlarge(<void **>&self.urls, room)
+            self.urls_room = room
+        with nogil:
+            self.stage_urls(data, self.urls)
+        return 0
+
+    cdef void stage_urls(self, const uint8_t *data, uint8_t *out) noexcept nogil:
+        cdef uint32_t i
+        cdef Record *loc
+        cdef Staged *staged
+        for i in range(self.batch.entry_count):
+            loc = &self.batch.records[self.batch.entries[i].loc]
+            staged = &self.staged[i]
+            staged.flags = record_flags(data, loc)
+            staged.url = out
+            staged.size = url_into(out, data + loc.start, loc.size, staged.flags)
+            if staged.size >= 0:
+                staged.hashed = self.seen.expect(out, staged.size)
+                out += staged.size
+
+    cdef object page(self, const uint8_t *data, PlainEntry *entry, Staged *staged):
+        """The page of an entry; None if it is none, or was there already."""
+        cdef Record *loc = &self.batch.records[entry.loc]
+        cdef object url = None
+        if staged.size >= 0 and staged.flags & HIGH:
+            url = high_text(staged.url, staged.size)
+        if staged.size >= 0 and (url is not None or not staged.flags & HIGH):
+            if not self.seen.add(staged.url, staged.size, staged.hashed):
+                return None
+            if url is None:
+                url = ascii_text(staged.url, staged.size)
+        else:
+            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
+            if url is None or not self.seen.is_new(url):
+                return None
+        return page_of(self, data, entry, url)
+
+
+cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
+    """The page of an entry that has this URL."""
+    cdef Entry source = Entry.__new__(Entry)
+    source.context = reader.context
+    source.fill(data, &reader.batch.records[entry.first], entry.count, entry.loc - entry.first)
+    page = PyType_GenericAlloc(PAGE, 0)
+    set_slot(page, URL_SLOT, url)
+    set_slot(page, SOURCE_SLOT, source)
+    if not entry.extras & NEWS:
+        set_slot(page, NEWS_SLOT, None)
+    if not entry.extras & IMAGES:
+        set_slot(page, IMAGES_SLOT, None)
+    if not entry.extras & LINKS:
+        set_slot(page, ALTERNATES_SLOT, None)
+    if not entry.extras & VIDEOS:
+        set_slot(page, VIDEOS_SLOT, None)
+    return page

@@ -1,8 +1,70 @@
-# A survey, compiled: as `usp.scan.survey.PureSurvey`, but for every entry of a grammar. See there for what it does.
+# cython: language_level=3, cdivision=True
+"""Skip plain entries in which nothing is wrong, and count what they have in common. As `usp.scan.survey.PureSurvey`.
+
+See `usp.scan.survey` for what a survey does. Unlike the one there, it takes every entry of a grammar.
+"""
+
+cimport cython
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, SPECIAL, flags_of, url_flags_of
+from usp.scan._check cimport (
+    CODE_COUNT,
+    H631,
+    H632,
+    H634,
+    H635,
+    HAS_TEXT,
+    I611,
+    IS_LANGUAGE,
+    IS_NEWS_LANGUAGE,
+    MAX_LINKS,
+    N601,
+    N603,
+    N604,
+    P418,
+    P419,
+    R709,
+    U503,
+    U504,
+    U505,
+    U510,
+    WHERE_ELSE,
+    WHICH_DATE,
+    Answer,
+    Noticed,
+    PlainCheck,
+    is_answer,
+)
+from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, Staged, record_flags
+from usp.scan._seen cimport (
+    MAX_NUMBER,
+    ClusterSums,
+    Table,
+    URLTable,
+    expect_in,
+    is_in,
+    is_open_in,
+    note_in,
+    number_in,
+    put_into,
+    secret,
+    slot_for,
+    usp_hash,
+)
+from usp.scan._texts cimport Link, ascii_text, end_of_origin, url_into
+
+from usp.scan._check import CODE_BITS
+
+INTERFACE = USP_INTERFACE
 
 cdef Py_ssize_t MAX_URL_LENGTH
 cdef uint32_t MAX_IMAGES
-cdef object SitemapStats, date_code, period_of
+cdef object SitemapStats, date_code, period_of, parse_date, plain_text, text_of
 cdef tuple SURVEYED
 
 #: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it minds.
@@ -12,14 +74,26 @@ OPTIONS = (
 )
 
 
-def bind_survey():
-    """Import what a survey uses of usp, and compare tables with it. `usp.scan.survey` calls this once."""
+def bind():
+    """Import what this module uses of usp, and compare tables with it."""
+    global parse_date, plain_text, text_of
     global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, period_of, SURVEYED
     from dataclasses import fields
 
-    from usp.scan.survey import MAX_IMAGES, MAX_URL_LENGTH, SURVEYED, SitemapStats, SurveyOptions, date_code, period_of
+    from usp.scan.dates import parse_date
+    from usp.scan.survey import (
+        MAX_IMAGES,
+        MAX_URL_LENGTH,
+        SURVEYED,
+        SitemapStats,
+        SurveyOptions,
+        date_code,
+        period_of,
+    )
+    from usp.scan.values import plain_text, text_of
 
-    check_survey(SURVEYED, [field.name for field in fields(SitemapStats)], [field.name for field in fields(SurveyOptions)])
+    stats, options = ([field.name for field in fields(made)] for made in (SitemapStats, SurveyOptions))
+    check_survey(SURVEYED, stats, options)
 
 
 def check_survey(codes, stats, options):
@@ -27,11 +101,11 @@ def check_survey(codes, stats, options):
     from usp.scan.columns import check_names
 
     there = "usp/scan/survey.py"
-    check_names("CODE_BITS in usp/scan/_check.pxi", CODE_BITS, f"SURVEYED in {there}", codes)
-    check_names("STATS in usp/scan/_survey.pxi", STATS, f"SitemapStats in {there}", stats)
-    check_names("OPTIONS in usp/scan/_survey.pxi", OPTIONS, f"SurveyOptions in {there}", options)
+    check_names("CODE_BITS in usp/scan/_check.pyx", CODE_BITS, f"SURVEYED in {there}", codes)
+    check_names("STATS in usp/scan/_survey.pyx", STATS, f"SitemapStats in {there}", stats)
+    check_names("OPTIONS in usp/scan/_survey.pyx", OPTIONS, f"SurveyOptions in {there}", options)
     if [*codes] != sorted(codes, key=CODE_BITS.get):
-        raise TypeError("the codes have another order in usp/scan/_check.pxi than in SURVEYED in usp/scan/survey.py")
+        raise TypeError("the codes have another order in usp/scan/_check.pyx than in SURVEYED in usp/scan/survey.py")
 
 
 cdef enum:  # what a byte of a URL may be
@@ -116,11 +190,145 @@ cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     return True
 
 
+# The options of a survey, as C has them
+
+ctypedef struct Text:
+    const uint8_t *start
+    Py_ssize_t size
+    int number  # of a site: 1 + the bit of its code, 0 for none; of the first text of a sequence: how many follow
+
+
+cdef inline bint starts_with(const uint8_t *url, Py_ssize_t size, Text *text) noexcept nogil:
+    return size >= text.size and memcmp(url, text.start, <size_t>text.size) == 0
+
+
+cdef Py_ssize_t end_of(const uint8_t *url, Py_ssize_t at, Py_ssize_t size, Text *text) noexcept nogil:
+    """The end of the first place, from `at` on, where a text stands; -1 if there is none."""
+    cdef const uint8_t *found
+    if text.size == 0:
+        return at
+    while size - at >= text.size:
+        found = <const uint8_t *>memchr(url + at, text.start[0], <size_t>(size - at - text.size + 1))
+        if found == NULL:
+            return -1
+        at = found - url
+        if memcmp(found, text.start, <size_t>text.size) == 0:
+            return at + text.size
+        at += 1
+    return -1
+
+
+cdef bint has_escaped_ascii(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    cdef const uint8_t *end = url + size
+    while True:
+        url = <const uint8_t *>memchr(url, c'%', <size_t>(end - url))
+        if url == NULL or end - url < 2:
+            return False
+        if c'0' <= url[1] <= c'7':
+            return True
+        url += 1
+
+
+@cython.final
+cdef class Measures:
+    """What the URLs of a sitemap are measured by."""
+
+    cdef list kept  # the bytes that the texts point to
+    cdef Text *sites
+    cdef Text *sequences  # one behind the other
+    cdef int site_count, text_count
+    cdef Text common  # what all sequences start with
+    cdef uint8_t may_follow[256]  # which byte may stand behind that
+
+    def __init__(self, options):
+        cdef int i = 0
+        self.kept = []
+        self.site_count = len(options.sites)
+        self.text_count = sum(map(len, options.may_disallow))
+        self.sites = <Text *>calloc(self.site_count + 1, sizeof(Text))
+        self.sequences = <Text *>calloc(self.text_count + 1, sizeof(Text))
+        if self.sites == NULL or self.sequences == NULL:
+            raise MemoryError
+        for i, (start, code) in enumerate(options.sites):
+            self.sites[i] = self.text(start, CODE_BITS[code] + 1 if code else 0)
+        i = 0
+        for first, *others in options.may_disallow:
+            self.sequences[i] = self.text(first, len(others))
+            for number, other in enumerate(others, i + 1):
+                self.sequences[<int>number] = self.text(other, 0)
+            i += 1 + <int>len(others)
+        self.find_common()
+
+    def __dealloc__(self):
+        free(self.sites)
+        free(self.sequences)
+
+    cdef Text text(self, str text, int number) except *:
+        cdef Text made
+        cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+        self.kept.append(encoded)
+        made.start, made.size, made.number = <const uint8_t *>encoded, len(encoded), number
+        return made
+
+    cdef void find_common(self) noexcept:
+        cdef int i = 0
+        cdef Py_ssize_t same
+        cdef Text *text
+        self.common = self.sequences[0]
+        while i < self.text_count:
+            text, same = &self.sequences[i], 0
+            while same < self.common.size and same < text.size and text.start[same] == self.common.start[same]:
+                same += 1
+            self.common.size = same
+            i += 1 + text.number
+        memset(self.may_follow, 0, 256)
+        i = 0
+        while i < self.text_count:
+            text = &self.sequences[i]
+            if text.size == self.common.size:
+                memset(self.may_follow, 1, 256)
+            else:
+                self.may_follow[text.start[self.common.size]] = 1
+            i += 1 + text.number
+
+    cdef int site_code(self, const uint8_t *url, Py_ssize_t size) noexcept nogil:
+        """What the first site that a URL starts with says of it, as `Text.number`; -1 if there is none."""
+        cdef int i
+        for i in range(self.site_count):
+            if starts_with(url, size, &self.sites[i]):
+                return self.sites[i].number
+        return -1
+
+    cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
+        """See `usp.scan.survey`."""
+        cdef int i = 0, j
+        cdef Py_ssize_t at
+        if not self.text_count:
+            return False
+        if flags & SPECIAL and has_escaped_ascii(url, size):
+            return True
+        if not starts_with(url, size, &self.common):
+            return False
+        if size > self.common.size and not self.may_follow[url[self.common.size]]:
+            return False
+        while i < self.text_count:
+            if starts_with(url, size, &self.sequences[i]):
+                at = self.sequences[i].size
+                for j in range(i + 1, i + 1 + self.sequences[i].number):
+                    at = end_of(url, at, size, &self.sequences[j])
+                    if at < 0:
+                        break
+                if at >= 0:
+                    return True
+            i += 1 + self.sequences[i].number
+        return False
+
+
 @cython.final
 cdef class PlainSurvey(PlainCheck):
     """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
 
-    cdef readonly object yardstick, stats, counts, table, stories, clusters, wanted, listed, number
+    cdef readonly object options, stats, counts, table, stories, clusters, wanted, listed, number
     cdef Answer place  # what was last said of a scheme and host
     cdef Measures measures
     cdef Table *page_table
@@ -137,7 +345,7 @@ cdef class PlainSurvey(PlainCheck):
 
     def __init__(
         self,
-        yardstick,
+        options,
         URLTable table=None,
         URLTable stories=None,
         number=0,
@@ -146,7 +354,7 @@ cdef class PlainSurvey(PlainCheck):
         tuple listed=(),
     ):
         cdef URLTable listing
-        self.yardstick, self.clusters, self.wanted, self.listed = yardstick, clusters, wanted, listed
+        self.options, self.clusters, self.wanted, self.listed = options, clusters, wanted, listed
         self.sums = clusters.sums if clusters is not None else NULL
         self.wanted_sums = wanted.sums if wanted is not None else NULL
         self.listed_pages = self.listed_stories = NULL
@@ -156,9 +364,9 @@ cdef class PlainSurvey(PlainCheck):
         self.page_table = table.table if table is not None else NULL
         self.story_table = stories.table if stories is not None else NULL
         self.table_number = min(number, MAX_NUMBER)
-        self.now, self.news_since = yardstick.now, yardstick.news_since
+        self.now, self.news_since = options.now, options.news_since
         self.stats, self.counts = SitemapStats(), {}
-        self.measures = Measures(yardstick)
+        self.measures = Measures(options)
         memset(self.counted, 0, sizeof(self.counted))
         memset(&self.place, 0, sizeof(Answer))
         self.gather_anew()
@@ -286,7 +494,7 @@ cdef class PlainSurvey(PlainCheck):
             self.asks = True
             return False
         with gil:
-            if self.yardstick.is_disallowed(PyUnicode_DecodeUTF8(<const char *>staged.url, staged.size, NULL)):
+            if self.options.is_disallowed(PyUnicode_DecodeUTF8(<const char *>staged.url, staged.size, NULL)):
                 codes[0] |= 1 << R709
         return True
 
@@ -392,12 +600,12 @@ cdef class PlainSurvey(PlainCheck):
         self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
     ) except -1:
         if question == WHERE_ELSE:
-            code = self.yardstick.elsewhere(ascii_text(text, size))
+            code = self.options.elsewhere(ascii_text(text, size))
             answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
         elif question == IS_LANGUAGE:
-            answer.is_so = bool(self.yardstick.is_language(ascii_text(text, size)))
+            answer.is_so = bool(self.options.is_language(ascii_text(text, size)))
         elif question == IS_NEWS_LANGUAGE:
-            answer.is_so = bool(self.yardstick.is_news_language(ascii_text(text, size)))
+            answer.is_so = bool(self.options.is_news_language(ascii_text(text, size)))
         elif question == HAS_TEXT:
             answer.is_so = plain_text(text_of(text[:size], bool(flags & CDATA))) is not None
         else:
@@ -405,7 +613,7 @@ cdef class PlainSurvey(PlainCheck):
             if question == WHICH_DATE and answer.is_so:
                 date_text = ascii_text(text, size)
                 date = parse_date(date_text)
-                code = date_code(date_text, date, self.yardstick)
+                code = date_code(date_text, date, self.options)
                 answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
                 answer.period = period_of(date_text, date)
         return 0

@@ -1,20 +1,33 @@
-# From the bytes of a field to its value, for what is as it should be. What is not is left to Python: `None` or -1 here
-# means "not by me", never "no value".
+# cython: language_level=3, cdivision=True
+"""Convert the bytes of a field to its value: texts, URLs, dates, numbers, links. Only what needs no repair.
 
-cdef extern from "Python.h":
-    object PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
-    void *PyUnicode_DATA(object)
+Nothing here asks Python for help: -1, `None` or false mean "leave it to Python", never "no value". No GIL is needed but to
+make Python objects.
+"""
 
-cdef object parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
+import datetime as datetime_module
+
+from cpython.datetime cimport datetime_new, import_datetime
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memchr, memcmp, memcpy, memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._bytes cimport AMPERSAND, CDATA, CONTROL, HIGH, MAX_TEXT_BYTES, is_space
+
+import_datetime()
+INTERFACE = USP_INTERFACE
+
+
+def bind():
+    """Import what this module uses of usp."""
+    from usp.scan.columns import CHANGE_FREQUENCIES
+
+    set_frequencies([frequency.value for frequency in CHANGE_FREQUENCIES])
+
 
 cdef object UTC = datetime_module.UTC
 cdef dict zones = {}  # minutes east of Greenwich -> timezone
-
-
-cdef inline object ascii_text(const uint8_t *text, Py_ssize_t size):
-    cdef object made = PyUnicode_New(size, 127)
-    memcpy(PyUnicode_DATA(made), text, size)
-    return made
 
 
 cdef struct Reference:
@@ -78,11 +91,6 @@ for _i in range(128):
     HOST[_i] = 1 if chr(_i).isalnum() or chr(_i) == "_" else 2 if chr(_i) in "-." else 0
 
 
-cdef inline bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Whether this is an absolute http or https URL with a host of plain letters: nearly all are."""
-    return end_of_origin(url, size) > 0
-
-
 cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     """Where the scheme and host end of an absolute http or https URL with a host of plain letters; 0 if it is none."""
     cdef Py_ssize_t i = 4
@@ -115,12 +123,6 @@ cdef inline int digits2(const uint8_t *text) noexcept nogil:
     """The number of two digits; far too large where they are none."""
     cdef unsigned int a = text[0] - c'0', b = text[1] - c'0'
     return a * 10 + b if a < 10 and b < 10 else 1000
-
-
-ctypedef struct Moment:
-    int year, month, day, hour, minute, second, microsecond
-    int offset  # minutes east of Greenwich
-    bint has_zone, has_time
 
 
 cdef inline int days_in(int year, int month) noexcept nogil:
@@ -194,27 +196,17 @@ cdef object date_of(Moment *m):
 cdef uint64_t FREQUENCIES[7]  # their bytes
 
 
-cdef int bind_texts() except -1:
-    global parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
-    from usp.scan.columns import CHANGE_FREQUENCIES
-    from usp.scan.dates import parse_date
-    from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
-
-    set_frequencies([frequency.value for frequency in CHANGE_FREQUENCIES])
-    return 0
-
-
 def set_frequencies(list words not None):
     """Set the words for change frequencies, in the order of their numbers."""
     cdef bytes word
     if len(words) != 7 or not all(5 <= len(word) <= 7 for word in words):
-        raise TypeError(f"frequency_of in usp/scan/_texts.pxi knows 7 words of 5 to 7 letters, not {words}")
+        raise TypeError(f"frequency_of in usp/scan/_texts.pyx knows 7 words of 5 to 7 letters, not {words}")
     for i, text in enumerate(words):
         word = text.encode().ljust(8, b"\0")
         memcpy(&FREQUENCIES[<int>i], <const char *>word, 8)
 
 
-cdef inline int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """The number of a change frequency, -1 if it is none."""
     cdef uint8_t lower[8]
     cdef uint64_t word
@@ -264,22 +256,8 @@ cdef int64_t microseconds_of(Moment *m) noexcept nogil:
 cdef enum:
     MAX_LINK_ATTRIBUTES = 32
 
-ctypedef struct Link:
-    const uint8_t *href
-    const uint8_t *hreflang
-    Py_ssize_t href_size
-    Py_ssize_t hreflang_size
-    uint8_t href_flags  # set where they matter
 
-
-ctypedef struct Attribute:
-    const uint8_t *name
-    Py_ssize_t name_size
-    const uint8_t *value  # without the white space around it
-    Py_ssize_t size
-
-
-cdef inline int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil:
+cdef int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil:
     """1 for an attribute; 0 if there are no more; -1 for one that is not written as usual."""
     cdef Py_ssize_t i = at[0], start, end
     cdef const uint8_t *closing
@@ -337,52 +315,143 @@ cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link
     return False
 
 
-cdef enum:
-    MEMO_SLOTS = 1024
-    MEMO_KEY_BYTES = 39
-
-ctypedef struct MemoSlot:
-    PyObject *value
-    uint8_t size
-    uint8_t key[MEMO_KEY_BYTES]
+cdef extern from "Python.h":
+    int Py_UNICODE_ISPRINTABLE(uint32_t character) noexcept nogil
 
 
-cdef class Memo:
-    """Values of short texts that repeat: each is converted once, or again where two texts want the same slot."""
+cdef inline Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32_t *found) noexcept nogil:
+    """How many bytes the character has that a text begins with; 0 if it is not UTF-8."""
+    cdef uint8_t a = text[0]
+    cdef Py_ssize_t size, i
+    if a < 0x80:
+        found[0] = a
+        return 1
+    size = 2 if 0xC2 <= a < 0xE0 else 3 if 0xE0 <= a < 0xF0 else 4 if 0xF0 <= a < 0xF5 else 0
+    if size == 0 or size > left:
+        return 0
+    found[0] = a & (0xFF >> (size + 1))
+    for i in range(1, size):
+        if text[i] & 0xC0 != 0x80:
+            return 0
+        found[0] = found[0] << 6 | text[i] & 0x3F
+    if size == 3 and (found[0] < 0x800 or 0xD800 <= found[0] < 0xE000):
+        return 0
+    return 0 if size == 4 and not 0x10000 <= found[0] < 0x110000 else size
 
-    cdef MemoSlot slots[MEMO_SLOTS]
 
-    def __cinit__(self):
-        memset(self.slots, 0, sizeof(self.slots))
+cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Whether a text is UTF-8, and all of it can be seen."""
+    cdef uint32_t character
+    cdef Py_ssize_t i = 0, step
+    while i < size:
+        step = character_at(text + i, size - i, &character)
+        if step == 0 or not Py_UNICODE_ISPRINTABLE(character):
+            return False
+        i += step
+    return True
 
-    def __dealloc__(self):
-        cdef int i
-        for i in range(MEMO_SLOTS):
-            Py_XDECREF(self.slots[i].value)
 
-    cdef inline MemoSlot *slot(self, const uint8_t *key, Py_ssize_t size) noexcept:
-        cdef uint32_t h = 2166136261u
-        cdef Py_ssize_t i
+cdef bint is_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    cdef uint32_t character
+    cdef Py_ssize_t i = 0, step
+    while i < size:
+        step = character_at(text + i, size - i, &character)
+        if step == 0:
+            return False
+        i += step
+    return True
+
+
+cdef bint is_edged(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Whether UTF-8 begins and ends with what can be seen, so that there is nothing to be stripped."""
+    cdef uint32_t character = 0
+    cdef Py_ssize_t last = size - 1
+    while last > 0 and text[last] & 0xC0 == 0x80:
+        last -= 1
+    character_at(text, size, &character)
+    if not Py_UNICODE_ISPRINTABLE(character):
+        return False
+    character_at(text + last, size - last, &character)
+    return Py_UNICODE_ISPRINTABLE(character)
+
+
+cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
+    """Whether a line is a URL and nothing else, with nothing in it or around it to be put right."""
+    cdef uint8_t last = line[size - 1], unseen = 0, high = 0
+    cdef Py_ssize_t i
+    if size > MAX_TEXT_BYTES or not is_http_url(line, size):
+        return False
+    if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']':
+        return False
+    if size > 3 and line[size - 3] == 0xE2 and line[size - 2] == 0x80 and 0x98 <= last <= 0x9D:
+        return False  # perhaps a quotation mark
+    for i in range(size):
+        unseen |= (line[i] <= 32) | (line[i] == 127)
+        high |= line[i]
+    return not unseen and (high < 128 or is_printable_utf8(line, size))
+
+
+cdef bint has_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Whether a text may have a reference of any kind."""
+    cdef const uint8_t *end = text + size
+    while True:
+        text = <const uint8_t *>memchr(text, c'&', <size_t>(end - text))
+        if text == NULL:
+            return False
+        text += 1
+        if text < end and text[0] == c'#':
+            return True
+        while text < end and (c'a' <= (text[0] | 32) <= c'z' or c'0' <= text[0] <= c'9'):
+            text += 1
+        if text < end and text[0] == c';':
+            return True
+
+
+cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """Whether a text, of which references may be left, has nothing to be put right or stripped."""
+    cdef Py_ssize_t i
+    if flags & CONTROL:
         for i in range(size):
-            h = (h ^ key[i]) * 16777619u
-        return &self.slots[(h ^ (h >> 16)) & (MEMO_SLOTS - 1)]
+            if text[i] == 127 or (text[i] < 32 and not is_space(text[i])):
+                return False
+    return not flags & HIGH or (is_utf8(text, size) and is_edged(text, size))
 
-    cdef inline object get(self, const uint8_t *key, Py_ssize_t size):
-        """The value of a text; None if it is not here."""
-        cdef MemoSlot *slot = self.slot(key, size)
-        if slot.value != NULL and slot.size == size and memcmp(slot.key, key, size) == 0:
-            return <object>slot.value
+
+cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """The same as `Entry.text`: at most as many bytes, none for no text; -1 if that is for Python to say."""
+    if flags & ~CDATA and not is_text(text, size, flags):
+        return -1
+    if flags & AMPERSAND and not flags & CDATA:
+        size = unescape_into(out, text, size)
+    else:
+        memcpy(out, text, <size_t>size)
+    return -1 if flags & AMPERSAND and size > 0 and has_reference(out, size) else size
+
+
+cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """The bytes of the URL that a text means, at most as many as it has; -1 if that is for Python to say."""
+    cdef Py_ssize_t n = url_text_into(out, text, size, flags)
+    return n if n >= 0 and is_http_url(out, n) else -1
+
+
+cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+    """The same, whether it is an http or https URL or not."""
+    cdef Py_ssize_t n = size
+    if flags & CONTROL or size == 0:
+        return -1
+    if flags & AMPERSAND and not flags & CDATA:
+        n = unescape_into(out, text, size)
+        if n < 0:
+            return -1
+    else:
+        memcpy(out, text, size)
+    return -1 if flags & AMPERSAND and has_ampersand_reference(out, n) else n
+
+
+cdef object high_text(const uint8_t *text, Py_ssize_t size):
+    """Text that is not all ASCII; None if it is for Python to put right."""
+    try:
+        made = PyUnicode_DecodeUTF8(<const char *>text, size, NULL)
+    except UnicodeDecodeError:
         return None
-
-    cdef inline void put(self, const uint8_t *key, Py_ssize_t size, object value):
-        cdef MemoSlot *slot
-        cdef PyObject *old
-        if size > MEMO_KEY_BYTES:
-            return
-        slot = self.slot(key, size)
-        old = slot.value
-        Py_INCREF(value)
-        slot.value = <PyObject *>value
-        slot.size = <uint8_t>size
-        memcpy(slot.key, key, size)
-        Py_XDECREF(old)
+    return made if made.isprintable() else None

@@ -1,3 +1,25 @@
+"""Search bytes, eight or sixteen at a time, and say which kinds of bytes a text has. No Python object, no GIL.
+
+All of it is inlined into the modules that use it: it knows nothing of them.
+"""
+
+from libc.stdint cimport uint8_t
+
+cdef enum:
+    MAX_TEXT_BYTES = 65535  # of a field
+
+cdef enum:
+    AMPERSAND = 1
+    HIGH = 2  # bytes that are not ASCII
+    CONTROL = 4
+    CDATA = 8
+    SPECIAL = 16  # of a URL only: what may not stand in one as it is, or has a meaning there
+
+cdef inline bint is_space(uint8_t c) noexcept nogil:
+    """White space of XML. What else Python calls so is a control character, to be noted."""
+    return c == c' ' or c == 10 or c == 9 or c == 13
+
+
 # Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html, or sixteen as vectors: calls of
 # memchr, and loops over bytes, take longer than most texts do.
 cdef extern from *:

@@ -1,54 +1,86 @@
-# Passing over entries in which nothing is wrong, not even a value.
-#
-# Most of it needs no GIL. An entry for which Python has to be asked is looked at again with the GIL held, and so is all
-# that follows in the batch: to take the GIL for each such entry would be to wait for it each time.
+# cython: language_level=3, cdivision=True
+"""Skip plain entries in which nothing is wrong, not even a value.
 
-cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
-    U503, U504, U505, U506, U507, U508, U509, U510, P418, P419, R709, L303, L305, L306, P423
-    N601, N603, N604, I611, H631, H632, H634, H635, CODE_COUNT
+Most of it needs no GIL. An entry for which Python has to be asked is looked at again with the GIL held, and so is all that
+follows in the batch: to take the GIL for each such entry would be to wait for it each time.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcmp, memcpy, memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._buffers cimport enlarge
+from usp.scan._bytes cimport AMPERSAND, CDATA, CONTROL, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
+from usp.scan._entries cimport (
+    ATTRIBUTES,
+    CHANGEFREQ,
+    CLOSE,
+    FULL,
+    IMAGE_TAG,
+    LANGUAGE,
+    LASTMOD,
+    LOC,
+    MAX_ENTRIES,
+    MORE,
+    NAME,
+    NEWS_TAG,
+    OPEN,
+    OTHER_TAG,
+    PRIORITY,
+    PUBLICATION,
+    PUBLICATION_DATE,
+    TEXT,
+    TITLE,
+    VIDEO_TAG,
+    VIDEOS,
+    PlainEntry,
+    Record,
+    Staged,
+    Stop,
+    record_flags,
+    take_entries,
+)
+from usp.scan._seen cimport secret, usp_hash
+from usp.scan._texts cimport (
+    Link,
+    Moment,
+    ascii_text,
+    end_of_origin,
+    frequency_of,
+    has_ampersand_outside,
+    has_ampersand_reference,
+    is_http_url,
+    is_printable_utf8,
+    is_text,
+    microseconds_of,
+    parse_link,
+    parse_moment,
+    priority_of,
+    text_into,
+    unescape_into,
+    url_into,
+    url_text_into,
+)
+
+INTERFACE = USP_INTERFACE
+cdef int64_t HOUR = 3600000000
+cdef object microseconds, parse_date, parse_priority
+
+
+def bind():
+    """Import what this module uses of usp."""
+    global microseconds, parse_date, parse_priority
+    from usp.scan.columns import microseconds
+    from usp.scan.dates import parse_date
+    from usp.scan.values import parse_priority
+
 
 CODE_BITS = {
     "U503": U503, "U504": U504, "U505": U505, "U506": U506, "U507": U507, "U508": U508, "U509": U509, "U510": U510,
     "P418": P418, "P419": P419, "R709": R709, "L303": L303, "L305": L305, "L306": L306, "P423": P423, "N601": N601,
     "N603": N603, "N604": N604, "I611": I611, "H631": H631, "H632": H632, "H634": H634, "H635": H635,
 }
-
-cdef enum:
-    MAX_LINKS = 256
-    ANSWERS = 256  # places for two answers each
-    ANSWER_KEY_BYTES = 43
-
-cdef int64_t HOUR = 3600000000
-
-cdef enum:  # what Python is asked of a text
-    NO_QUESTION, WHICH_DATE, WHICH_PRIORITY, HAS_TEXT, WHERE_ELSE, IS_LANGUAGE, IS_NEWS_LANGUAGE
-
-ctypedef struct Answer:
-    int64_t date  # microseconds since 1970, in UTC
-    int64_t period  # how long the time is that a date may mean
-    double priority
-    uint8_t question
-    uint8_t size
-    uint8_t is_so  # whether the text has such a value
-    uint8_t code  # 1 + the bit of the code of what is wrong with it, 0 if nothing is
-    uint8_t key[ANSWER_KEY_BYTES]
-
-ctypedef struct Noticed:
-    int64_t date  # of the last modification
-    int64_t period  # how long the time is that it may mean; 0 if it has a zone
-    int64_t published  # the end of the time that the first news story may be of; below is all of its publication
-    double priority  # -1 if none is stated
-    Record *name
-    Record *language
-    uint32_t codes
-    uint32_t images
-    uint32_t links
-    bint is_dated
-    int group  # where the check of the entry has come to: the group, and the fields that it had
-    uint32_t has
-    int stories
-    int publications
-
 
 cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogil:
     cdef uint8_t bits = 255
@@ -58,25 +90,8 @@ cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogi
     return bits & 32
 
 
-cdef inline bint is_answer(const Answer *kept, int question, const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    return kept.question == question and kept.size == size and memcmp(kept.key, text, <size_t>size) == 0
-
-
 cdef class PlainCheck(Reader):
     """Passes over plain entries in which nothing is wrong, not even a value."""
-
-    cdef readonly bint has_pages
-    cdef uint32_t most  # entries to be looked at: few, where the last was not in order
-    cdef bint leaves_videos  # whether somebody else looks for what is wrong in videos
-    cdef bint holds  # whether the GIL is held
-    cdef bint asks  # whether an entry cannot be judged without it
-    cdef int64_t now
-    cdef Staged staged[MAX_ENTRIES]
-    cdef Link links[MAX_LINKS]  # of the entry that is looked at
-    cdef Answer *answers
-    cdef uint8_t *changed  # a text without its references
-    cdef uint8_t *urls  # those of the batch that have references, without them
-    cdef size_t urls_room
 
     def __cinit__(self, *args, **options):
         self.now = <int64_t>1 << 62

@@ -1,79 +1,28 @@
-# Which URLs a document had already: exact, and with a hash that those who write the documents cannot foresee.
+# cython: language_level=3, cdivision=True
+"""Which URLs were listed: in one document, exactly; in millions of documents, by their hashes.
 
-cdef extern from *:
-    """
-    #include <stdint.h>
-    #include <string.h>
-    static inline uint64_t usp_mix(uint64_t a, uint64_t b) {
-    #ifdef __SIZEOF_INT128__
-        __uint128_t product = (__uint128_t)a * b;
-        return (uint64_t)product ^ (uint64_t)(product >> 64);
-    #else
-        uint64_t ah = a >> 32, al = (uint32_t)a, bh = b >> 32, bl = (uint32_t)b;
-        uint64_t high = ah * bh, mid1 = ah * bl, mid2 = al * bh, low = al * bl;
-        uint64_t carry = (low >> 32) + (uint32_t)mid1 + (uint32_t)mid2;
-        return (low + (mid1 << 32) + (mid2 << 32)) ^ (high + (mid1 >> 32) + (mid2 >> 32) + (carry >> 32));
-    #endif
-    }
-    #if defined(__GNUC__)
-    #define usp_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define usp_prefetch(address) ((void)(address))
-    #endif
-    #define usp_touch(address) ((void)*(const volatile uint64_t *)(address))  /* a read that is not left out */
-    /* In the manner of wyhash (public domain): both factors of each product hold a part of the secret. What is read
-       last may overlap what was read before, as the size is a part of the hash. */
-    static inline uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) {
-        uint64_t hash = secret[0] ^ size, other = secret[3], a = 0, b = 0, c, d;
-        const uint8_t *end = data + size;
-        size_t whole = size;
-        while (size > 32) {
-            memcpy(&a, data, 8);
-            memcpy(&b, data + 8, 8);
-            memcpy(&c, data + 16, 8);
-            memcpy(&d, data + 24, 8);
-            hash = usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]);
-            other = usp_mix(c ^ secret[0] ^ other, d ^ secret[3]);
-            data += 32;
-            size -= 32;
-        }
-        hash ^= other;
-        if (size > 16) {
-            memcpy(&a, data, 8);
-            memcpy(&b, data + 8, 8);
-            hash = usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]);
-            data += 16;
-            size -= 16;
-        }
-        if (whole >= 8) {
-            memcpy(&a, whole >= 16 ? end - 16 : data, 8);
-            memcpy(&b, end - 8, 8);
-        } else if (whole >= 4) {
-            memcpy(&a, data, 4);
-            memcpy(&b, end - 4, 4);
-        } else {
-            memcpy(&a, data, whole);
-        }
-        return usp_mix(usp_mix(a ^ secret[1] ^ hash, b ^ secret[2]), secret[3]);
-    }
-    """
-    uint64_t usp_hash(const uint8_t *data, size_t size, const uint64_t *secret) noexcept nogil
-    void usp_prefetch(const void *address) noexcept nogil
-    void usp_touch(const uint64_t *address) noexcept nogil
+Hashes have a key of their own in each process, so that those who write sitemaps cannot foresee which collide.
+"""
 
-cdef uint64_t secret[4]
+from os import urandom
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memchr, memcmp, memcpy
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._buffers cimport enlarge, view
+from usp.scan._texts cimport is_url_line
+
+INTERFACE = USP_INTERFACE
+
 cdef bytes random_bytes = urandom(32)
 memcpy(secret, <const uint8_t *>random_bytes, 32)
 
 
 cdef class Seen:
     """The texts that were added, each once: their bytes one after another, and where each ends."""
-
-    cdef uint8_t *data
-    cdef int64_t *ends  # of text i at i + 1; 0 at 0
-    cdef uint32_t *slots  # number of a text + 1
-    cdef size_t data_room, text_room, slot_count
-    cdef size_t count
 
     def __cinit__(self):
         self.slot_count = 8192
@@ -131,7 +80,7 @@ cdef class Seen:
         self.slot_count = larger
         return 0
 
-    cdef inline uint64_t expect(self, const uint8_t *text, size_t size) noexcept nogil:
+    cdef uint64_t expect(self, const uint8_t *text, size_t size) noexcept nogil:
         """The hash of a text, which will be added soon."""
         cdef uint64_t hashed = usp_hash(text, size, secret)
         usp_prefetch(&self.slots[<size_t>hashed & (self.slot_count - 1)])
@@ -205,3 +154,135 @@ cdef class Seen:
         finally:
             free(data)
             free(ends)
+
+
+cdef void expect_in(Table *table, Staged *staged, uint32_t count) noexcept nogil:
+    """Have ready what is needed to find hashes soon: as nothing else is done in between, they are waited for together.
+
+    They are read, which was measured to be faster than to prefetch them; and so is where most would go on to.
+    """
+    cdef uint32_t i, at
+    cdef Shelf *shelf
+    for i in range(count):
+        shelf = shelf_of(table, staged[i].hashed)
+        if staged[i].size >= 0 and shelf.room:
+            at = first_slot(shelf.room, staged[i].hashed >> NUMBER_BITS)
+            usp_touch(&shelf.slots[at])
+            usp_touch(&shelf.slots[min(at + 7, shelf.room - 1)])
+
+
+cdef int find_in(Table *table, uint64_t hashed) noexcept nogil:
+    """The number of the sitemap that had it first; -1 if none had."""
+    cdef Shelf *shelf = shelf_of(table, hashed)
+    if not shelf.room:
+        return -1
+    return number_in(slot_of(shelf, hashed >> NUMBER_BITS))
+
+
+cdef bint is_in(Table *table, uint64_t hashed) noexcept nogil:
+    """Whether there is a table, and a hash stands in it."""
+    return table != NULL and find_in(table, hashed) >= 0
+
+
+cdef int enlarge_shelf(Shelf *shelf) except -1 nogil:
+    cdef Shelf larger
+    cdef uint32_t i
+    larger.room = shelf.room + max(shelf.room >> 1, <uint32_t>8) if shelf.room else FIRST_ROOM
+    larger.count = shelf.count
+    larger.slots = <uint64_t *>calloc(larger.room, sizeof(uint64_t))
+    if larger.slots == NULL:
+        with gil:
+            raise MemoryError
+    for i in range(shelf.room):
+        if shelf.slots[i]:
+            slot_of(&larger, shelf.slots[i] >> NUMBER_BITS)[0] = shelf.slots[i]
+    free(shelf.slots)
+    shelf[0] = larger
+    return 0
+
+
+cdef object url_key = None
+
+
+cdef uint64_t text_hash(str url) except? 0:
+    global url_key
+    if url_key is None:
+        from usp.scan.survey import same_url_key as url_key  # which imports the readers
+    cdef bytes encoded = url_key(url).encode("utf-8", "surrogatepass")
+    return usp_hash(<const uint8_t *>encoded, <size_t>len(encoded), secret)
+
+
+@cython.final
+cdef class URLTable:
+    """Which sitemap had a URL first. No more than `most` URLs are kept. For one thread at a time."""
+
+    def __cinit__(self, most=1 << 23):
+        self.table = <Table *>calloc(1, sizeof(Table))
+        if self.table == NULL:
+            raise MemoryError
+        self.table.most = min(most, MAX_TABLE)
+
+    def __dealloc__(self):
+        cdef int i
+        if self.table != NULL:
+            for i in range(SHELVES):
+                free(self.table.shelves[i].slots)
+            free(self.table)
+
+    @property
+    def is_full(self):
+        """Whether a URL was left out."""
+        return bool(self.table.is_full)
+
+    def find(self, str url not None):
+        """The number of the sitemap that had it first; -1 if none had."""
+        return find_in(self.table, text_hash(url))
+
+    def add(self, str url not None, number):
+        """Keep a URL as one of this sitemap."""
+        cdef uint64_t hashed = text_hash(url)
+        put_into(self.table, slot_for(self.table, hashed), hashed, min(number, MAX_NUMBER))
+
+    @staticmethod
+    def hash_of(str url not None):
+        """A number below 2**64 that hardly any other URL has; another one in each process."""
+        return text_hash(url)
+
+
+@cython.final
+cdef class ClusterSums:
+    """Which sets of pages are not complete: the same as `usp.scan.survey.PureClusterSums`."""
+
+    def __cinit__(self):
+        self.sums = <uint64_t *>calloc(CLUSTER_SUMS, sizeof(uint64_t))
+        if self.sums == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.sums)
+
+    def note(self, key, size, own):
+        """A page that states a set."""
+        note_in(self.sums, <uint64_t>key, <uint64_t>size, <uint64_t>own)
+
+    def is_open(self, key):
+        """Whether a set may not be complete."""
+        return is_open_in(self.sums, <uint64_t>key)
+
+    def sums_left(self):
+        """What is left in each place, where there is anything."""
+        cdef size_t i
+        left = {}
+        for i in range(CLUSTER_SUMS):
+            if self.sums[i]:
+                left[i] = self.sums[i]
+        return left
+
+    @property
+    def has_open(self):
+        """Whether any set is not complete."""
+        cdef size_t i
+        for i in range(CLUSTER_SUMS):
+            if self.sums[i]:
+                return True
+        return False

@@ -1,7 +1,123 @@
-# Columns, compiled: the same as `usp.scan.columns.PureColumns`, and plain entries straight from the buffer.
-#
-# A column starts with the first row that has a value there; rows without one are filled in when another has, and at the
-# end. So what a document does not have costs nothing. An entry whose values are for Python to find out is taken back.
+# cython: language_level=3, cdivision=True
+"""Collect columns: of plain entries straight from the buffer, and page by page. As `usp.scan.columns.PureColumns`.
+
+A column starts with the first row that has a value there; rows without one are filled in when another has, and at the end.
+So what a document does not have costs nothing. An entry whose values are for Python to find out is taken back.
+"""
+
+import datetime as datetime_module
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from usp._interface cimport USP_INTERFACE
+from usp.scan._buffers cimport (
+    ENDS,
+    SMALL,
+    WORDS,
+    Series,
+    Texts,
+    cut_series,
+    fixed_column,
+    free_series,
+    free_texts,
+    has_values,
+    pad,
+    put_byte,
+    put_bytes,
+    put_date,
+    put_str,
+    put_text,
+    put_url,
+    put_word,
+    text_column,
+)
+from usp.scan._bytes cimport CDATA, HIGH
+from usp.scan._check cimport WHICH_DATE, WHICH_PRIORITY, Answer, Noticed, PlainCheck
+from usp.scan._entries cimport (
+    ATTRIBUTES,
+    CHANGEFREQ,
+    IMAGE_TAG,
+    IMAGES,
+    LASTMOD,
+    LINK,
+    LINKS,
+    NEWS,
+    NEWS_TAG,
+    OPEN,
+    PRIORITY,
+    PUBLICATION,
+    PUBLICATION_DATE,
+    TEXT,
+    TITLE,
+    VIDEO_TAG,
+    VIDEOS,
+    PlainEntry,
+    Record,
+    Staged,
+    record_flags,
+)
+from usp.scan._extensions cimport (
+    AS_DATE,
+    AS_FLAG,
+    AS_TEXT,
+    AS_URL,
+    AS_WHOLE,
+    AS_WORDS,
+    IMAGE_TEXTS,
+    MAX_VIDEO_FIELDS,
+    READ_AS,
+    STORY_LIST_TAGS,
+    STORY_LISTS,
+    STORY_TAGS,
+    STORY_TEXTS,
+    Items,
+    Stories,
+    Videos,
+    add_image,
+    add_item,
+    add_link,
+    add_story_values,
+    add_video_values,
+    begin_video,
+    cut_items,
+    cut_stories,
+    cut_videos,
+    end_items,
+    end_video,
+    end_videos,
+    free_items,
+    free_stories,
+    free_videos,
+    items_column,
+    pad_stories,
+    put_flag,
+    put_number,
+    put_parts,
+    put_video_text,
+    put_whole,
+    put_words,
+    stories_column,
+    video_field_count,
+    videos_column,
+)
+from usp.scan._pages cimport page_of
+from usp.scan._seen cimport Seen
+from usp.scan._texts cimport (
+    Moment,
+    ascii_text,
+    frequency_of,
+    high_text,
+    is_printable_utf8,
+    microseconds_of,
+    parse_moment,
+    priority_of,
+)
+
+from usp.scan._pages import IMAGE_FIELDS, STORY_FIELDS
+
+INTERFACE = USP_INTERFACE
 
 cdef enum:  # the columns that may be wanted, beside NEWS, IMAGES, VIDEOS and LINKS
     DATES = 16
@@ -18,28 +134,38 @@ cdef dict WANTED = {
 cdef int64_t EARLIEST, LATEST
 cdef uint8_t UNKNOWN_FREQUENCY
 cdef double STATED_NOWHERE
-cdef object Columns, sparse_column, CHANGE_FREQUENCIES
+cdef object Column, Columns, List, Scalar, Struct, sparse_column, microseconds, parse_date, text_of
+cdef tuple CHANGE_FREQUENCIES
 cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 
 
-cdef int bind_columns() except -1:
+def bind():
+    """Import what this module uses of usp, and compare tables with it."""
+    global Column, List, Scalar, Struct, microseconds, parse_date, text_of
     global EARLIEST, LATEST, UNKNOWN_FREQUENCY, STATED_NOWHERE
     global Columns, sparse_column, CHANGE_FREQUENCIES, PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
+    from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
     from usp.scan.columns import (
         CHANGE_FREQUENCIES,
         PAGE_COLUMNS,
         PAGE_TYPES,
         VALUE_GETTERS,
+        Column,
         Columns,
+        List,
+        Scalar,
+        Struct,
         check_types,
+        microseconds,
         sparse_column,
     )
+    from usp.scan.dates import parse_date
+    from usp.scan.values import text_of
 
-    check_types("PlainColumns in usp/scan/_columns.pxi", written_types())
+    check_types("PlainColumns in usp/scan/_columns.pyx", written_types())
     EARLIEST, LATEST = microseconds(datetime_module.datetime.min), microseconds(datetime_module.datetime.max)
     UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
-    STATED_NOWHERE = float(DEFAULT_PRIORITY)
-    return 0
+    STATED_NOWHERE = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
 
 
 def written_types():
@@ -356,7 +482,7 @@ cdef class PlainColumns(PlainCheck):
             url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
         if url is not None and self.seen.is_new(url):
             page = page_of(self, data, entry, url)
-            self.add_values(page, (<Entry>page._source).last_modified_text())
+            self.add_values(page, page._source.last_modified_text())
         return 0
 
     def append(self, page not None, str last_modified_text not None, problems=()):

@@ -1,74 +1,22 @@
-# The kernel: finds the plain entries of a buffer and records where their texts lie. No Python object, no GIL.
-#
-# Every read is bounded by `size`, the number of bytes in the buffer; nothing is written but the batch. What is not plain
-# ends the batch: the general scanner reads it. Names, rules and states are those of `usp.scan.grammar`.
+# cython: language_level=3, cdivision=True
+"""Find the plain entries of a buffer, and record where their texts lie.
 
-cdef enum:
-    MAX_NAMES = 255
-    MAX_STATES = 32
-    MAX_NAME_BYTES = 48
-    NAME_SLOTS = 2048
-    MAX_OPEN = 8
-    MAX_ENTRIES = 512  # in one batch
-    MAX_RECORDS = 8192
-    MAX_TEXT_BYTES = 65535
-    MAX_ATTRIBUTES_BYTES = 8192
-    MAX_COMMENT_BYTES = 65536
-    MAX_ENTRY_BYTES = 131072  # that are waited for
+The kernel needs no Python object and no GIL. Every read is bounded by the size of the buffer, and nothing is written but
+the batch. An entry that is not plain ends the batch: the general scanner reads it. Names, rules and states are those of
+`usp.scan.grammar`. This module does not know what becomes of the texts: that is for those who derive a class from `Reader`.
+"""
 
-cdef enum:
-    OTHER, FIELD, WITH_ATTRIBUTES, GROUP
+cimport cython
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memchr, memcmp, memcpy, memset
 
-cdef enum:
-    TEXT, ATTRIBUTES, OPEN, CLOSE
+from usp._interface cimport USP_INTERFACE
+from usp.scan._bytes cimport CDATA, MAX_TEXT_BYTES, is_space, next_tag, next_visible
 
-cdef enum:
-    AMPERSAND = 1
-    HIGH = 2  # bytes that are not ASCII
-    CONTROL = 4
-    CDATA = 8
-    SPECIAL = 16  # of a URL only: what may not stand in one as it is, or has a meaning there
+INTERFACE = USP_INTERFACE
 
-cdef enum Stop:
-    ENTRY, MORE, ODD, FULL
-
-ctypedef struct Record:
-    uint32_t start
-    uint16_t size
-    uint8_t kind
-    uint8_t name
-    uint8_t flags  # CDATA or nothing: the others are found out where they matter
-
-ctypedef struct PlainEntry:
-    Py_ssize_t start
-    uint32_t first  # of its records
-    uint32_t count
-    uint32_t loc
-    uint32_t extras  # a bit for each kind of group and of element with attributes that it has
-
-ctypedef struct Batch:
-    PlainEntry entries[MAX_ENTRIES]
-    Record records[MAX_RECORDS]
-    uint32_t entry_count
-    uint32_t record_count
-    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
-
-ctypedef struct Tables:
-    char names[MAX_NAMES][MAX_NAME_BYTES]
-    uint8_t name_sizes[MAX_NAMES]
-    uint64_t closings[MAX_NAMES][2]  # a name and ">", if they are 16 bytes at most
-    uint64_t masks[MAX_NAMES][2]  # which of those bytes count; none of a longer name
-    uint8_t slots[NAME_SLOTS]  # number of a name + 1, by its hash
-    uint8_t rules[MAX_STATES][MAX_NAMES]
-    uint8_t states[MAX_STATES][MAX_NAMES]
-    uint8_t extras[MAX_NAMES]
-    uint64_t bits[MAX_NAMES]  # one for each tag, whatever its prefix
-    uint8_t is_loc[MAX_NAMES]  # of an entry
-
-
-cdef inline bint is_space(uint8_t c) noexcept nogil:
-    """White space of XML. What else Python calls so is a control character, to be noted."""
-    return c == c' ' or c == 10 or c == 9 or c == 13
+# The kernel
 
 
 cdef inline uint32_t name_hash(const uint8_t *name, Py_ssize_t size) noexcept nogil:
@@ -364,3 +312,173 @@ cdef Stop take_entries(
         batch.entry_count += 1
         at[0] = c.at
     return FULL
+
+
+# The grammar, as tables of C
+
+cdef dict EXTRAS = {"news": NEWS, "image": IMAGES, "video": VIDEOS, "link": LINKS}
+
+cdef dict TAGS = {
+    "loc": LOC, "lastmod": LASTMOD, "changefreq": CHANGEFREQ, "priority": PRIORITY, "title": TITLE,
+    "publication_date": PUBLICATION_DATE, "name": NAME, "language": LANGUAGE, "access": ACCESS, "genres": GENRES,
+    "keywords": KEYWORDS, "stock_tickers": STOCK_TICKERS, "caption": CAPTION, "geo_location": GEO_LOCATION,
+    "license": LICENSE, "news": NEWS_TAG, "image": IMAGE_TAG, "publication": PUBLICATION, "link": LINK,
+    "video": VIDEO_TAG,
+}
+
+# The rules of `usp.scan.grammar`: what an element is where it stands.
+RULES = {"OTHER": OTHER, "FIELD": FIELD, "WITH_ATTRIBUTES": WITH_ATTRIBUTES, "GROUP": GROUP}
+
+cdef dict video_numbers  # elements of a video -> 1 + the number of the field that is their text
+cdef frozenset known_tags  # an entry with any other element is left to the general scanner
+
+
+def bind():
+    """Import what this module uses of usp, and compare tables with it."""
+    global video_numbers, known_tags
+    from usp.scan import grammar
+    from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS
+
+    check_rules(vars(grammar))
+    video_numbers = {
+        field.element: number for number, field in enumerate(VIDEO_FIELDS.values(), 1) if not field.attribute
+    }
+    known_tags = frozenset({"url", *TAGS, *video_numbers, *TV_SHOW_FIELDS})
+
+
+def check_rules(known):
+    """Raise an error unless the rules have these numbers."""
+    for name, number in RULES.items():
+        if known.get(name) != number:
+            raise TypeError(f"{name} is {known.get(name)} in usp/scan/grammar.py, but {number} in usp/scan/_entries.pxd")
+
+
+@cython.final
+cdef class Tabled:
+    """A grammar, as tables of C."""
+
+    def __init__(self, grammar):
+        memset(&self.tables, 0, sizeof(Tables))
+        memset(self.video_fields, 0, sizeof(self.video_fields))
+        bits = {tag: number for number, tag in enumerate(dict.fromkeys(grammar.tags))}
+        if len(grammar.names) >= MAX_NAMES or len(grammar.kinds) > MAX_STATES or len(bits) > 64:
+            raise ValueError("the grammar is too large")  # the vocabulary has grown: so must the tables
+        self.grammar = grammar
+        cdef int number, state
+        for number, name in enumerate(grammar.names):
+            self.add_name(number, name, grammar.tags[number])
+            self.tables.bits[number] = <uint64_t>1 << <int>bits[grammar.tags[number]]
+            for state in range(len(grammar.kinds)):
+                rule, opened = grammar.rules[state][number]
+                self.tables.rules[state][number] = rule if grammar.tags[number] in known_tags else OTHER
+                self.tables.states[state][number] = opened
+
+    cdef int add_name(self, int number, bytes name, str tag) except -1:
+        cdef uint32_t slot
+        cdef bytes closing = name + b">"
+        if not 0 < len(name) < MAX_NAME_BYTES:
+            return 0  # elements of this name are left to the general scanner
+        memcpy(self.tables.names[number], <const uint8_t *>name, len(name))
+        self.tables.name_sizes[number] = len(name)
+        if len(name) < 16:
+            memcpy(self.tables.closings[number], <const uint8_t *>closing, len(closing))
+            memset(self.tables.masks[number], 255, len(closing))
+        slot = name_hash(<const uint8_t *>name, len(name))
+        while self.tables.slots[slot]:
+            slot = (slot + 1) & (NAME_SLOTS - 1)
+        self.tables.slots[slot] = number + 1
+        self.tables.extras[number] = EXTRAS.get(tag, 0)
+        self.tables.is_loc[number] = tag == "loc" and self.grammar.rules[1][number][0] == FIELD
+        self.tags[number] = TAGS.get(tag, OTHER_TAG)
+        self.video_fields[number] = video_numbers.get(tag, 0)
+        return 0
+
+
+cdef dict tabled_grammars = {}  # id of a grammar -> its tables, which keep the grammar alive
+
+
+cdef Tabled tabled(grammar):
+    cdef Tabled found = tabled_grammars.get(id(grammar))
+    if found is None:
+        if len(tabled_grammars) >= 64:
+            tabled_grammars.clear()
+        found = tabled_grammars[id(grammar)] = Tabled(grammar)
+    return found
+
+
+@cython.final
+cdef class Context:
+    """What the entries of a document share: the grammar, and the help of Python.
+
+    `resolve(text)` gives a URL, or None; `convert(element, name)` a field of a page.
+    """
+
+
+cdef class Reader:
+    """Takes plain entries from a buffer."""
+
+    def __cinit__(self, *args, **options):
+        self.context = Context.__new__(Context)
+        self.batch = <Batch *>malloc(sizeof(Batch))
+        if self.batch == NULL:
+            raise MemoryError
+        memset(self.batch.following, 0, sizeof(self.batch.following))
+
+    def __dealloc__(self):
+        free(self.batch)
+
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at) except *:
+        """Fill the batch. Afterwards `at` is behind its last entry."""
+        cdef Stop stop
+        cdef Py_ssize_t size = self.prepare(grammar, buffer, at[0])
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        with nogil:
+            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, MAX_ENTRIES)
+        return stop
+
+    cdef Py_ssize_t prepare(self, grammar, bytes buffer, Py_ssize_t position) except -1:
+        """Have the tables of a grammar ready; gives the size of what is scanned of the buffer."""
+        cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
+        cdef Context context
+        if not 0 <= position <= size:
+            raise ValueError("the position is not in the buffer")
+        if self.context.tabled is None or self.context.tabled.grammar is not grammar:
+            context = Context.__new__(Context)  # entries that were made keep the one they were made with
+            context.tabled = tabled(grammar)
+            context.resolve, context.convert = self.context.resolve, self.context.convert
+            self.context = context
+        return size
+
+
+cdef enum:
+    WORTH_IT = 1 << 14  # bytes: to read fewer is over before the GIL is had back
+
+
+def may_hold_sitemaps(bytes text not None):
+    """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
+    cdef const uint8_t *data = <const uint8_t *>text
+    cdef Py_ssize_t size = len(text)
+    cdef bint found
+    if size < WORTH_IT:
+        return has_sitemap_tag(data, data + size)
+    with nogil:
+        found = has_sitemap_tag(data, data + size)
+    return found
+
+
+cdef bint has_sitemap_tag(const uint8_t *tag, const uint8_t *end) noexcept nogil:
+    cdef const uint8_t *at
+    cdef const uint8_t *local
+    while tag != NULL:
+        local = at = tag
+        while at < end and at[0] != c' ' and not 9 <= at[0] <= 13 and at[0] != c'<' and at[0] != c'>' and at[0] != c'/':
+            at += 1
+            if at[-1] == c':':
+                local = at
+        if end - local >= 7 and (local[0] | 32) == c's' and (local[1] | 32) == c'i' and (local[2] | 32) == c't':
+            if (local[3] | 32) == c'e' and (local[4] | 32) == c'm' and (local[5] | 32) == c'a' and (local[6] | 32) == c'p':
+                return True
+        tag = <const uint8_t *>memchr(at, c'<', end - at)
+        if tag != NULL:
+            tag += 1
+    return False

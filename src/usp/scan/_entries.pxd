@@ -1,0 +1,109 @@
+cimport cython
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+from usp.scan._bytes cimport flags_of
+
+cdef enum:
+    MAX_NAMES = 255
+    MAX_STATES = 32
+    MAX_NAME_BYTES = 48
+    NAME_SLOTS = 2048
+    MAX_OPEN = 8
+    MAX_ENTRIES = 512  # in one batch
+    MAX_RECORDS = 8192
+    MAX_ATTRIBUTES_BYTES = 8192
+    MAX_COMMENT_BYTES = 65536
+    MAX_ENTRY_BYTES = 131072  # that are waited for
+
+cdef enum:
+    OTHER, FIELD, WITH_ATTRIBUTES, GROUP
+
+cdef enum:
+    TEXT, ATTRIBUTES, OPEN, CLOSE
+
+cdef enum Stop:
+    ENTRY, MORE, ODD, FULL
+
+ctypedef struct Record:
+    uint32_t start
+    uint16_t size
+    uint8_t kind
+    uint8_t name
+    uint8_t flags  # CDATA or nothing: the others are found out where they matter
+
+ctypedef struct PlainEntry:
+    Py_ssize_t start
+    uint32_t first  # of its records
+    uint32_t count
+    uint32_t loc
+    uint32_t extras  # a bit for each kind of group and of element with attributes that it has
+
+ctypedef struct Batch:
+    PlainEntry entries[MAX_ENTRIES]
+    Record records[MAX_RECORDS]
+    uint32_t entry_count
+    uint32_t record_count
+    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
+
+ctypedef struct Tables:
+    char names[MAX_NAMES][MAX_NAME_BYTES]
+    uint8_t name_sizes[MAX_NAMES]
+    uint64_t closings[MAX_NAMES][2]  # a name and ">", if they are 16 bytes at most
+    uint64_t masks[MAX_NAMES][2]  # which of those bytes count; none of a longer name
+    uint8_t slots[NAME_SLOTS]  # number of a name + 1, by its hash
+    uint8_t rules[MAX_STATES][MAX_NAMES]
+    uint8_t states[MAX_STATES][MAX_NAMES]
+    uint8_t extras[MAX_NAMES]
+    uint64_t bits[MAX_NAMES]  # one for each tag, whatever its prefix
+    uint8_t is_loc[MAX_NAMES]  # of an entry
+
+cdef enum:
+    NEWS = 1
+    IMAGES = 2
+    VIDEOS = 4
+    LINKS = 8
+
+cdef enum:
+    OTHER_TAG, LOC, LASTMOD, CHANGEFREQ, PRIORITY, TITLE, PUBLICATION_DATE, NAME, LANGUAGE, ACCESS, GENRES, KEYWORDS
+    STOCK_TICKERS, CAPTION, GEO_LOCATION, LICENSE, NEWS_TAG, IMAGE_TAG, PUBLICATION, LINK, VIDEO_TAG
+
+ctypedef struct Staged:
+    const uint8_t *url
+    Py_ssize_t size  # -1 if what the URL is, is for Python to say
+    Py_ssize_t origin  # where its scheme and host end, where that matters
+    uint64_t hashed
+    uint8_t flags
+
+
+cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept nogil:
+    return record.flags | flags_of(data + record.start, record.size)
+
+
+cdef Stop take_entries(
+    Tables *tables, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at, Batch *batch, uint32_t most
+) noexcept nogil
+
+
+@cython.final
+cdef class Tabled:
+    cdef Tables tables
+    cdef uint8_t tags[MAX_NAMES]
+    cdef uint8_t video_fields[MAX_NAMES]  # 1 + the number of the field of a video; 0 if it is none that is known here
+    cdef readonly object grammar
+
+    cdef int add_name(self, int number, bytes name, str tag) except -1
+
+
+@cython.final
+cdef class Context:
+    cdef Tabled tabled
+    cdef object resolve
+    cdef object convert
+
+
+cdef class Reader:
+    cdef Batch *batch
+    cdef Context context
+
+    cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at) except *
+    cdef Py_ssize_t prepare(self, grammar, bytes buffer, Py_ssize_t position) except -1
