@@ -1,11 +1,11 @@
-"""Sitemaps are visited beside the fetching of a site: in one thread, in the order of the tree, with nothing left."""
+"""Sitemaps are checked beside the fetching of a site: in one thread, in the order of the tree, with nothing left."""
 
 from __future__ import annotations
 
 import gzip
 import signal
 import threading
-from collections.abc import Callable
+import time
 
 import pytest
 
@@ -13,50 +13,77 @@ from checks import HOME, NOW, found_in, site_of, url_of, urlset_of
 from faults import nothing_left
 from support import FakeClient
 from usp.check import check_homepage
-from usp.check.fetching import visited_tree
-from usp.drivers.homepage import homepage_walk
+from usp.check.fetching import check_while_fetching
+from usp.check.subjects import TreePlace
 from usp.exceptions import TreeInterrupted
 from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.objects.sitemap import IndexWebsiteSitemap
-from usp.walk.nodes import Node
+from usp.stream import SitemapStream
+from usp.web_client.abstract_client import AbstractWebClientResponse
+from usp.web_client.policy import policy_for
 from usp.workers import Threads
 
 NAMES = [f"{number:02}.xml" for number in range(30)]
 IN_ORDER = [f"{HOME}robots.txt", *(HOME + name for name in NAMES)]
+SILENT = "https://silent.example.com/robots.txt"
+
+
+class Site(FakeClient):
+    """A site, and a host that never answers."""
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Answer, or wait until the request is cancelled."""
+        if url != SILENT:
+            return super().get(url)
+        policy = policy_for(url)
+        while not policy.is_cancelled:
+            time.sleep(0.005)
+        raise TimeoutError("cancelled")
 
 
 def site(is_thread_safe: bool = True) -> FakeClient:
-    client = site_of({name: urlset_of(url_of(name), url_of("in-all-of-them")) for name in NAMES})
+    client = Site(site_of({name: urlset_of(url_of(name), url_of("in-all-of-them")) for name in NAMES}).get)
     client.is_thread_safe = is_thread_safe
     return client
 
 
-def visited(
-    visit: Callable[[Node], None], client: FakeClient | None = None, cancel: Callable[[], None] = lambda: None
-) -> IndexWebsiteSitemap:
-    walk, options, homepage = homepage_walk(HOME, use_known_paths=False)
-    return visited_tree(walk, options, homepage, client or site(), visit, cancel)
+def stream_of(client: FakeClient | None = None) -> SitemapStream:
+    return SitemapStream(HOME, client or site(), use_known_paths=False)
 
 
 def test_in_order_in_one_thread() -> None:
-    """Each sitemap is visited once, in the order of the tree, in a thread that is not the caller's."""
-    visits: list[tuple[str, threading.Thread]] = []
+    """Each sitemap is checked once, in the order of the tree, in a thread that is not the caller's."""
+    checked: list[tuple[str, threading.Thread]] = []
     with nothing_left():
-        tree = visited(lambda node: visits.append((node.fetcher.url, threading.current_thread())))
-    assert [url for url, _ in visits] == IN_ORDER
-    assert len({thread for _, thread in visits} - {threading.current_thread()}) == 1
+        tree = check_while_fetching(
+            stream_of(), lambda place: checked.append((place.sitemap.url, threading.current_thread()))
+        )
+    assert [url for url, _ in checked] == IN_ORDER
+    assert len({thread for _, thread in checked} - {threading.current_thread()}) == 1
     assert sum(1 for _ in tree.all_pages()) == 2 * len(NAMES)
 
 
+def test_places() -> None:
+    """A sitemap is checked in its place: what leads to it is known."""
+    paths = {}
+
+    def check(place: TreePlace) -> None:
+        paths[place.sitemap.url] = place.discovery_path()
+
+    check_while_fetching(stream_of(), check)
+    assert {path.robots for url, path in paths.items() if url != IN_ORDER[0]} == {(IN_ORDER[0], IN_ORDER[0])}
+    assert [paths[url].urls for url in IN_ORDER[1:]] == [(url,) for url in IN_ORDER[1:]]
+
+
 def test_a_client_for_one_thread() -> None:
-    """Where a client cannot be used by two threads, neither is there a second one that might ask it for something."""
+    """If a client allows only one thread, checks run in that thread."""
     threads = set()
-    visited(lambda node: threads.add(threading.current_thread()), site(is_thread_safe=False))
+    check_while_fetching(stream_of(site(is_thread_safe=False)), lambda place: threads.add(threading.current_thread()))
     assert threads == {threading.current_thread()}
 
 
 def test_the_same_in_a_thread() -> None:
-    """What is found does not depend on where it is looked for."""
+    """What is found does not depend on the thread."""
     reports = [
         check_homepage(HOME, site(is_thread_safe), now=NOW, use_known_paths=False) for is_thread_safe in (True, False)
     ]
@@ -65,42 +92,44 @@ def test_the_same_in_a_thread() -> None:
 
 
 @pytest.mark.parametrize("url", [IN_ORDER[0], IN_ORDER[5], IN_ORDER[-1]], ids=["robots.txt", "amidst", "last"])
-def test_what_a_visit_raises(url: str) -> None:
-    """An error is the caller's to see, wherever it happens; what is still going on is let go, and no thread is left."""
-    cancelled = threading.Event()
+def test_errors(url: str) -> None:
+    """An error in a check is raised to the caller. Requests of checks are cancelled, and no thread is left."""
+    stream = stream_of()
 
-    def visit(node: Node) -> None:
-        if node.fetcher.url == url:
+    def check(place: TreePlace) -> None:
+        if place.sitemap.url == url:
             raise ZeroDivisionError(url)
-        if IN_ORDER.index(node.fetcher.url) > IN_ORDER.index(url):
-            cancelled.wait(10)
+        if IN_ORDER.index(place.sitemap.url) > IN_ORDER.index(url):
+            stream.fetch_extra(SILENT, seconds=60, max_bytes=100)
 
+    started = time.monotonic()
     with nothing_left(), pytest.raises(ZeroDivisionError, match=url):
-        visited(visit, cancel=cancelled.set)
-    assert cancelled.is_set()
+        check_while_fetching(stream, check)
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize("url", [IN_ORDER[0], IN_ORDER[5], IN_ORDER[-1]], ids=["robots.txt", "amidst", "last"])
 def test_interrupted(url: str) -> None:
-    """Ctrl-C while a sitemap is visited gives what was had of the tree; the visit is let go, others are not begun."""
-    visits = []
-    cancelled = threading.Event()
+    """Ctrl-C during a check raises the partial tree. The check's request is cancelled, and no other check begins."""
+    checked = []
+    stream = stream_of()
 
-    def visit(node: Node) -> None:
-        visits.append(node.fetcher.url)
-        if node.fetcher.url == url:
-            signal.raise_signal(signal.SIGINT)  # Python lets the main thread have it
-            cancelled.wait(10)
+    def check(place: TreePlace) -> None:
+        checked.append(place.sitemap.url)
+        if place.sitemap.url == url:
+            signal.raise_signal(signal.SIGINT)  # Python delivers it to the main thread
+            stream.fetch_extra(SILENT, seconds=60, max_bytes=100)
 
+    started = time.monotonic()
     with nothing_left(), pytest.raises(TreeInterrupted) as caught:
-        visited(visit, cancel=cancelled.set)
-    assert cancelled.is_set()
-    assert visits == IN_ORDER[: IN_ORDER.index(url) + 1]
+        check_while_fetching(stream, check)
+    assert time.monotonic() - started < 30
+    assert checked == IN_ORDER[: IN_ORDER.index(url) + 1]
     assert isinstance(caught.value.tree, IndexWebsiteSitemap)
 
 
 def test_one_thread_keeps_the_order() -> None:
-    """Workers of one thread do tasks one after the other; when they are closed, what was not begun is dropped."""
+    """Workers of one thread do tasks one after the other; when they are closed, waiting tasks are dropped."""
     begun, may_go_on = [], threading.Event()
 
     def perform(number: int) -> None:
@@ -122,15 +151,15 @@ def test_one_thread_keeps_the_order() -> None:
 
 
 def test_nothing_that_was_inflated_ahead_is_kept() -> None:
-    """What was inflated for a visit that does not read it is dropped, as for one that another index lists, too."""
+    """A document that was inflated ahead, and that the check does not read, is dropped."""
     documents = []
 
-    def visit(node: Node) -> None:
-        parser = node.reading and node.reading.parser
+    def check(place: TreePlace) -> None:
+        parser = place.sitemap.parser
         if isinstance(parser, AbstractSitemapParser) and parser.document is not None:
             documents.append(parser.document)
 
     packed = {name: gzip.compress(urlset_of(url_of(name)).encode()) for name in ("a.xml.gz", "b.xml.gz")}
-    visited(visit, site_of(packed))
+    check_while_fetching(stream_of(site_of(packed)), check)
     assert len(documents) > 1
     assert [document._ahead for document in documents] == [None] * len(documents)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-import usp.check.folder
+import usp.check.files
 from support import index, urlset
 from usp.check.files import tree_of_bytes, tree_of_path
 from usp.exceptions import InvalidArgumentError, SitemapException, UspError
@@ -356,7 +356,7 @@ def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, {"a.xml": urlset(W), "b.xml": urlset(W)})
     with pytest.raises(SitemapException, match=r"www\.example\.com/"):
         tree_of_path(tmp_path, "www.example.com")
-    monkeypatch.setattr(usp.check.folder, "MAX_FILES", 2)
+    monkeypatch.setattr(usp.check.files, "MAX_FILES", 2)
     with pytest.raises(InvalidArgumentError, match="more than 2 files"):
         tree_of_path(tmp_path)
 

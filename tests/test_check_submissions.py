@@ -12,11 +12,10 @@ import pytest
 from checks import HOME, NOW, check_site, found_in, response, robots_of, site_of, url_of, urlset_of
 from support import FakeClient, index, serve, urlset
 from usp.check import check_bytes, check_homepage, check_path, check_tree
-from usp.check.submissions import MAX_HOSTS, Submissions
-from usp.drivers.options import Options
-from usp.limits import Limits
-from usp.tree import sitemap_tree_for_homepage
-from usp.web_client.abstract_client import AbstractWebClientResponse
+from usp.check.scope import MAX_HOSTS, CrossSubmissions
+from usp.objects.sitemap import AbstractSitemap
+from usp.stream import SitemapStream
+from usp.tree import sitemap_from_str, sitemap_tree_for_homepage
 from usp.web_client.policy import policy_for
 
 SHOP = "https://shop.example.com"
@@ -123,16 +122,17 @@ def test_private_addresses_are_not_asked(host: str) -> None:
 
 
 def test_cancelled() -> None:
-    """Where the tree comes to an early end, the request that is being made ends, and no other is begun."""
+    """If the stream of the tree is closed, its request for a robots.txt ends, and no other begins."""
     is_cancelled: list[bool] = []
 
     def robots(url: str) -> str:
-        submissions.cancel()
+        stream.close()
         is_cancelled.append(policy_for(url).is_cancelled)
         return f"Sitemap: {HOME}a.xml"
 
     client = FakeClient(robots)
-    submissions = Submissions(client, HOME, Options())
+    stream = SitemapStream(HOME, client)
+    submissions = CrossSubmissions(stream.fetch_extra)
     submissions.is_named(f"{SHOP}/1", (f"{HOME}a.xml",))
     assert is_cancelled == [True]
     assert not submissions.is_named("https://other.example.com/1", (f"{HOME}a.xml",))
@@ -158,53 +158,49 @@ def test_over_the_network() -> None:
 
 @dataclass
 class Clock:
-    """A client whose answers take a while, by a clock of its own; it notes what it was allowed to take."""
+    """Answers requests for robots.txt after a while, by a clock of its own, and notes the limits of each request."""
 
     seconds: float
     now: float = 1_000.0
     asked: list[str] = field(default_factory=list)
     allowed: list[tuple[float, int]] = field(default_factory=list)
 
-    def get(self, url: str) -> AbstractWebClientResponse:
-        limits = policy_for(url).limits
+    def fetch(self, url: str, /, *, seconds: float, max_bytes: int) -> AbstractSitemap:
         self.asked.append(url)
-        self.allowed.append((limits.request_seconds, limits.max_sitemap_bytes))
-        self.now += min(self.seconds, limits.request_seconds)
-        return FakeClient({url: f"Sitemap: {HOME}a.xml"}).get(url)
+        self.allowed.append((seconds, max_bytes))
+        self.now += min(self.seconds, seconds)
+        return sitemap_from_str(f"Sitemap: {HOME}a.xml", url=url)
 
-    def asking(self, **limits: Any) -> Submissions:
-        return Submissions(self, HOME, Options(limits=Limits(**limits)), lambda: self.now)  # type: ignore[arg-type]  # it has what is called of a client
+    def submissions(self) -> CrossSubmissions:
+        return CrossSubmissions(self.fetch, lambda: self.now)
 
 
 def hosts() -> Iterator[str]:
     return (f"https://h{number}.example" for number in range(100))
 
 
-def named(submissions: Submissions) -> int:
-    """How many of many hosts are found to name a sitemap."""
+def named(submissions: CrossSubmissions) -> int:
+    """Return how many of many hosts name a sitemap."""
     return sum(submissions.is_named(host, (f"{HOME}a.xml",)) for host in hosts())
 
 
 def test_few_hosts_are_asked() -> None:
-    """After the tenth host nothing more is asked; those that were are remembered."""
+    """After the tenth host no other is asked. The answers are remembered."""
     clock = Clock(0.1)
-    submissions = clock.asking()
+    submissions = clock.submissions()
     assert named(submissions) == named(submissions) == MAX_HOSTS == 10
     assert clock.asked == [f"{host}/robots.txt" for host in islice(hosts(), 10)]
     assert set(clock.allowed) == {(10.0, 512_000)}
 
 
 def test_time_is_bounded() -> None:
-    """A host gets ten seconds, all together get thirty, and no more than the tree has left or the caller allows."""
+    """A host gets ten seconds, and all hosts together get thirty."""
     clock = Clock(60.0)
-    assert named(clock.asking()) == 3
+    assert named(clock.submissions()) == 3
     assert clock.now == 1_030.0
     clock = Clock(8.0)
-    assert named(clock.asking()) == 4
+    assert named(clock.submissions()) == 4
     assert [round(seconds, 3) for seconds, _ in clock.allowed] == [10, 10, 10, 6]
-    clock = Clock(60.0)
-    named(clock.asking(tree_seconds=12, request_seconds=5, max_sitemap_bytes=1_000))
-    assert clock.allowed == [(5, 1_000), (5, 1_000), (2, 1_000)]
 
 
 def test_credentials_stay_at_home() -> None:

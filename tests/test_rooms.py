@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import usp
+import usp.scan
 
 SOURCE = Path(usp.__file__).parent
 LONG_FILE = 400  # a reason to look, not to split
@@ -43,8 +44,16 @@ ROOMS = {
     "aio": FETCHING | {"stream"},
     "helpers": FETCHING,
     "check": {
-        *("version", "exceptions", "objects", "scan", "origins", "limits", "fetch_parse", "walk", "web_client"),
-        *("drivers", "workers", "stream", "tree"),
+        "version",
+        "exceptions",
+        "objects",
+        "scan",
+        "origins",
+        "limits",
+        "web_client",
+        "workers",
+        "stream",
+        "tree",
     },
     "export": {
         *("version", "exceptions", "objects", "scan", "limits", "fetch_parse", "walk", "web_client"),
@@ -106,6 +115,19 @@ def test_imports_go_downwards() -> None:
             if parts[1] not in allowed and (name, parts[1]) not in EXCEPTIONS:
                 wrong.append(f"{name} imports {module}")
     assert wrong == []
+
+
+def test_checks_use_doors() -> None:
+    """Of the scanner, checks import only the names that it declares; of the clients, only their interface."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} imports {module}"
+        for path in files("check")
+        for module in imports(path)
+        if (module.startswith("usp.scan.") and module.removeprefix("usp.scan.") not in usp.scan.__all__)
+        or (module.startswith("usp.web_client.") and not module.startswith("usp.web_client.abstract_client."))
+    ]
+    assert wrong == []
+    assert all(hasattr(usp.scan, name) for name in usp.scan.__all__)
 
 
 def test_every_room_is_in_the_table() -> None:

@@ -14,6 +14,7 @@ from usp.exceptions import InvalidArgumentError
 
 __all__ = [
     "CROSS_HOST",
+    "LOCAL_URL",
     "Origin",
     "host_of",
     "origin_of",
@@ -32,6 +33,9 @@ CROSS_HOST = {
     "same-site": "hosts of the same site, such as www.example.org and news.example.org",
     "same-host": "the homepage's own host",
 }
+
+#: The URL of a sitemap that you pass as text.
+LOCAL_URL = "http://usp-local-dummy.local/"
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PLAIN_URL = re.compile(

@@ -155,7 +155,8 @@ def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap
 
     `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
     """
-    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapStrParser
+    from usp.fetch_parse.fetcher import SitemapStrParser
+    from usp.origins import LOCAL_URL
 
     return SitemapStrParser(static_content=content, url=LOCAL_URL if url is None else url).sitemap()
 
@@ -186,7 +187,7 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
     from urllib.parse import quote
 
     from usp.documents import MAX_DOCUMENT_BYTES
-    from usp.fetch_parse.fetcher import LOCAL_URL
+    from usp.origins import LOCAL_URL
 
     with open(path, "rb") as file:
         content = file.read(MAX_DOCUMENT_BYTES + 1)  # of more, nothing would be read
@@ -198,8 +199,9 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
 def _sitemap_from(content: bytes, url: str | None, written_at: float | None = None) -> AbstractSitemap:
     """The sitemap of bytes that are here; of a file, it is known when it was written."""
     from usp.documents import Document
-    from usp.fetch_parse.fetcher import LOCAL_URL, SitemapFetcher
+    from usp.fetch_parse.fetcher import SitemapFetcher
     from usp.objects.transport import Transport, utc_time
+    from usp.origins import LOCAL_URL
 
     fetcher = SitemapFetcher(LOCAL_URL if url is None else url, recursion_level=0)
     transport = None

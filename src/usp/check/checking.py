@@ -16,20 +16,24 @@ from usp.check.report import CheckedSitemap, Report
 from usp.check.return_links import MAX_LINKS, check_return_links
 from usp.check.robots import MAX_RULES
 from usp.check.rules.rule import Finding, SitemapRule, SiteRule
+from usp.check.scope import CrossSubmissions
 from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
-from usp.origins import split_credentials
-from usp.scan.urls import strip_url_to_homepage
+from usp.scan import (
+    strip_url_to_homepage,
+)
 
 if TYPE_CHECKING:
-    from usp.drivers.homepage import HomepageOptions
+    from usp.stream import HomepageOptions
     from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = ["Check", "check_bytes", "check_homepage", "check_path", "check_tree"]
 
+#: Bytes of documents to keep in memory: fewer than for other trees, because the tables of all URLs need room too.
+MEMORY_BYTES = 16 * 1024 * 1024
 _CUT = "C901"
 
 
@@ -45,24 +49,20 @@ def check_homepage(
     Sitemaps are checked while others are still being fetched.
 
     :param now: when the check takes place, if not now: what is in the future, or old, is so by that.
-    :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree: `check_tree` checks that.
+    :raises TreeInterrupted: on Ctrl-C. It has the partial tree, which `check_tree` checks.
     """
-    from usp.check.fetching import visited_tree
-    from usp.check.submissions import Submissions
-    from usp.drivers.blocking import client_or_default
-    from usp.drivers.homepage import homepage_walk
+    from usp.check.fetching import check_while_fetching
+    from usp.stream import SitemapStream
 
-    walk, fetching, secret_url = homepage_walk(homepage_url, **options)
     has_robots = bool(options.get("use_robots", True))
     is_whole = has_robots and bool(options.get("use_known_paths", True))
     is_whole = is_whole and not options.get("recurse_callback") and not options.get("recurse_list_callback")
     checked_time = _checked_time(now)
-    with client_or_default(web_client) as client:
-        submissions = Submissions(client, secret_url, fetching)
-        site = Site(split_credentials(secret_url)[0], checked_time, {}, is_named=submissions.is_named)
-        reader = SitemapReader(site)
-        tree = visited_tree(walk, fetching, secret_url, client, reader.visit, submissions.cancel)
-        return Check(tree, reader, is_robots_known=has_robots, is_whole=is_whole).report()
+    stream = SitemapStream(homepage_url, web_client, memory_bytes=MEMORY_BYTES, **options)
+    submissions = CrossSubmissions(stream.fetch_extra)
+    reader = SitemapReader(Site(stream.homepage_url, checked_time, {}, is_named=submissions.is_named))
+    tree = check_while_fetching(stream, reader.receive)
+    return Check(tree, reader, is_robots_known=has_robots, is_whole=is_whole).report()
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
@@ -145,7 +145,7 @@ class Check:
         self._first_led = {place.sitemap.url: place for place in reversed(self._places) if place.robots is not None}
         for sitemap in tree.sub_sitemaps:
             if isinstance(sitemap, IndexRobotsTxtSitemap):
-                reader.read_robots(sitemap, sitemap.parser)
+                reader.read_robots(sitemap)
         self._checks: dict[tuple[str, bool], SitemapCheck] = {}
 
     def report(self) -> Report:
@@ -202,7 +202,7 @@ class Check:
             check.problems = sitemap.problems
             check.log.size = 0 if sitemap.parser is None else sum(map(len, sitemap.parser.open(UNLOGGED)))
         else:
-            check.log, check.stats, check.pages = self._reader.read(sitemap, sitemap.parser, place.discovery_path())
+            check.log, check.stats, check.pages = self._reader.read(place)
             if sitemap.parser is None:
                 check.problems = sitemap.problems
         for rule in self._sitemap_rules:

@@ -1,128 +1,118 @@
-"""A site's tree, fetched, with a look at each sitemap while others are still on their way."""
+"""Check the sitemaps of a stream, in a thread beside the one that fetches them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import replace
 from threading import Event, Semaphore
+from types import TracebackType
+from typing import Self
 
-from usp.drivers.blocking import is_single_threaded, steps
-from usp.drivers.options import Options
-from usp.exceptions import TreeInterrupted
-from usp.objects.parser import DocumentParser
+from usp.check.subjects import TreePlace
 from usp.objects.sitemap import IndexWebsiteSitemap
-from usp.walk import HomepageWalk
-from usp.walk.nodes import Node
-from usp.walk.order import OrderedArrivals
-from usp.web_client.abstract_client import AbstractWebClient
+from usp.stream import SitemapStream
 from usp.workers import Threads
 
-__all__ = ["visited_tree"]
+__all__ = ["check_while_fetching"]
 
-#: How many bytes of documents stay in memory: less than of other trees, for there are tables of all URLs beside them.
-MEMORY_BYTES = 16 * 1024 * 1024
-_AHEAD = 2  # sitemaps that are inflated: the one that is visited, and the next
+_AHEAD = 2  # inflated documents: the one that is checked, and the next
 
 
-def visited_tree(
-    walk: HomepageWalk,
-    options: Options,
-    homepage_url: str,
-    client: AbstractWebClient,
-    visit: Callable[[Node], None],
-    cancel: Callable[[], None],
-) -> IndexWebsiteSitemap:
-    """The tree of a walk. `visit` is called for the sitemaps in the order of the tree, each as soon as may be.
+def check_while_fetching(stream: SitemapStream, check: Callable[[TreePlace], None]) -> IndexWebsiteSitemap:
+    """Call a function for each sitemap of a stream, in the order of the tree. Return the tree.
 
-    That is in one thread beside the caller's, unless the client is for one thread. What it raises is raised here. Where
-    the tree comes to an early end, `cancel` is to let it come to its end as well.
+    The function runs in one thread beside the caller's, unless the web client allows only one thread. Its errors are
+    raised here.
     """
-    front = OrderedArrivals(walk)
-    options = replace(options, memory_bytes=MEMORY_BYTES)
-    visits = _Inline(visit) if is_single_threaded(client, options) else _Beside(visit)
-    try:
-        with closing(steps(walk, client, options, homepage_url)) as pauses:
-            for _ in pauses:
-                for _, node in front.advance():
-                    if isinstance(node, Node):
-                        visits.start(node)
-                visits.look()
-        visits.finish()
-    except BaseException as error:
-        cancel()
-        if isinstance(error, KeyboardInterrupt):
-            raise TreeInterrupted(walk.website()) from None
-        raise
-    finally:
-        visits.close()
-    return walk.website()
+    checks = _InThisThread(check) if stream.is_single_threaded else _InAnotherThread(check)
+    with checks, stream:  # the stream ends first, and cancels requests that a check waits for
+        for sitemap in stream.with_pauses():
+            if sitemap is not None:
+                checks.start(TreePlace(sitemap, stream.ancestors))
+            checks.raise_errors()
+        checks.finish()
+    return stream.tree
 
 
-class _Inline:
-    """Visits in the caller's thread."""
+class _InThisThread:
+    """Call a function for each sitemap at once."""
 
-    def __init__(self, visit: Callable[[Node], None]) -> None:
-        self.start = visit
+    def __init__(self, check: Callable[[TreePlace], None]) -> None:
+        self._check = check
 
-    def look(self) -> None:
-        """Nothing can have happened."""
+    def __enter__(self) -> Self:
+        return self
 
-    finish = close = look
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, place: TreePlace) -> None:
+        """Check a sitemap after those before it."""
+        self._check(place)
+
+    def raise_errors(self) -> None:
+        """Raise the error of a check, if there was one."""
+
+    def finish(self) -> None:
+        """Wait until all sitemaps are checked, and raise errors."""
+
+    def close(self) -> None:
+        """End all threads. Sitemaps that are still waiting are not checked."""
 
 
-class _Beside:
-    """Visits in a thread beside the caller's; another one inflates what is visited next."""
+class _InAnotherThread(_InThisThread):
+    """Call a function for each sitemap, in order, in one other thread.
 
-    def __init__(self, visit: Callable[[Node], None]) -> None:
-        self._visit = visit
+    One thread, because the first sitemap that lists a URL decides what is reported. Another thread inflates the next
+    document meanwhile.
+    """
+
+    def __init__(self, check: Callable[[TreePlace], None]) -> None:
+        super().__init__(check)
         self._room = Semaphore(_AHEAD)
         self._is_closed = False
-        self._ahead: Threads[tuple[Node, Event], None] = Threads(self._read_ahead, 1)
-        self._visits: Threads[tuple[Node, Event], None] = Threads(self._visit_when_ready, 1)
+        self._inflating: Threads[tuple[TreePlace, Event], None] = Threads(self._inflate, 1)
+        self._checking: Threads[tuple[TreePlace, Event], None] = Threads(self._check_inflated, 1)
 
-    def start(self, node: Node) -> None:
-        """A node is to be visited, after those before it."""
-        task = node, Event()
-        self._ahead.start(task)
-        self._visits.start(task)
+    def start(self, place: TreePlace) -> None:
+        """Check a sitemap after those before it."""
+        task = place, Event()
+        self._inflating.start(task)
+        self._checking.start(task)
 
-    def look(self) -> None:
-        """Raise what a visit raised."""
-        while self._visits.wait(0) is not None:
+    def raise_errors(self) -> None:
+        """Raise the error of a check, if there was one."""
+        while self._checking.wait(0) is not None:
             pass
 
     def finish(self) -> None:
-        """Wait for all visits."""
-        self._visits.finish()
+        """Wait until all sitemaps are checked, and raise errors."""
+        self._checking.finish()
 
     def close(self) -> None:
-        """Let both threads end."""
+        """End all threads. Sitemaps that are still waiting are not checked."""
         self._is_closed = True
-        self._room.release()  # for one that waits for it
-        self._visits.close()
-        self._ahead.close()
+        self._room.release()  # for a thread that waits for it
+        self._checking.close()
+        self._inflating.close()
 
-    def _read_ahead(self, task: tuple[Node, Event]) -> None:
-        node, is_ready = task
+    def _inflate(self, task: tuple[TreePlace, Event]) -> None:
+        place, is_ready = task
         if not self._is_closed:
             self._room.acquire()
         try:
-            if (parser := _parser_of(node)) is not None:
+            if (parser := place.sitemap.parser) is not None:
                 parser.read_ahead()
         finally:
             is_ready.set()
 
-    def _visit_when_ready(self, task: tuple[Node, Event]) -> None:
-        node, is_ready = task
+    def _check_inflated(self, task: tuple[TreePlace, Event]) -> None:
+        place, is_ready = task
         is_ready.wait()
         try:
-            self._visit(node)
+            self._check(place)
         finally:
-            if (parser := _parser_of(node)) is not None:
-                parser.forget_ahead()  # one that was visited before is not read again
+            if (parser := place.sitemap.parser) is not None:
+                parser.forget_ahead()  # a sitemap that was checked before is not read again
             self._room.release()
-
-
-def _parser_of(node: Node) -> DocumentParser | None:
-    return None if node.reading is None else node.reading.parser

@@ -1,9 +1,10 @@
-"""Files and folders as sites: the same trees as from a website, and nothing is requested.
+"""Read files and folders as sites: the same trees as from a website, and nothing is requested.
 
-A single file is read on its own; what it lists is left unfetched. A folder is walked as the site whose files it holds,
-by the front door that sites go through, with a client that answers from the files.
+A single file is read on its own; the sitemaps that it lists stay unfetched. A folder is read as the site whose files it
+holds, through the front door for websites, with a client that answers from the files. No path is ever made from the
+content of a document: URLs are looked up among the files that were found in the folder.
 
-Beside the tree come the names of the files, by the URLs of their sitemaps, as they are to be shown.
+Beside the tree come the names of the files, by the URLs of their sitemaps, for reports.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from urllib.parse import urlsplit
+from http import HTTPStatus
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from usp.check.folder import MAX_FILES, NO_FILE, ROBOTS, Files, FolderClient, name_of, quoted, unquoted
 from usp.exceptions import InvalidArgumentError
-from usp.fetch_parse.fetcher import LOCAL_URL
 from usp.limits import Limits
 from usp.objects.problem import shortened
 from usp.objects.sitemap import (
@@ -28,24 +28,39 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
 )
 from usp.objects.transport import utc_time
-from usp.origins import requested_url, split_credentials
-from usp.scan.urls import is_http_url
+from usp.origins import LOCAL_URL, host_of, requested_url, split_credentials
+from usp.scan import (
+    is_http_url,
+)
 from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_tree_for_homepage
+from usp.web_client.abstract_client import (
+    AbstractWebClient,
+    AbstractWebClientResponse,
+    LocalWebClientSuccessResponse,
+    WebClientErrorResponse,
+)
 
 __all__ = ["tree_of_bytes", "tree_of_path"]
 
 #: Names of files by the URLs of sitemaps.
 Names = dict[str, str]
 
+#: How many files of a folder may be sitemaps.
+MAX_FILES = 100_000
+_MAX_DEPTH = 100  # of folders: `os.walk` calls itself for each level
 _LIMITS = Limits(max_sitemaps=2 * MAX_FILES)
-_NOWHERE = "https://example.org/"  # where a site is taken to be that never says it
+_ROBOTS = "robots.txt"
+_NO_FILE = "no such file in the folder"
+_UNKNOWN_SITE = "https://example.org/"  # for a site whose files never state their URL
+_LOOKS_LIKE_SITEMAP = re.compile(r"\.(?:xml|txt|rss|atom|rdf|gz)", re.IGNORECASE)
+_MAY_BE_LISTED = re.compile(r"[^.]+|.*(?:sitemap|feed).*", re.IGNORECASE)
 _IS_CALLED_SITEMAP = re.compile(
     r".*sitemap.*\.(?:xml|txt|rss|atom|rdf)(?:\.gz)?|.*sitemap[^.]*\.gz", re.IGNORECASE | re.DOTALL
 )
 
 
 def tree_of_path(path: str | os.PathLike[str], url: str | None = None) -> tuple[AbstractSitemap, Names]:
-    """The sitemap of a file, or the tree of a folder; `url` is where it is, or will be, served.
+    """Return the sitemap of a file, or the tree of a folder; `url` is where it is, or will be, served.
 
     :raises OSError: if there is no such file or folder, or it cannot be read.
     :raises InvalidArgumentError: if nothing in the folder looks like a sitemap.
@@ -58,22 +73,22 @@ def tree_of_path(path: str | os.PathLike[str], url: str | None = None) -> tuple[
 
 
 def tree_of_bytes(content: bytes, name: str = "-", url: str | None = None) -> tuple[AbstractSitemap, Names]:
-    """The sitemap of content that is here, as of a file of that name."""
+    """Return the sitemap of some content, as of a file of that name."""
     sitemap = sitemap_from_bytes(content, url if name == "-" else _url_of_file(name, LOCAL_URL if url is None else url))
     return sitemap, {sitemap.url: name}
 
 
 def _url_of_file(path: str, url: str | None) -> str | None:
-    """A URL that ends with a slash is that of the folder where the file is served."""
+    """Return the URL of a file. A `url` that ends with a slash is that of the folder that it is served from."""
     if url is not None and not is_http_url(url):
         raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r}")
-    return url + quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
+    return url + _quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
 
 
 def _tree_of_folder(folder: str, url: str | None) -> tuple[AbstractSitemap, Names]:
-    files = Files(folder)
+    files = _Files(folder)
     base = _base_url(url) if url is not None else _stated_base(files)
-    client = FolderClient(files, base)
+    client = _FolderClient(files, base)
 
     def note(urls: list[str], level: int, above: set[str]) -> list[str]:
         client.declared.update(urls)
@@ -82,57 +97,201 @@ def _tree_of_folder(folder: str, url: str | None) -> tuple[AbstractSitemap, Name
     root = sitemap_tree_for_homepage(
         base,
         client,
-        use_robots=ROBOTS in files.paths and urlsplit(base).path == "/",  # crawlers read no other
-        extra_known_paths=[quoted(path) for path in files.guesses],
+        use_robots=_ROBOTS in files.paths and urlsplit(base).path == "/",  # crawlers read no other robots.txt
+        extra_known_paths=[_quoted(path) for path in files.guesses],
         recurse_list_callback=note,
         normalize_homepage_url=False,
-        concurrency=1,  # files do not keep anyone waiting
+        concurrency=1,  # there is no network to wait for
         limits=_LIMITS,
     )
-    return _Settling(files, client).settled(root)
+    return _FolderTree(files, client).corrected(root)
 
 
-class _Settling:
-    """Makes the tree of a folder from that of its walk.
+class _Files:
+    """The files of a folder that may be sitemaps, by their paths below it, with "/" between the parts.
 
-    What the walk cannot know is put right: that one file was answered with under two URLs, what a file is that
-    nothing leads to, and that nothing was transferred.
+    `guesses` are files to read even if no sitemap lists them. If a file and its ".gz" are both there, only the first
+    is a guess: servers keep compressed copies beside files. Neither is a link to another file.
     """
 
-    def __init__(self, files: Files, client: FolderClient) -> None:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.unlisted: dict[str, str] = {}  # folders that cannot be read, and why
+        self._real_folder = os.path.realpath(folder)
+        self._targets: dict[str, str] = {}  # links -> the files that they lead to
+        self.paths = dict.fromkeys(self._walk())
+        looks = dict.fromkeys(path for path in self.paths if _looks_like_sitemap(path))
+        if not looks:
+            raise InvalidArgumentError(
+                f"no sitemap in {folder}: looked for robots.txt, and for names that end in"
+                " .xml, .txt, .rss, .atom, .rdf or .gz, in the folder and all below it"
+            )
+        self.guesses = [
+            path
+            for path in looks
+            if _name_of(path) != _ROBOTS
+            and self._targets.get(path) not in looks
+            and not (_without_gz(path) != path and os.path.isfile(self.full(_without_gz(path))))
+        ]
+
+    def full(self, path: str) -> str:
+        """Return the path of a file as reports show it, to open it."""
+        return os.path.join(self.folder, *path.split("/"))
+
+    def identity(self, path: str) -> str:
+        """Return the same for all files with the same content: a file, its compressed copy, and links to them."""
+        return _without_gz(self._targets.get(path, path))
+
+    def _walk(self) -> Iterator[str]:
+        os.scandir(self.folder).close()  # raises if the folder itself cannot be read
+        count = 0
+        for place, folders, names in os.walk(self.folder, onerror=self._note_error):
+            is_deep = _below(place, self.folder).count("/") >= _MAX_DEPTH
+            folders[:] = [] if is_deep else sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(names):
+                path = os.path.join(place, name)
+                # isfile: reading a pipe would block.
+                if not (_looks_like_sitemap(name) or _MAY_BE_LISTED.fullmatch(name)) or not os.path.isfile(path):
+                    continue
+                below = _below(path, self.folder)
+                if os.path.islink(path) and not self._is_followed(below):
+                    continue
+                count += 1
+                if count > MAX_FILES:
+                    raise InvalidArgumentError(
+                        f"more than {MAX_FILES:,} files in {self.folder} may be sitemaps; name a folder with fewer"
+                    )
+                yield below
+
+    def _is_followed(self, link: str) -> bool:
+        """Return whether a link stays in the folder."""
+        target = _below(os.path.realpath(self.full(link)), self._real_folder)
+        if target.startswith("../") or os.path.isabs(target):
+            return False
+        self._targets[link] = target
+        return True
+
+    def _note_error(self, error: OSError) -> None:
+        self.unlisted[_below(str(error.filename), self.folder)] = str(error.strerror)
+
+
+class _FolderClient(AbstractWebClient):
+    """Answer from the files of a folder. A URL is that of the file at its path below `base`.
+
+    A URL that a document declares may also be that of a file elsewhere in the folder, if exactly one has its name:
+    sites do not always keep their files where they serve them.
+    """
+
+    is_thread_safe = True
+
+    def __init__(self, files: _Files, base: str) -> None:
+        self.base = base
+        self.declared: set[str] = set()  # URLs that the documents list
+        self.written: dict[str, float] = {}  # files that were read -> when they were last written
+        self.unreadable: dict[str, str] = {}
+        self._files = files
+        self._most: int | None = None
+        self._host = _bare_host(base)
+        self._folder = _path_of(base)
+        counts = Counter(map(_name_of, files.paths))
+        self._by_name = {_name_of(path): path for path in files.paths if counts[_name_of(path)] == 1}
+
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Read no more than this of a file."""
+        self._most = max_response_data_length
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Return the file of a URL."""
+        path = self.path_of(url)
+        if path is None:
+            return WebClientErrorResponse(_NO_FILE, retryable=False, status=HTTPStatus.NOT_FOUND)
+        try:
+            with open(self._files.full(path), "rb") as file:
+                self.written[path] = os.fstat(file.fileno()).st_mtime
+                data = file.read() if self._most is None else file.read(self._most + 1)
+        except OSError as error:
+            self.unreadable[path] = f"the file cannot be read: {error.strerror}"
+            return WebClientErrorResponse(self.unreadable[path], retryable=False, status=None)
+        return _FileResponse(url, data[: self._most], is_cut=self._most is not None and len(data) > self._most)
+
+    def url_of(self, path: str) -> str:
+        """Return the URL of a file."""
+        return self.base + _quoted(path)
+
+    def path_of(self, url: str) -> str | None:
+        """Return the file that answers a URL."""
+        own = self.own_path_of(url)
+        if own is not None or url not in self.declared:
+            return own
+        return self._by_name.get(_name_of(_path_of(url)))
+
+    def own_path_of(self, url: str) -> str | None:
+        """Return the file at the path of a URL, with http or https, with or without "www."."""
+        path = _path_of(url)
+        if _bare_host(url) != self._host or not path.startswith(self._folder):
+            return None
+        path = path[len(self._folder) :]
+        return path if path in self._files.paths else None
+
+
+class _FileResponse(LocalWebClientSuccessResponse):
+    """The content of a file."""
+
+    def __init__(self, url: str, content: bytes, is_cut: bool) -> None:
+        super().__init__(url, "")
+        self._content = content
+        self._is_cut = is_cut
+
+    def raw_data(self) -> bytes:
+        """Return the bytes of the file."""
+        return self._content
+
+    def transport_problems(self) -> tuple[str, ...]:
+        """Return T804 if the file is longer than the limit."""
+        return ("T804",) if self._is_cut else ()
+
+
+class _FolderTree:
+    """Make the tree of a folder from the tree of a website that the client pretended to be.
+
+    It corrects what the walk cannot know: that one file answered two URLs, which files are not sitemaps, and that
+    nothing was transferred.
+    """
+
+    def __init__(self, files: _Files, client: _FolderClient) -> None:
         self._files = files
         self._client = client
         self._declared_paths = {client.own_path_of(url) for url in client.declared}
         self._names: Names = {}
 
-    def settled(self, root: AbstractSitemap) -> tuple[AbstractSitemap, Names]:
-        """The tree, and the names of its files."""
+    def corrected(self, root: AbstractSitemap) -> tuple[AbstractSitemap, Names]:
+        """Return the tree, and the names of its files."""
         self._names[root.url] = self._files.folder
-        self._settle(root, set())
+        self._correct(root, set())
         kept = [sitemap for sitemap in self._each_once(root.sub_sitemaps) if not self._is_prose(sitemap)]
         kept += self._invalid(kept)
         tree = IndexWebsiteSitemap(root.url, kept, problems=root.problems)
         urls = dict.fromkeys(sitemap.url for sitemap in (tree, *tree.all_sitemaps()))
         return tree, {url: self._names[url] for url in urls if url in self._names}
 
-    def _settle(self, parent: AbstractSitemap, above: set[str]) -> None:
-        """Go through all below a node; `above` are the files that it and those above it were read from."""
+    def _correct(self, parent: AbstractSitemap, above: set[str]) -> None:
+        """Correct everything below a node; `above` are the files of the node and its ancestors."""
         client = self._client
         for number, sitemap in enumerate(parent.sub_sitemaps):
             path = client.path_of(sitemap.url)
             is_own = path == client.own_path_of(sitemap.url)
             if path is not None and not is_own and (path in above or path in self._declared_paths):
-                # The file that has its name is another sitemap, so its own is missing.
-                reason = f"Unable to fetch sitemap from {shortened(sitemap.url)}: {NO_FILE}"
+                # The file with its name is another sitemap, so its own file is missing.
+                reason = f"Unable to fetch sitemap from {shortened(sitemap.url)}: {_NO_FILE}"
                 parent.sub_sitemaps[number] = InvalidSitemap(
                     sitemap.url, reason, last_modified=sitemap.last_modified, transport=sitemap.transport
                 )
                 path = None
             self._describe(parent.sub_sitemaps[number], path)
-            self._settle(parent.sub_sitemaps[number], above if path is None else above | {path})
+            self._correct(parent.sub_sitemaps[number], above if path is None else above | {path})
 
     def _describe(self, sitemap: AbstractSitemap, path: str | None) -> None:
-        """State what a file is known by, in the place of what the walk took for an answer over HTTP."""
+        """Note the name of a file, and when it was written, in place of what the walk took for an HTTP response."""
         if path is not None:
             self._names[sitemap.url] = self._files.full(path)
         if sitemap.transport is not None:
@@ -141,7 +300,7 @@ class _Settling:
             sitemap._transport = replace(sitemap.transport, status=None, seconds=None, fetched_at=fetched_at)
 
     def _each_once(self, roots: list[AbstractSitemap]) -> Iterator[AbstractSitemap]:
-        """The sitemaps at the top, but for those whose file, packed or not, is listed under another URL elsewhere."""
+        """Yield the top sitemaps, except those whose file is listed under another URL elsewhere in the tree."""
         counts = [self._identities(root) for root in roots]
         total = _sum(counts)
         for root, inside in zip(roots, counts, strict=True):
@@ -152,19 +311,19 @@ class _Settling:
                 yield root
 
     def _identities(self, root: AbstractSitemap) -> Counter[str]:
-        """How often each file stands in a part of the tree."""
+        """Count how often each file is in a part of the tree."""
         sitemaps = [root, *root.all_sitemaps()]
         urls = (sitemap.url for sitemap in sitemaps if not isinstance(sitemap, InvalidSitemap))
         return Counter(self._files.identity(path) for url in urls if (path := self._client.path_of(url)) is not None)
 
     def _is_prose(self, sitemap: AbstractSitemap) -> bool:
         path = self._client.path_of(sitemap.url) or ""
-        return not _IS_CALLED_SITEMAP.fullmatch(name_of(path)) and _is_mostly_text(sitemap)
+        return not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)) and _is_mostly_text(sitemap)
 
     def _invalid(self, kept: list[AbstractSitemap]) -> Iterator[InvalidSitemap]:
-        """What nothing leads to and cannot be read, or is called a sitemap and is none.
+        """Yield files that nothing lists and that cannot be read, or are called a sitemap but are none.
 
-        Any other file that is no sitemap need not be one; but where there is nothing else, each is shown.
+        Other files need not be sitemaps. But if the folder has no sitemap at all, every file is reported.
         """
         present = _sum(map(self._identities, kept))
         listed = {self._client.path_of(sitemap.url) for root in kept for sitemap in root.all_sitemaps()}
@@ -179,7 +338,7 @@ class _Settling:
             if path in self._client.unreadable:
                 reason = f"Unable to fetch sitemap from {shortened(url)}: {self._client.unreadable[path]}"
                 yield InvalidSitemap(url, reason)
-            elif is_all or _IS_CALLED_SITEMAP.fullmatch(name_of(path)):
+            elif is_all or _IS_CALLED_SITEMAP.fullmatch(_name_of(path)):
                 sitemap = _read(self._files.full(path), url)
                 if isinstance(sitemap, InvalidSitemap):
                     yield sitemap
@@ -193,36 +352,36 @@ def _sum(counts: Iterable[Counter[str]]) -> Counter[str]:
 
 
 def _base_url(url: str) -> str:
-    """The URL of a folder, from what the caller gave for it."""
+    """Return the URL of a folder, from the one that the caller gave."""
     plain = split_credentials(url)[0].partition("#")[0].partition("?")[0]
     return plain if plain.endswith("/") else f"{plain}/"
 
 
-def _stated_base(files: Files) -> str:
-    """The URL that the folder is served at, as its files have it: robots.txt first, then what is called a sitemap.
+def _stated_base(files: _Files) -> str:
+    """Return the URL that the folder is served at, as its files state it: robots.txt first, then sitemaps by name.
 
-    Where there is a robots.txt, or no index lists a file of the folder, it is the root of a site.
+    If there is a robots.txt, or no index lists a file of the folder, the folder is the root of a site.
     """
-    order = sorted(files.guesses, key=lambda path: not _IS_CALLED_SITEMAP.fullmatch(name_of(path)))
-    for path in [ROBOTS] * (ROBOTS in files.paths) + order:
-        sitemap = _read(files.full(path), _NOWHERE + quoted(path))
-        if sitemap is None or (not _IS_CALLED_SITEMAP.fullmatch(name_of(path)) and _is_mostly_text(sitemap)):
+    order = sorted(files.guesses, key=lambda path: not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)))
+    for path in [_ROBOTS] * (_ROBOTS in files.paths) + order:
+        sitemap = _read(files.full(path), _UNKNOWN_SITE + _quoted(path))
+        if sitemap is None or (not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)) and _is_mostly_text(sitemap)):
             continue
         listed = next(iter(sitemap.sub_sitemaps), None)
         first = listed or next(iter(sitemap.pages), None)
-        parts = urlsplit(requested_url(first.url if first is not None else _NOWHERE))
+        parts = urlsplit(requested_url(first.url if first is not None else _UNKNOWN_SITE))
         root = f"{parts.scheme}://{parts.netloc}/"
-        if root == _NOWHERE or not parts.netloc:
-            continue  # it may be relative; the next may say more
-        return root if listed is None or ROBOTS in files.paths else root + _folder_above(parts.path, files)
-    return _NOWHERE
+        if root == _UNKNOWN_SITE or not parts.netloc:
+            continue  # its URLs may be relative; the next file may tell more
+        return root if listed is None or _ROBOTS in files.paths else root + _folder_above(parts.path, files)
+    return _UNKNOWN_SITE
 
 
-def _folder_above(url_path: str, files: Files) -> str:
-    """What stands in the path of a URL before that of a file of the folder."""
+def _folder_above(url_path: str, files: _Files) -> str:
+    """Return the part of a URL's path that comes before the path of a file in the folder."""
     parts = url_path.lstrip("/").split("/")
     for number in range(len(parts)):
-        if unquoted("/".join(parts[number:])) in files.paths:
+        if _unquoted("/".join(parts[number:])) in files.paths:
             return "".join(f"{part}/" for part in parts[:number])
     return ""
 
@@ -235,6 +394,46 @@ def _read(path: str, url: str) -> AbstractSitemap | None:
 
 
 def _is_mostly_text(sitemap: AbstractSitemap) -> bool:
-    """Whether more than a few lines of a text are no plain URLs, as those of a licence or of humans.txt."""
+    """Return whether many lines of a text are not plain URLs, as in a licence or in humans.txt."""
     counts = sitemap.problem_counts
     return isinstance(sitemap, PagesTextSitemap) and (counts["P412"] + counts["P427"]) * 10 > len(sitemap.pages)
+
+
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _quoted(path: str) -> str:
+    """Return a path as URLs write it."""
+    return quote(os.fsencode(path))
+
+
+def _unquoted(path: str) -> str:
+    """Return the path of a URL as that of a file."""
+    return os.fsdecode(unquote_to_bytes(path))
+
+
+def _looks_like_sitemap(path: str) -> bool:
+    return _LOOKS_LIKE_SITEMAP.fullmatch(os.path.splitext(path)[1]) is not None
+
+
+def _without_gz(path: str) -> str:
+    return path[: -len(".gz")] if path.lower().endswith(".gz") else path
+
+
+def _below(path: str, folder: str) -> str:
+    return os.path.relpath(path, folder).replace(os.sep, "/")
+
+
+def _path_of(url: str) -> str:
+    try:
+        return _unquoted(urlsplit(requested_url(url)).path)
+    except ValueError:
+        return ""  # it is not a URL
+
+
+def _bare_host(url: str) -> str:
+    try:
+        return host_of(url).removeprefix("www.")
+    except ValueError:
+        return ""

@@ -17,8 +17,15 @@ from collections.abc import Callable, Collection
 
 from usp.check.subjects import Alternate, SitemapCheck, alternates_of
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
-from usp.scan.elements import Element
-from usp.scan.survey import SURVEYED, PureSurvey, PureURLTable, SurveyOptions, Surveyors, same_url_key
+from usp.scan import (
+    SURVEYED,
+    Element,
+    PureSurvey,
+    PureURLTable,
+    SurveyOptions,
+    Surveyors,
+    same_url_key,
+)
 
 __all__ = ["MAX_LINKS", "ReturnLinks", "check_return_links"]
 

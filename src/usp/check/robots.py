@@ -14,8 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from usp.origins import Origin, origin_of
-from usp.scan.lines import robots_text
-from usp.scan.urls import strip_url_to_homepage
+from usp.scan import (
+    robots_text,
+    strip_url_to_homepage,
+)
 
 __all__ = ["CRAWLERS", "RobotsRules", "disallowed_patterns", "literal_parts"]
 

@@ -1,66 +1,79 @@
-"""Where the URLs of a sitemap may be: on its own host, in its own folder; more where a robots.txt leads to it.
+"""Decide where the URLs of a sitemap may be: on its own host and in its own folder, or more if a robots.txt says so.
 
-A `Scope` is made once for a sitemap, by what leads to it (`DiscoveryPath`), and gives what a survey needs: `sites` and
-`elsewhere`.
+A `Scope` is made once for a sitemap, from its `DiscoveryPath`. Its `sites` and `elsewhere` are options of the survey.
+`CrossSubmissions` asks the robots.txt of other hosts.
 
-https://www.sitemaps.org/protocol.html#location, https://www.sitemaps.org/protocol.html#submit_robots
+https://www.sitemaps.org/protocol.html#location
+https://www.sitemaps.org/protocol.html#submit_robots
+https://www.sitemaps.org/protocol.html#sitemaps_cross_submits
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from usp.check.subjects import DiscoveryPath
-from usp.origins import Origin, origin_of
+from usp.objects.sitemap import AbstractSitemap
+from usp.origins import Origin, origin_of, requested_url
+from usp.scan import (
+    MAX_ROBOTS_TXT_BYTES,
+)
 
-__all__ = ["IsNamed", "Scope", "first_come", "not_named", "scope_of", "text_of_origin"]
+__all__ = ["MAX_HOSTS", "CrossSubmissions", "IsNamed", "Scope", "first_come", "not_named", "scope_of"]
 
 #: Whether the robots.txt of the site that a URL starts with names one of some sitemaps.
 IsNamed = Callable[[str, tuple[str, ...]], bool]
 
+#: How many other hosts are asked for their robots.txt, and how long that may take.
+MAX_HOSTS = 10
+MAX_SECONDS_PER_HOST = 10.0
+MAX_SECONDS = 30.0
+_LEAST_SECONDS = 0.01
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WWW = "www."
 
 
 def not_named(start: str, sitemap_urls: tuple[str, ...]) -> bool:
-    """The `IsNamed` of those who do not ask."""
+    """Return False: an `IsNamed` that asks nobody."""
     return False
 
 
 class Scope:
-    """Judges URLs by where they start. `origins` are those that may be listed; in the first, only below `folder`.
+    """Judge URLs by their scheme and host. `origins` may be listed; of the first, only URLs below `folder`.
 
-    Those of any other site may be, too, if `is_named` says so of it.
+    Another site may be listed too if `is_named` returns True for it.
     """
 
     def __init__(
         self,
         origins: list[Origin],
         folder: str = "/",
-        spelled: tuple[str, ...] = (),
+        spellings: tuple[str, ...] = (),
         is_named: Callable[[str], bool] | None = None,
     ) -> None:
         self.folder = folder
         self._origins = origins
         self._is_named = is_named
-        self._whole = [*dict.fromkeys([*spelled, *map(text_of_origin, origins[:1])])]
-        others = [text_of_origin(origin) for origin in origins[1:]]
-        starts = [(start + folder, "") for start in self._whole]
+        self._own_starts = [*dict.fromkeys([*spellings, *map(_origin_text, origins[:1])])]
+        others = [_origin_text(origin) for origin in origins[1:]]
+        starts = [(start + folder, "") for start in self._own_starts]
         if folder != "/":
-            starts += ((f"{start}/", "U507") for start in self._whole)
+            starts += ((f"{start}/", "U507") for start in self._own_starts)
         self.sites: tuple[tuple[str, str], ...] = (*starts, *((f"{start}/", "") for start in others))
 
     def elsewhere(self, start: str) -> str:
-        """The code of URLs with this scheme and host that none of the sites has; empty if all is well with them."""
+        """Return the code of URLs with this scheme and host, which are in none of `sites`, or an empty text."""
         try:
-            found = origin_of(start)
+            origin = origin_of(start)
         except ValueError:
             return ""
-        if found in self._origins:
-            # A URL that ends with its host is the homepage. Hosts in other spellings are let be.
-            return "U507" if start in self._whole and self.folder != "/" else ""
-        scheme, host, port = found
+        if origin in self._origins:
+            # A URL that ends with its host is the homepage. Other spellings of hosts are not reported.
+            return "U507" if start in self._own_starts and self.folder != "/" else ""
+        scheme, host, port = origin
         for own_scheme, own_host, own_port in self._origins:
             if port != own_port and not (_is_default(scheme, port) and _is_default(own_scheme, own_port)):
                 continue
@@ -72,23 +85,28 @@ class Scope:
 
 
 def scope_of(url: str, path: DiscoveryPath, *, is_placed: bool = True, is_named: IsNamed = not_named) -> Scope:
-    """The scope of a sitemap. Where a robots.txt leads to it, its folder does not matter.
+    """Return the scope of a sitemap.
 
-    Nor does it where nobody knows whether it will be served from there: `is_placed` is False.
+    Its folder does not matter if a robots.txt leads to it, or if it is not known where it will be served
+    (`is_placed=False`).
     """
     parts = urlsplit(url)
-    spelled = (f"{parts.scheme}://{parts.netloc}",)
     folder = "/" if path.robots or not is_placed else _folder_of(url, path.top)
     origins = [origin_of(url)]
     for robots_url in reversed(path.robots):
-        # What it redirected to says how the URLs of the site are to be; the one that was asked for adds another host.
+        # The URL that robots.txt redirected to tells how the site writes its URLs. The requested one may add a host.
         if Scope(origins).elsewhere(robots_url) == "U506" or robots_url == path.robots[-1]:
             origins.append(origin_of(robots_url))
-    return Scope(list(dict.fromkeys(origins)), folder, spelled, lambda start: is_named(start, path.urls))
+    return Scope(
+        list(dict.fromkeys(origins)),
+        folder,
+        (f"{parts.scheme}://{parts.netloc}",),
+        lambda start: is_named(start, path.urls),
+    )
 
 
 def _folder_of(url: str, top: str) -> str:
-    """The folder that a sitemap speaks for: that of the topmost one that leads to it, if it is in there."""
+    """Return the folder that a sitemap covers: that of the topmost sitemap above it, if it is in there."""
     own, above = urlsplit(url), urlsplit(top or url)
     folder = above.path.rpartition("/")[0] + "/"
     if origin_of(url) == origin_of(top or url) and own.path.startswith(folder):
@@ -97,9 +115,9 @@ def _folder_of(url: str, top: str) -> str:
 
 
 def first_come(made_up_url: str) -> Callable[[str], str]:
-    """The `elsewhere` of a sitemap of which nobody knows where it will be: its first URL says which site it is of.
+    """Return the `elsewhere` of a sitemap whose site is not known: its first URL tells the site.
 
-    Relative URLs, which were resolved against the URL that was made up for it, say nothing.
+    Relative URLs tell nothing: they were resolved against the URL that was made up for the sitemap.
     """
     made_up = origin_of(made_up_url)
     scope: Scope | None = None
@@ -119,8 +137,48 @@ def first_come(made_up_url: str) -> Callable[[str], str]:
     return elsewhere
 
 
-def text_of_origin(origin: Origin) -> str:
-    """An origin as URLs start with it."""
+class FetchExtra(Protocol):
+    """Fetch a document that is not part of the tree, as `usp.stream.SitemapStream.fetch_extra` does."""
+
+    def __call__(self, url: str, /, *, seconds: float, max_bytes: int) -> AbstractSitemap: ...
+
+
+class CrossSubmissions:
+    """Look up which sitemaps the robots.txt files of other hosts name.
+
+    Each host is asked once, when a sitemap first lists one of its URLs. The number of hosts and the time are limited.
+    If anything goes wrong, the sitemap is not named.
+    """
+
+    def __init__(self, fetch: FetchExtra, now: Callable[[], float] = time.monotonic) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._seconds_left = MAX_SECONDS
+        self._named: dict[Origin, frozenset[str]] = {}  # by the sites that were asked
+
+    def is_named(self, start: str, sitemap_urls: tuple[str, ...]) -> bool:
+        """Return whether the robots.txt of the site that a URL starts with names one of these sitemaps."""
+        site = origin_of(start)
+        if site not in self._named:
+            if len(self._named) >= MAX_HOSTS:
+                return False
+            self._named[site] = self._ask(f"{_origin_text(site)}/robots.txt")
+        named = self._named[site]
+        return bool(named) and any(requested_url(url) in named for url in sitemap_urls)
+
+    def _ask(self, url: str) -> frozenset[str]:
+        """Return the sitemaps that a robots.txt names."""
+        seconds = min(MAX_SECONDS_PER_HOST, self._seconds_left)
+        if seconds < _LEAST_SECONDS:
+            return frozenset()
+        started = self._now()
+        robots = self._fetch(url, seconds=seconds, max_bytes=MAX_ROBOTS_TXT_BYTES)
+        self._seconds_left -= self._now() - started
+        return frozenset(requested_url(child.url) for child in robots.sub_sitemaps)
+
+
+def _origin_text(origin: Origin) -> str:
+    """Return an origin as URLs start with it."""
     scheme, host, port = origin
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}" if _is_default(scheme, port) else f"{scheme}://{host}:{port}"

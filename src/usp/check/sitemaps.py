@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from usp.check.return_links import ReturnLinks
 from usp.check.robots import RobotsRules
@@ -18,21 +18,26 @@ from usp.check.rules.dates import CLOCK_SKEW
 from usp.check.rules.languages import language_problem, news_language_problem
 from usp.check.rules.rule import EntryRule, Rule
 from usp.check.scope import IsNamed, first_come, not_named, scope_of
-from usp.check.subjects import DiscoveryPath, Entry, SitemapContext
+from usp.check.subjects import DiscoveryPath, Entry, SitemapContext, TreePlace, requested_url_of
 from usp.objects.page import SitemapPage
-from usp.objects.parser import DocumentParser
 from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
-from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
-from usp.objects.transport import Transport
-from usp.scan.columns import microseconds
-from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.entities import unescape
-from usp.scan.survey import SURVEYED, SURVEYORS, PureSurvey, SitemapStats, SurveyOff, SurveyOptions, Surveyors
-from usp.scan.urls import strip_url_to_homepage
-from usp.scan.values import parse_priority
-from usp.scan.vocabulary import Kind
-from usp.walk.nodes import Node
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
+from usp.scan import (
+    SURVEYED,
+    SURVEYORS,
+    Element,
+    Kind,
+    PureSurvey,
+    SitemapStats,
+    SurveyOff,
+    SurveyOptions,
+    Surveyors,
+    microseconds,
+    parse_date,
+    parse_priority,
+    strip_url_to_homepage,
+    unescape,
+)
 
 __all__ = ["MAX_PAGES", "EntriesRead", "Site", "SiteTables", "SitemapReader"]
 
@@ -194,17 +199,6 @@ class EntriesRead(NamedTuple):
     pages: int
 
 
-class _Sitemap(Protocol):
-    """A sitemap of a tree, or what is to become one."""
-
-    @property
-    def url(self) -> str: ...
-    @property
-    def pages(self) -> Sequence[SitemapPage]: ...
-    @property
-    def transport(self) -> Transport | None: ...
-
-
 class SitemapReader:
     """Read sitemaps with the rules on entries, each sitemap once."""
 
@@ -219,32 +213,30 @@ class SitemapReader:
         }
         self._results: dict[str, EntriesRead] = {}
 
-    def visit(self, node: Node) -> None:
-        """Read a sitemap that has just come in."""
-        reading = node.reading
-        assert reading is not None
-        if reading.sitemap_class is IndexRobotsTxtSitemap:
-            self.read_robots(reading, reading.parser)
-        elif reading.sitemap_class is not InvalidSitemap:
-            self.read(reading, reading.parser, _path_of(node))
+    def receive(self, place: TreePlace) -> None:
+        """Read a sitemap or a robots.txt that has just arrived."""
+        if isinstance(place.sitemap, IndexRobotsTxtSitemap):
+            self.read_robots(place.sitemap)
+        elif not isinstance(place.sitemap, InvalidSitemap):
+            self.read(place)
 
-    def read_robots(self, robots: _Sitemap, parser: DocumentParser | None) -> None:
+    def read_robots(self, robots: AbstractSitemap) -> None:
         """Note what the robots.txt of the site disallows."""
-        if self.robots is None and parser is not None:
-            requested = robots.url if robots.transport is None else robots.transport.requested_url
-            self.robots = RobotsRules(requested, parser.open(UNLOGGED), robots.url)
+        if self.robots is None and robots.parser is not None:
+            self.robots = RobotsRules(requested_url_of(robots), robots.parser.open(UNLOGGED), robots.url)
 
-    def read(self, sitemap: _Sitemap, parser: DocumentParser | None, path: DiscoveryPath) -> EntriesRead:
+    def read(self, place: TreePlace) -> EntriesRead:
         """Read a sitemap, unless it was read before."""
-        url = sitemap.url
+        sitemap, url = place.sitemap, place.sitemap.url
         if url not in self._results:
             log = ProblemLog(url)
             number = self.tables.number_of(self.site.name_of(url))
-            checker = EntryChecker(self._context(url, path), number, self.tables, log, self._entry_rules)
-            if parser is None:
+            context = self._context(url, place.discovery_path())
+            checker = EntryChecker(context, number, self.tables, log, self._entry_rules)
+            if sitemap.parser is None:
                 checker.check_pages(sitemap.pages)
             else:
-                parser.inspect(log, checker)
+                sitemap.parser.inspect(log, checker)
             checker.finish()
             self._results[url] = EntriesRead(log, checker.stats, checker.page_count(sitemap.pages))
         return self._results[url]
@@ -266,21 +258,3 @@ class SitemapReader:
         scope = scope_of(url, path, is_placed=site.is_placed, is_named=site.is_named)
         words["folder"] = strip_url_to_homepage(url).removesuffix("/") + scope.folder
         return SitemapContext(url, SurveyOptions(scope.sites, scope.elsewhere, **common), **words)
-
-
-def _path_of(node: Node) -> DiscoveryPath:
-    """Return how a sitemap that has just come in was found, as `TreePlace.discovery_path` does for a tree."""
-    robots: tuple[str, ...] = ()
-    urls: list[str] = []
-    top = ""
-    above: Node | None = node
-    while above is not None:
-        reading = above.reading
-        assert reading is not None
-        if reading.sitemap_class is IndexRobotsTxtSitemap:
-            robots = (above.fetcher.url, reading.url)
-        else:
-            top = reading.url
-            urls += (above.fetcher.url, reading.url)
-        above = above.parent
-    return DiscoveryPath(robots, top, tuple(dict.fromkeys(urls)))

@@ -19,12 +19,18 @@ from usp.objects.problem import At, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.objects.transport import Transport
 from usp.origins import requested_url
-from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.entities import unescape
-from usp.scan.survey import SitemapStats, SurveyOptions, elsewhere_code, same_url_key
-from usp.scan.urls import absolute_url, unescaped_url
-from usp.scan.values import plain_text
+from usp.scan import (
+    Element,
+    SitemapStats,
+    SurveyOptions,
+    absolute_url,
+    elsewhere_code,
+    parse_date,
+    plain_text,
+    same_url_key,
+    unescape,
+    unescaped_url,
+)
 
 __all__ = [
     "X_DEFAULT",

@@ -21,7 +21,7 @@ from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
-from usp.origins import requested_url
+from usp.origins import LOCAL_URL, requested_url
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ log = logger(__name__)
 
 #: How deep sitemaps may be nested, unless `Limits.max_depth` says otherwise.
 MAX_RECURSION_LEVEL = 11
-#: The URL of a sitemap that you pass as text.
-LOCAL_URL = "http://usp-local-dummy.local/"
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 
 #: Takes the URL of a child, the level of its parent and the URLs above the child. Returns whether to fetch the child.

@@ -1,1 +1,85 @@
-"""Bytes in, entries out. Opens no socket and no file, and never raises for what a document holds."""
+"""Bytes in, entries out. Opens no socket and no file, and never raises for what a document holds.
+
+The names below are the interface of this room for checks. They are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
+if TYPE_CHECKING:
+    from usp.scan.columns import microseconds as microseconds
+    from usp.scan.dates import parse_date as parse_date
+    from usp.scan.elements import Element as Element
+    from usp.scan.entities import unescape as unescape
+    from usp.scan.lines import MAX_ROBOTS_TXT_BYTES as MAX_ROBOTS_TXT_BYTES
+    from usp.scan.lines import robots_text as robots_text
+    from usp.scan.survey import MAX_IMAGES as MAX_IMAGES
+    from usp.scan.survey import MAX_URL_LENGTH as MAX_URL_LENGTH
+    from usp.scan.survey import SURVEYED as SURVEYED
+    from usp.scan.survey import SURVEYORS as SURVEYORS
+    from usp.scan.survey import PureSurvey as PureSurvey
+    from usp.scan.survey import PureURLTable as PureURLTable
+    from usp.scan.survey import SitemapStats as SitemapStats
+    from usp.scan.survey import SurveyOff as SurveyOff
+    from usp.scan.survey import SurveyOptions as SurveyOptions
+    from usp.scan.survey import Surveyors as Surveyors
+    from usp.scan.survey import date_code as date_code
+    from usp.scan.survey import elsewhere_code as elsewhere_code
+    from usp.scan.survey import first_unescaped as first_unescaped
+    from usp.scan.survey import is_lower_frequency as is_lower_frequency
+    from usp.scan.survey import is_old as is_old
+    from usp.scan.survey import may_be_disallowed as may_be_disallowed
+    from usp.scan.survey import same_url_key as same_url_key
+    from usp.scan.urls import absolute_url as absolute_url
+    from usp.scan.urls import is_http_url as is_http_url
+    from usp.scan.urls import strip_url_to_homepage as strip_url_to_homepage
+    from usp.scan.urls import unescaped_url as unescaped_url
+    from usp.scan.values import parse_change_frequency as parse_change_frequency
+    from usp.scan.values import parse_priority as parse_priority
+    from usp.scan.values import plain_text as plain_text
+    from usp.scan.vocabulary import Kind as Kind
+
+_MODULES = {
+    "columns": ("microseconds",),
+    "dates": ("parse_date",),
+    "elements": ("Element",),
+    "entities": ("unescape",),
+    "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
+    "survey": (
+        "MAX_IMAGES",
+        "MAX_URL_LENGTH",
+        "SURVEYED",
+        "SURVEYORS",
+        "PureSurvey",
+        "PureURLTable",
+        "SitemapStats",
+        "SurveyOff",
+        "SurveyOptions",
+        "Surveyors",
+        "date_code",
+        "elsewhere_code",
+        "first_unescaped",
+        "is_lower_frequency",
+        "is_old",
+        "may_be_disallowed",
+        "same_url_key",
+    ),
+    "urls": ("absolute_url", "is_http_url", "strip_url_to_homepage", "unescaped_url"),
+    "values": ("parse_change_frequency", "parse_priority", "plain_text"),
+    "vocabulary": ("Kind",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = list(_MODULE_OF)
+
+
+if not TYPE_CHECKING:  # so that mypy knows each name by its import above
+
+    def __getattr__(name: str) -> object:
+        """Import a name of the interface when it is first used."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return value

@@ -21,7 +21,9 @@ from usp.check.rules import (
 )
 from usp.check.rules.rule import SURVEYED_BY_CODE, EntryRule, Rule
 from usp.objects.codes import GROUPS
-from usp.scan.survey import SURVEYED
+from usp.scan import (
+    SURVEYED,
+)
 
 __all__ = ["RULES", "ensure_consistent"]
 

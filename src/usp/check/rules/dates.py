@@ -17,11 +17,13 @@ from usp.check.rules.rule import (
     SitemapRule,
 )
 from usp.check.subjects import Entry, SitemapCheck
-from usp.scan.columns import microseconds
-from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.entities import unescape
-from usp.scan.survey import date_code
+from usp.scan import (
+    Element,
+    date_code,
+    microseconds,
+    parse_date,
+    unescape,
+)
 
 __all__ = ["RULES", "has_passed", "is_shared_by_most", "w3c_form"]
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from usp.check.rules.rule import PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding
 from usp.check.subjects import Entry
-from usp.scan.survey import MAX_IMAGES
+from usp.scan import (
+    MAX_IMAGES,
+)
 
 __all__ = ["RULES"]
 

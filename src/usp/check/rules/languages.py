@@ -15,7 +15,9 @@ from functools import lru_cache
 
 from usp.check.rules.rule import ERROR, INFO, PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding, Rule
 from usp.check.subjects import X_DEFAULT, Entry
-from usp.scan.survey import same_url_key
+from usp.scan import (
+    same_url_key,
+)
 
 __all__ = ["RULES", "language_problem", "news_language_problem"]
 

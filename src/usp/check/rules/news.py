@@ -8,10 +8,12 @@ from __future__ import annotations
 from usp.check.rules.languages import news_language_problem
 from usp.check.rules.rule import ERROR, PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding, SitemapRule
 from usp.check.subjects import Entry, SitemapCheck
-from usp.scan.dates import parse_date
-from usp.scan.entities import unescape
-from usp.scan.survey import is_old
-from usp.scan.values import plain_text
+from usp.scan import (
+    is_old,
+    parse_date,
+    plain_text,
+    unescape,
+)
 
 __all__ = ["RULES"]
 

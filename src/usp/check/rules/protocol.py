@@ -18,8 +18,10 @@ from usp.check.rules.rule import (
 )
 from usp.check.subjects import Entry, SitemapCheck, TreePlace
 from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexXMLSitemap, PagesTextSitemap, PagesXMLSitemap
-from usp.scan.survey import is_lower_frequency
-from usp.scan.values import parse_change_frequency
+from usp.scan import (
+    is_lower_frequency,
+    parse_change_frequency,
+)
 
 __all__ = ["RULES"]
 

@@ -21,7 +21,9 @@ from usp.objects.sitemap import (
     PagesAtomSitemap,
     PagesRSSSitemap,
 )
-from usp.scan.survey import may_be_disallowed
+from usp.scan import (
+    may_be_disallowed,
+)
 
 __all__ = ["RULES"]
 

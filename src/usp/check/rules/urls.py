@@ -18,7 +18,10 @@ from usp.check.rules.rule import (
 )
 from usp.check.subjects import Entry
 from usp.origins import host_of
-from usp.scan.survey import MAX_URL_LENGTH, first_unescaped
+from usp.scan import (
+    MAX_URL_LENGTH,
+    first_unescaped,
+)
 
 __all__ = ["RULES"]
 

@@ -11,9 +11,11 @@ from decimal import Decimal, InvalidOperation
 from usp.check.rules.dates import has_passed
 from usp.check.rules.rule import ERROR, PAGES, SURVEYED_BY_VIDEO, WARNING, EntryRule, Finding
 from usp.check.subjects import Entry
-from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.entities import unescape
+from usp.scan import (
+    Element,
+    parse_date,
+    unescape,
+)
 
 __all__ = ["RULES"]
 
