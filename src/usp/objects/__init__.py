@@ -1,1 +1,1 @@
-"""What users hold: pages, sitemaps, problems."""
+"""The objects that you get from usp: sitemaps, pages, problems, and how a document was fetched."""

@@ -1,7 +1,7 @@
-"""Problems: what is wrong with a sitemap that was read all the same.
+"""Problems: what is wrong with a sitemap that usp read all the same.
 
-`Problem` is what users hold. `ProblemLog` collects them while one document is read: it keeps the first few of each
-code, counts the rest, and finds out the places of those that it kept when they are asked for.
+You get a `Problem` from `sitemap.problems`. A `ProblemLog` collects the problems of one document while it is read: it
+keeps the first few of each code and counts the rest.
 """
 
 from __future__ import annotations
@@ -16,53 +16,55 @@ from usp.objects.codes import Severity
 
 __all__ = ["UNLOGGED", "At", "Place", "Problem", "ProblemLog", "Problems", "printable", "shortened"]
 
-#: How many problems of one code a sitemap keeps; the rest are counted only.
+#: How many problems of one code are kept for each sitemap. The rest are only counted.
 KEPT_PER_CODE = 20
 
 _MAX_SHOWN = 200
 
 
 def shortened(text: str) -> str:
-    """The text as it stands in a message: cut, if it is long."""
+    """Return a text for a message: only its first 200 characters if it is longer."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 def printable(text: str) -> str:
-    """The text with everything escaped that is not a visible character or a plain space."""
+    """Return the text with every character escaped that is neither visible nor a plain space."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class Place(NamedTuple):
-    """A place in a document: both numbers start at 1, and columns count characters."""
+    """A place in a document. Both numbers start at 1, and columns count characters."""
 
     line: int
     column: int
 
 
-#: Where a problem is: at a place, at an offset, at one yet to be found out, or nowhere in particular.
+#: Where a problem is: a place, an offset, a function that finds the offset, or None for the document as a whole.
 At = int | Place | Callable[[], int] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: a stable code, what to do about it, and where it is.
-
-    `url` is the sitemap's. `line` and `column` are None for what concerns the sitemap as a whole. `text` is what
-    is wrong as it stands in the document, cut if it is long, with everything escaped that is not visible.
-    """
+    """Something that is wrong with a sitemap: its code, what to do about it, and where it is."""
 
     code: str
+    """The stable code of this kind of problem, such as "X102". `usp check --explain X102` describes it."""
     message: str
+    """What is wrong, and what to do."""
     url: str
+    """The URL of the sitemap."""
     line: int | None = None
+    """The line in the document, from 1. None if the problem concerns the sitemap as a whole."""
     column: int | None = None
+    """The column on that line, from 1, in characters."""
     text: str = ""
+    """The wrong text in the document: at most 200 characters, with invisible ones escaped."""
 
     @property
     def severity(self) -> Severity:
-        """How much it matters."""
+        """How much the problem matters: `Severity.ERROR`, `Severity.WARNING` or `Severity.INFO`."""
         return codes.CODES[self.code].severity
 
     def __str__(self) -> str:
@@ -70,7 +72,7 @@ class Problem:
         return f"{':'.join([self.url, *place])}: {self.severity}: {self.code} {self.message}"
 
     def to_dict(self) -> dict[str, object]:
-        """The problem as a plain dictionary."""
+        """Return the problem as a dictionary of its fields and its severity."""
         return {
             "code": self.code,
             "severity": str(self.severity),
@@ -83,12 +85,15 @@ class Problem:
 
 
 class Problems(tuple[Problem, ...]):
-    """Problems of one sitemap, of which not all may have been kept; `counts` says how many there are of each code."""
+    """The problems of one sitemap: a tuple that keeps only the first few of each code.
+
+    `counts` is the number of problems of each code, including those that are not kept.
+    """
 
     counts: Counter[str]
 
     def __new__(cls, problems: Iterable[Problem] = (), counts: Counter[str] | None = None) -> Problems:
-        """The problems that were kept; by default they are all."""
+        """Make the tuple. Without `counts`, the given problems are all there are."""
         self = super().__new__(cls, problems)
         self.counts = Counter(problem.code for problem in self) if counts is None else counts
         return self
@@ -106,15 +111,15 @@ class Problems(tuple[Problem, ...]):
     __hash__ = tuple.__hash__
 
     def and_more(self, others: Problems) -> Problems:
-        """These and others of the same sitemap."""
+        """Return these problems followed by others of the same sitemap."""
         return Problems((*self, *others), self.counts + others.counts)
 
 
 class ProblemLog:
-    """The problems of one document, in the order they were met.
+    """Collects the problems of one document.
 
-    Whoever reads the document says how the places of offsets are found out, with `locate`, and what it found the
-    document to be: its `encoding`, and its `size` in bytes, inflated.
+    The parser that reads the document sets `locate`, which finds the places of offsets, `encoding`, and `size`, the
+    number of bytes after inflating. Places are found only for the problems that are kept.
     """
 
     def __init__(self, url: str) -> None:
@@ -123,10 +128,10 @@ class ProblemLog:
         self.locate: Callable[[Iterable[int]], Mapping[int, Place]] = lambda offsets: {}
         self.encoding = "utf-8"
         self.size = 0
-        self._kept: list[tuple[str, str, int | Place | None, str]] = []  # codes, messages, where, and texts
+        self._kept: list[tuple[str, str, int | Place | None, str]] = []  # codes, messages, places or offsets, and texts
 
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
-        """Note a problem at a place, or at an offset into the text of the document, be it one yet to be found out."""
+        """Log a problem at a place or an offset. `text`, `where` and `values` fill the message of the code."""
         self.counts[code] += 1
         if self.counts[code] > KEPT_PER_CODE:
             return
@@ -138,7 +143,7 @@ class ProblemLog:
         self._kept.append((code, message, at, text))
 
     def problems(self) -> Problems:
-        """What was kept, by place; what has none comes first."""
+        """Return the problems that were kept, sorted by place. Those without a place come first."""
         offsets = [at for _, _, at, _ in self._kept if isinstance(at, int)]
         places = self.locate(offsets) if offsets else {}
         found = []
@@ -150,10 +155,10 @@ class ProblemLog:
 
 
 class _Unlogged(ProblemLog):
-    """A log that notes nothing, for reading what was or will be checked at another time."""
+    """A log that drops every problem, for reading a document whose problems nobody asked for."""
 
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
-        """Note nothing."""
+        """Drop the problem."""
 
 
 UNLOGGED = _Unlogged("")

@@ -1,26 +1,26 @@
-"""The sitemap tree: what users hold.
+"""The sitemap tree.
 
     AbstractSitemap
-    ├── InvalidSitemap            could not be had; `reason` says why
+    ├── InvalidSitemap            could not be fetched or parsed; `reason` says why
     ├── AbstractPagesSitemap      lists pages
-    │   ├── PagesXMLSitemap
-    │   ├── PagesTextSitemap
-    │   ├── PagesRSSSitemap
-    │   └── PagesAtomSitemap
+    │   ├── PagesXMLSitemap           XML with the root <urlset>
+    │   ├── PagesTextSitemap          plain text, a URL on each line
+    │   ├── PagesRSSSitemap           RSS feed
+    │   └── PagesAtomSitemap          Atom feed
     └── AbstractIndexSitemap      lists other sitemaps
-        ├── IndexWebsiteSitemap       the root: a whole website
-        ├── IndexXMLSitemap
-        └── IndexRobotsTxtSitemap
+        ├── IndexWebsiteSitemap       the root of the tree: a whole website
+        ├── IndexXMLSitemap           XML with the root <sitemapindex>
+        └── IndexRobotsTxtSitemap     robots.txt
 
-Real documents mix: a `<sitemap>` in a urlset, a `<url>` in an index. So every node may have both pages and children;
-its class says what its document claims to be.
+Real documents mix pages and sitemaps, such as a `<sitemap>` in a urlset or a `<url>` in an index. So every sitemap may
+have both pages and sub-sitemaps. Its class says what its document claims to be.
 
-A node that was read from a document keeps the document, not its pages: they are read again each time they are gone
-through, and so are its problems when they are first asked for.
+A sitemap that was read from a document keeps the document, not its pages. Pages are read again each time you iterate
+over them. Problems are found when you first ask for them.
 
-Trees compare by value: class, URL, pages and children. What is known *about* a node (the `last_modified` that its index
-declared, its `problems`, its `transport`) is not part of its value, so a broken document that could be read equals the
-clean one.
+Two trees are equal if their classes, URLs, pages and sub-sitemaps are equal. Everything else is information *about* a
+sitemap (`last_modified`, `problems`, `transport`) and is not compared. So a broken document that usp could repair
+equals the correct one.
 """
 
 from __future__ import annotations
@@ -59,17 +59,21 @@ __all__ = [
     "PagesXMLSitemap",
 ]
 
-#: Problems, or how to find them out when they are asked for.
+#: Problems, or a function that finds them when somebody asks.
 FoundProblems = Iterable[Problem] | Callable[[], Iterable[Problem]]
 
 
 def counted(problems: Iterable[Problem]) -> Problems:
-    """Problems with their counts: the true ones where they are known, else of those that there are."""
+    """Return problems with their counts. Without counts of their own, the problems are counted."""
     return problems if isinstance(problems, Problems) else Problems(problems)
 
 
 class AbstractSitemap:
-    """What every node of the tree has."""
+    """A sitemap of the tree: the base of all sitemap classes.
+
+    You get sitemaps from `sitemap_tree_for_homepage` and its like. In tests, you can make one by hand from its
+    subclasses.
+    """
 
     __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_transport", "_url", "parser")
 
@@ -86,7 +90,7 @@ class AbstractSitemap:
         if type(self) is AbstractSitemap:
             raise TypeError("AbstractSitemap is abstract; use one of its subclasses")
         self._url = url
-        # A list is kept, not copied: two places that declare the same document share its pages.
+        # A list is not copied: two places in the tree that declare the same document share its pages.
         self._pages = pages if isinstance(pages, (list, Pages)) else list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
         self._last_modified = last_modified
@@ -97,61 +101,74 @@ class AbstractSitemap:
 
     @property
     def url(self) -> str:
-        """The sitemap's URL, after redirects."""
+        """The URL of the sitemap, after redirects."""
         return self._url
 
     @property
     def pages(self) -> Sequence[SitemapPage]:
-        """The pages that this sitemap itself lists, in its order: read from its document as they are gone through."""
+        """The pages that this sitemap itself lists, in its order.
+
+        Each access returns a new sequence, which reads the document again each time you iterate over it. Use
+        `list(sitemap.pages)` to keep the pages. `all_pages()` includes those of the sitemaps below.
+        """
         return self._pages.anew() if isinstance(self._pages, Pages) else self._pages
 
     @property
     def sub_sitemaps(self) -> list[AbstractSitemap]:
-        """The sitemaps that this sitemap itself lists, in its order."""
+        """The sitemaps that this sitemap itself lists, in its order. `all_sitemaps()` includes those below them."""
         return self._sub_sitemaps
 
     @property
     def last_modified(self) -> datetime | None:
-        """The `<lastmod>` that its index declared for this sitemap."""
+        """The `<lastmod>` that the index above gives for this sitemap, or None."""
         return self._last_modified
 
     @property
     def problems(self) -> Problems:
-        """What was wrong in this sitemap's document and was put right or passed over; the first few of each code."""
+        """The problems of the document of this sitemap, in the order of the document.
+
+        Only the first 20 of each code are kept; `problem_counts` counts all. The first access may read the document.
+        """
         if callable(self._problems):
             self._problems = counted(self._problems())
         return self._problems
 
     @property
     def problem_counts(self) -> Counter[str]:
-        """How many problems of each code there are, those that were not kept among them."""
+        """The number of problems of each code, including those that `problems` does not keep."""
         return Counter(self.problems.counts)
 
     @property
     def transport(self) -> Transport | None:
-        """How its document came, or how the last try to have it went; None where nothing was requested."""
+        """How the document was fetched, or how the last attempt failed.
+
+        It is None if nothing was requested, as for the root of a tree.
+        """
         return self._transport
 
     def all_pages(self) -> Iterator[SitemapPage]:
-        """Every page of this sitemap and of all below it, in the order they are declared."""
+        """Yield every page of this sitemap and of all sitemaps below it, in tree order."""
         yield from self.pages
         for sitemap in self.all_sitemaps():
             yield from sitemap.pages
 
     def all_sitemaps(self) -> Iterator[AbstractSitemap]:
-        """Every sitemap below this one, each before those that it lists itself."""
+        """Yield every sitemap below this one in tree order: each before its own sub-sitemaps."""
         for sitemap in self.sub_sitemaps:
             yield sitemap
             yield from sitemap.all_sitemaps()
 
     def all_problems(self) -> Iterator[Problem]:
-        """The problems of this sitemap and of all below it."""
+        """Yield the problems of this sitemap and of all sitemaps below it."""
         yield from self.problems
         for sitemap in self.all_sitemaps():
             yield from sitemap.problems
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
-        """The sitemap and all below it as a plain dictionary."""
+        """Return the sitemap and all sitemaps below it as a dictionary.
+
+        :param with_pages: include the pages.
+        """
         as_dict: dict[str, Any] = {"url": self.url}
         if with_pages and self.pages:
             as_dict["pages"] = [page.to_dict() for page in self.pages]
@@ -160,40 +177,44 @@ class AbstractSitemap:
         return as_dict
 
     def to_arrow(self, table: str = "pages", **options: Unpack[TableOptions]) -> pyarrow.Table:
-        """The pages of this sitemap and of all below it as a table, with no object for each. Needs the extra `arrow`.
+        """Return the pages of this sitemap and of all sitemaps below it as a pyarrow table. Needs the extra `arrow`.
 
-        :param table: "pages", or "sitemaps" for what is known of those.
-        :param columns: the columns, in this order, like "url,news.title"; all if None.
-        :param where: which rows: a condition in SQL, like "last_modified >= '2025-01-01'". Needs the extra `sql`.
-        :param since: only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
-        :param until: only pages modified until then, in the same forms. A date includes the whole day.
-        :param dedupe: whether to leave out pages that another sitemap has listed before.
-        :raises MissingExtraError: if a package is not installed; it says how to install it.
+        :param table: "pages", or "sitemaps" for a table of the sitemaps themselves.
+        :param columns: the columns to return, in this order, such as "url,news.title". None means all.
+        :param where: a condition in SQL that rows must meet, such as "last_modified >= '2025-01-01'". Needs the extra
+            `sql`.
+        :param since: return only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
+        :param until: return only pages modified until then, in the same forms. A date includes the whole day.
+        :param dedupe: skip pages that an earlier sitemap lists.
+        :raises MissingExtraError: if a package is not installed. The message says how to install it.
         """
         from usp.export.frames import to_arrow
 
         return to_arrow(self, table, **options)
 
     def to_pandas(self, table: str = "pages", **options: Unpack[TableOptions]) -> pandas.DataFrame:
-        """The same as a data frame of pandas. Needs the extra `pandas`."""
+        """Return the same table as a pandas data frame. Needs the extra `pandas`. See `to_arrow` for the parameters."""
         from usp.export.frames import to_pandas
 
         return to_pandas(self, table, **options)
 
     def to_polars(self, table: str = "pages", **options: Unpack[TableOptions]) -> polars.DataFrame:
-        """The same as a data frame of polars. Needs the extra `polars`."""
+        """Return the same table as a polars data frame. Needs the extra `polars`. See `to_arrow` for the parameters."""
         from usp.export.frames import to_polars
 
         return to_polars(self, table, **options)
 
     def to_duckdb(self, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
-        """A connection to a database that has both tables, with times in UTC. Needs the extra `sql`."""
+        """Return a DuckDB connection with the tables `pages` and `sitemaps`, times in UTC. Needs the extra `sql`.
+
+        :param database: the database file to write the tables to. By default they stay in memory.
+        """
         from usp.export.frames import to_duckdb
 
         return to_duckdb(self, database)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The pages, for any library that takes Arrow: read from the documents while they are taken."""
+        """Stream the pages to any library that reads Arrow, from the documents, a few sitemaps at a time."""
         from usp.export.frames import TreeTable
 
         return TreeTable(self).__arrow_c_stream__(requested_schema)
@@ -204,7 +225,7 @@ class AbstractSitemap:
         return TreeTable(self).__arrow_c_schema__()
 
     def _summary(self) -> str:
-        """What `repr()` shows beside the URL: a count, never a million pages."""
+        """Return what `repr()` shows beside the URL: counts, never the pages themselves."""
         counts = {"page": len(self.pages), "sub-sitemap": len(self.sub_sitemaps)}
         return ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items() if n) or "empty"
 
@@ -222,16 +243,19 @@ class AbstractSitemap:
         return hash((type(self), self.url))
 
     def __getstate__(self) -> object:
-        _ = self.problems  # found out now: what finds them out cannot be pickled
+        _ = self.problems  # find them now: the function that does cannot be pickled
         own, slots = cast("tuple[object, dict[str, object]]", super().__getstate__())
-        return own, slots | {"parser": None}  # it cannot be pickled either
+        return own, slots | {"parser": None}  # a parser cannot be pickled either
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"
 
 
 class InvalidSitemap(AbstractSitemap):
-    """A sitemap that could not be had: not fetched, not a sitemap, or refused."""
+    """A sitemap that could not be fetched or parsed. `reason` says why.
+
+    It stands in the tree where the sitemap was declared. It has no pages and no sub-sitemaps.
+    """
 
     __slots__ = ("_reason",)
 
@@ -249,11 +273,11 @@ class InvalidSitemap(AbstractSitemap):
 
     @property
     def reason(self) -> str:
-        """Why the sitemap could not be had."""
+        """Why the sitemap could not be fetched or parsed."""
         return self._reason
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
-        """The URL and the reason."""
+        """Return the URL and the reason as a dictionary."""
         return {"url": self.url, "reason": self.reason}
 
     def _summary(self) -> str:
@@ -267,7 +291,7 @@ class InvalidSitemap(AbstractSitemap):
 
 
 class AbstractPagesSitemap(AbstractSitemap):
-    """A sitemap whose document lists pages."""
+    """A sitemap whose document lists pages: the base of `PagesXMLSitemap` and the other formats."""
 
     __slots__ = ()
 
@@ -291,37 +315,37 @@ class AbstractPagesSitemap(AbstractSitemap):
         )
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
-        """The URL and the pages, as a list even where there are none."""
+        """Return the sitemap as a dictionary, with a list of pages even if there are none."""
         empty: dict[str, Any] = {"url": self.url, "pages": []} if with_pages else {}
         return empty | super().to_dict(with_pages=with_pages)
 
 
 class PagesXMLSitemap(AbstractPagesSitemap):
-    """An XML `<urlset>`."""
+    """An XML sitemap with the root `<urlset>`, which lists pages."""
 
     __slots__ = ()
 
 
 class PagesTextSitemap(AbstractPagesSitemap):
-    """A plain text file with a URL on each line."""
+    """A plain text file that lists pages: a URL on each line."""
 
     __slots__ = ()
 
 
 class PagesRSSSitemap(AbstractPagesSitemap):
-    """An RSS feed: 2.0, 0.9x or RDF 1.0."""
+    """An RSS feed, version 2.0, 0.9x or RDF 1.0. Each item is a page with a news story."""
 
     __slots__ = ()
 
 
 class PagesAtomSitemap(AbstractPagesSitemap):
-    """An Atom feed: 1.0 or 0.3."""
+    """An Atom feed, version 1.0 or 0.3. Each entry is a page with a news story."""
 
     __slots__ = ()
 
 
 class AbstractIndexSitemap(AbstractSitemap):
-    """A sitemap whose document lists other sitemaps."""
+    """A sitemap whose document lists other sitemaps: the base of `IndexXMLSitemap` and the other kinds."""
 
     __slots__ = ()
 
@@ -345,23 +369,23 @@ class AbstractIndexSitemap(AbstractSitemap):
         )
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
-        """The URL and the sitemaps below, as a list even where there are none."""
+        """Return the sitemap as a dictionary, with a list of sub-sitemaps even if there are none."""
         return {"url": self.url, "sub_sitemaps": []} | super().to_dict(with_pages=with_pages)
 
 
 class IndexWebsiteSitemap(AbstractIndexSitemap):
-    """The root of a tree: robots.txt and everything else found on a website."""
+    """The root of a tree: a website. Its sub-sitemaps are robots.txt and the sitemaps found at known paths."""
 
     __slots__ = ()
 
 
 class IndexXMLSitemap(AbstractIndexSitemap):
-    """An XML `<sitemapindex>`."""
+    """An XML index with the root `<sitemapindex>`, which lists sitemaps."""
 
     __slots__ = ()
 
 
 class IndexRobotsTxtSitemap(AbstractIndexSitemap):
-    """A robots.txt with its `Sitemap:` lines."""
+    """A robots.txt. Its `Sitemap:` lines list sitemaps."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""`Transport`: how a sitemap's document came. Plain facts, measured by whoever fetched it; nothing here judges them."""
+"""`Transport`: how the document of a sitemap was fetched. It holds plain facts; `usp check` judges them."""
 
 from __future__ import annotations
 
@@ -14,38 +14,42 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """How a document came, or how the last try to have it went. What is not known is None.
-
-    `requested_url` is the URL as it was declared, `url` the one that answered, after redirects. `status` is the HTTP
-    status; a file has none. `content_type` and `content_encoding` are the headers of that name. `size` counts the bytes
-    as they were transferred. `seconds` go from the start of the request to the end of its answer. `fetched_at` is when
-    that was, in UTC; of a file, when it was last written. `last_modified` is the header of that name. `is_whole` is
-    false where the transfer broke off, or was broken off at a limit: what came of the document is used.
-    """
+    """How a document was fetched, or how the last attempt failed. What is unknown is None."""
 
     requested_url: str
+    """The URL as the sitemap above declares it."""
     url: str
+    """The URL that responded, after redirects."""
     status: int | None = None
+    """The HTTP status. A file has none."""
     content_type: str | None = None
+    """The Content-Type header."""
     content_encoding: str | None = None
+    """The Content-Encoding header."""
     size: int = 0
+    """The number of bytes transferred, before inflating."""
     seconds: float | None = None
+    """The time from the start of the request to the end of the response."""
     fetched_at: datetime | None = None
+    """When the document was fetched, in UTC. For a file, when it was last written."""
     last_modified: datetime | None = None
+    """The Last-Modified header."""
     is_whole: bool = True
+    """Whether the whole document was transferred. If not, the connection broke or a limit was reached; usp then uses
+    the part that arrived."""
 
     @property
     def is_redirected(self) -> bool:
-        """Whether another URL answered than the one that was requested."""
+        """Whether the request was redirected to another URL."""
         return requested_url(self.requested_url) != requested_url(self.url)
 
     def declared_as(self, url: str) -> Transport:
-        """The same for another place that declares the document, by a URL of its own."""
+        """Return a copy for another place in the tree that declares the same document by another URL."""
         return self if url == self.requested_url else replace(self, requested_url=url)
 
 
 def utc_time(timestamp: float) -> datetime | None:
-    """The time that a file system states, None if no date can say it."""
+    """Return a timestamp of a file system in UTC, or None if it is outside the years 1 to 9999."""
     try:
         return _EPOCH + timedelta(seconds=timestamp)
     except OverflowError:
