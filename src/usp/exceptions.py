@@ -36,43 +36,72 @@ __all__ = [
 
 
 class UspError(Exception):
-    """The base of all exceptions that usp raises on purpose."""
+    """The base of all exceptions that usp raises on purpose. Catch it to catch them all, except `TreeInterrupted`."""
 
 
 class SitemapException(UspError):
-    """A URL or an argument cannot lead to a sitemap."""
+    """A URL or an argument cannot lead to a sitemap.
+
+    Raised for a URL that is not http or https, for content of the wrong type, and by a `SitemapFetcher` for a URL that
+    is nested too deep or is among its own parents. Pass another URL or argument.
+    """
 
 
 class InvalidArgumentError(UspError, ValueError):
-    """An argument is wrong. The message says what to pass."""
+    """An argument is wrong. It is a ValueError, too.
+
+    Raised by every function and class that checks its arguments. The message names the argument and says what to pass.
+    """
 
 
 class SitemapXMLParsingException(SitemapException):
-    """An XML document is refused."""
+    """An XML document is refused.
+
+    usp never raises it: a refused document becomes an `InvalidSitemap`. It exists for code that catches it because
+    ultimate-sitemap-parser does.
+    """
 
 
 class GunzipException(UspError):
-    """Data is not gzip, or is damaged."""
+    """Data is not gzip, is damaged, or is longer than the limit.
+
+    Raised by `usp.helpers.gunzip` only. Sitemaps with such data are read as far as possible.
+    """
 
 
 class StripURLToHomepageException(UspError):
-    """A URL has no homepage."""
+    """A URL has no homepage, because it is not http or https or has no host.
+
+    Raised by `strip_url_to_homepage`. Pass a URL like https://example.org/.
+    """
 
 
 class MissingExtraError(UspError, ImportError):
-    """An optional package is not installed. The message says how to install it."""
+    """An optional package is not installed. It is an ImportError, too.
+
+    Raised by exports, tables and queries that need the package. The message says how to install it.
+    """
 
 
 class NoWebClientException(UspError):
-    """A client for local content was asked to fetch a URL."""
+    """A client for local content was asked to fetch a URL.
+
+    Raised by `LocalWebClient`. To fetch sitemaps, use another client.
+    """
 
 
 class DocumentReadError(UspError):
-    """A sitemap cannot be read back from the temporary file of its tree."""
+    """A sitemap cannot be read back from the temporary file of its tree.
+
+    Raised when you read pages or problems of a large tree and the disk fails. Fetch the tree again.
+    """
 
 
 class TreeInterrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed while a tree was fetched. `tree` is the partial tree."""
+    """Ctrl-C was pressed while a tree was fetched. It is a KeyboardInterrupt.
+
+    Catch it to use `tree`, which has everything that was fetched until then.
+    """
 
     def __init__(self, tree: "IndexWebsiteSitemap") -> None:
         super().__init__()
