@@ -1,8 +1,8 @@
-"""Compares usp with ultimate-sitemap-parser 1.8.1, which pip installs into `.compat/` and which is only ever called.
+"""Compares usp with ultimate-sitemap-parser 1.8.1, which pip installs into `.compat/`.
 
 Both read the same documents through the same client: those written here, the clean fixtures, and the corpus of real
-files where there is one. Every single difference (a page more, a field, a class) must be claimed by a row of
-`DELIBERATE`, and every row must be named in `docs/differences.md`. Anything else is printed, and the exit code is 1.
+files where there is one. A row of `DELIBERATE` must claim each difference (a page more, a field, a class), and
+`docs/differences.md` must name each row. Any other difference is printed, and the exit code is 1.
 
 `compat.py --read CASES RESULTS` is the part that runs under either Python. It uses only what both packages offer.
 """
@@ -45,7 +45,7 @@ _index = f"<sitemapindex {_NAMESPACES}>{f'<sitemap><loc>{SITE}{{}}</loc></sitema
 _rss = (
     f'<rss version="2.0"><channel><item><title>A &amp; B</title><link>{SITE}1</link>{{}}</item></channel></rss>'.format
 )
-#: Documents that are as they should be, by the name that they are served under.
+#: Valid documents, by the name that they are served under.
 DOCUMENTS = {
     "all.xml": _pages("<lastmod>2024-05-08T10:00Z</lastmod><changefreq>daily</changefreq><priority>1</priority>"),
     "month.xml": _pages("<lastmod>2024-05</lastmod>"),
@@ -85,7 +85,7 @@ class Case(NamedTuple):
 
 
 def all_cases() -> Iterator[Case]:
-    """Everything that is compared."""
+    """Yield every document to compare."""
     served = {SITE + name: text.encode() for name, text in DOCUMENTS.items()}
     yield from (Case(name, SITE + name, served) for name in DOCUMENTS)
     for about in sorted(FIXTURES.glob("*.json")):
@@ -94,7 +94,7 @@ def all_cases() -> Iterator[Case]:
             path = next(path for path in FIXTURES.glob(f"{about.stem}.*") if path != about)
             yield Case(f"fixtures/{path.name}", expected["url"], {expected["url"]: path.read_bytes()})
     if not (CORPUS / "MANIFEST.tsv").exists():
-        print("skipped: there is no corpus of real files here; USP_CORPUS names one")
+        print("skipped: there is no corpus of real files here; set USP_CORPUS to the path of one")
         return
     files = [line.split("\t")[:3] for line in (CORPUS / "MANIFEST.tsv").read_text(encoding="utf-8").splitlines()[1:]]
     archives = {archive: zipfile.ZipFile(CORPUS / archive) for archive in {file[0] for file in files}}
@@ -107,7 +107,7 @@ def all_cases() -> Iterator[Case]:
 
 
 def read_all(cases: Path, results: Path) -> int:
-    """Read every case of a file with the `usp` of this Python, and write what came out, a line for each."""
+    """Read every case of a file with the `usp` of this Python, and write a line with the result of each."""
     signal.signal(signal.SIGALRM, lambda *_: sys.exit())  # SystemExit is no `Exception`: neither package catches it
     complaints: list[str] = []
     handler = logging.Handler(logging.ERROR)
@@ -128,7 +128,7 @@ def read_all(cases: Path, results: Path) -> int:
 
 
 def read(url: str, documents: dict[str, bytes]) -> Node:
-    """What `SitemapFetcher` makes of a URL."""
+    """Fetch and parse a URL with `SitemapFetcher`."""
     from usp.fetch_parse import SitemapFetcher
     from usp.web_client import abstract_client
 
@@ -148,7 +148,7 @@ def read(url: str, documents: dict[str, bytes]) -> Node:
 
 
 def as_node(sitemap: Any) -> Node:
-    """A sitemap and all below it: its class, and what its `to_dict()` has; of a reason, only that there is one."""
+    """Return the class and the `to_dict()` of a sitemap and of all below it. A reason becomes a boolean."""
     node: Node = json.loads(json.dumps(sitemap.to_dict(), default=str)) | {"class": type(sitemap).__name__}
     node |= {"reason": bool(node["reason"])} if "reason" in node else {}
     for page, as_dict in zip(sitemap.pages, node.get("pages", ()), strict=True):
@@ -159,19 +159,19 @@ def as_node(sitemap: Any) -> Node:
 
 
 class Difference(NamedTuple):
-    """One thing that is not the same. Of a page or a child that only one side has, the other is None."""
+    """One difference. Where only one side has a page or a child, the other is None."""
 
     case: Case
     what: str  # "exception", "class", "url", "reason", "keys", "order", "page", "child", or a field of a page
     ours: Any
     theirs: Any
-    our_node: Node  # the sitemaps that it is in
+    our_node: Node  # the sitemaps with the difference
     their_node: Node
     log: str  # what 1.8.1 complained of
 
 
 def differences(case: Case, ours: Node, theirs: Node, log: str) -> Iterator[Difference]:
-    """All differences between two sitemaps and what is below them."""
+    """Yield all differences between two sitemaps and all below them."""
 
     def found(what: str, our_value: Any, their_value: Any) -> Difference:
         return Difference(case, what, our_value, their_value, ours, theirs, log)
@@ -199,7 +199,7 @@ def differences(case: Case, ours: Node, theirs: Node, log: str) -> Iterator[Diff
 
 
 def differing_fields(ours: Node, theirs: Node, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The fields of a page, or of its news story, that are not the same."""
+    """Yield the fields of a page, or of its news story, that differ."""
     for name in sorted(ours.keys() | theirs.keys()):
         our_value, their_value = ours.get(name), theirs.get(name)
         if isinstance(our_value, dict) and isinstance(their_value, dict):
@@ -209,7 +209,7 @@ def differing_fields(ours: Node, theirs: Node, prefix: str = "") -> Iterator[tup
 
 
 def aligned(ours: list[Node], theirs: list[Node], base: str) -> list[tuple[Node | None, Node | None]]:
-    """Pairs of the same page or child: by its URL, else by what is left of one that was read in two ways."""
+    """Pair the pages or children of both sides: by URL, then by the loose URL of those that are left."""
     partners: dict[int, Node] = {}
     left = theirs
     for key in (str, lambda url: loose(url, base)):
@@ -224,7 +224,7 @@ def aligned(ours: list[Node], theirs: list[Node], base: str) -> list[tuple[Node 
 
 
 def loose(url: str, base: str) -> str:
-    """A URL made absolute, without references and without what is not ASCII."""
+    """Make a URL absolute, and remove character references and all that is not ASCII."""
     return re.sub(r"[^!-~]+", "", html.unescape(urljoin(base, url)))
 
 
@@ -232,25 +232,25 @@ Claim = Callable[[Difference], bool]
 
 
 def is_only_ours(d: Difference, what: str) -> bool:
-    """Whether this is such a page, child or field, and 1.8.1 has none there."""
+    """Return whether the difference is of this kind, and 1.8.1 has nothing there."""
     return d.what == what and not d.theirs
 
 
 def is_only_our_child(d: Difference, written: str) -> bool:
-    """Whether only we have this child, whose URL or path is written like this pattern."""
+    """Return whether only we have this child, and the document has its URL or path in this pattern."""
     url = d.ours["url"] if is_only_ours(d, "child") else ""
     pattern = written.format(url=re.escape(url), path=re.escape(url.removeprefix(SITE)))
     return bool(url and re.search(pattern, d.case.text, re.IGNORECASE | re.MULTILINE))
 
 
 def read_despite(complaint: str, sitemap_class: str = "") -> Claim:
-    """Claims a document that 1.8.1 refused with this complaint, and that we read as this class."""
+    """Claim a document that 1.8.1 refused with this complaint, and that we read as this class."""
     claimed = re.compile(rf"(?s)InvalidSitemap .*{complaint}.* as {sitemap_class}")
     return lambda d: d.what == "class" and bool(claimed.match(f"{d.theirs} {d.log} as {d.ours}"))
 
 
 def is_after_error(d: Difference) -> bool:
-    """Whether 1.8.1 gave up inside the document, and has nothing that comes after this."""
+    """Return whether 1.8.1 gave up inside the document before this page or child."""
     key = {"page": "pages", "child": "sub_sitemaps"}.get(d.what, "")
     if not key or d.theirs is not None or "Parsing sitemap" not in d.log:
         return False
@@ -259,21 +259,21 @@ def is_after_error(d: Difference) -> bool:
 
 
 def is_relative(d: Difference) -> bool:
-    """Whether a URL is relative: 1.8.1 keeps that of a page as it is, and leaves a child out."""
+    """Return whether a URL is relative: 1.8.1 keeps that of a page as it is, and drops a child."""
     if d.what == "url":
         return bool(urljoin(d.case.url, d.theirs) == d.ours and ":" not in d.theirs)
     return is_only_our_child(d, r"[>\s:]/?{path}\s*(<|#|$)") and not is_only_our_child(d, "{url}")
 
 
 def has_bad_bytes(d: Difference) -> bool:
-    """Whether 1.8.1 has replacement characters in a URL, which may make one page of two."""
+    """Return whether 1.8.1 has replacement characters in a URL, which may make one page of two."""
     theirs = [d.theirs] if d.what == "url" else [page["url"] for page in d.their_node.get("pages", ())]
     ours = d.ours if d.what == "url" else d.ours["url"] if is_only_ours(d, "page") else ""
     return any("\ufffd" in url and loose(url, d.case.url) == loose(ours, d.case.url) for url in theirs)
 
 
 def is_choice_of_link(d: Difference) -> bool:
-    """Whether a page of a feed is a link that an entry itself has; or, if only 1.8.1 has it, no entry's alternate."""
+    """Return whether a page of a feed is a link of an entry itself; or, if only 1.8.1 has it, no entry's alternate."""
     if d.what != "page" or d.our_node["class"] not in ("PagesRSSSitemap", "PagesAtomSitemap") or "failed" in d.log:
         return False
     document = ElementTree.fromstring(d.case.text)  # noqa: S314 -- expat itself limits expansion
@@ -284,7 +284,7 @@ def is_choice_of_link(d: Difference) -> bool:
 
 
 def is_cleaned_images(d: Difference) -> bool:
-    """Whether images are the same once their texts are unescaped and stripped, and their URLs absolute."""
+    """Return whether images are equal once their texts are unescaped and stripped, and their URLs absolute."""
     if d.what != "images" or not d.ours or not d.theirs:
         return False
     images = [{name: text and html.unescape(text).strip() for name, text in image.items()} for image in d.theirs]
@@ -292,7 +292,7 @@ def is_cleaned_images(d: Difference) -> bool:
 
 
 # fmt: off
-#: A name, whether it claims a difference, and why we differ. Laid out as a table, which the formatter would pull apart.
+#: A name, a function that claims a difference, and why we differ. The formatter would pull this table apart.
 DELIBERATE: list[tuple[str, Claim, str]] = [
     ("kept-after-error", is_after_error, "What follows an error in the XML is kept; 1.8.1 loses the rest."),
     ("before-declaration", read_despite("declaration not at start"), "What precedes the XML declaration does no harm."),
@@ -332,13 +332,13 @@ DELIBERATE: list[tuple[str, Claim, str]] = [
 
 
 def their_python() -> str:
-    """The Python that has 1.8.1, installed on the first run."""
+    """Return the path of the Python with 1.8.1. Install it on the first run."""
     python = str(VENV / "bin" / "python")
     if not (VENV / PACKAGE).exists():
         print(f"installing {PACKAGE} into {VENV.name}/", flush=True)
         pip = [python, "-m", "pip", "install", "--quiet", PACKAGE]
         for command in ([sys.executable, "-m", "venv", "--clear", str(VENV)], pip):
-            done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 -- all of it stands here
+            done = subprocess.run(command, capture_output=True, text=True)  # noqa: S603 -- the command is built here
             if done.returncode:
                 sys.exit(f"cannot install {PACKAGE}:\n{done.stderr}")
         (VENV / PACKAGE).touch()
@@ -346,7 +346,7 @@ def their_python() -> str:
 
 
 def read_by_both(cases: list[Case]) -> Iterator[tuple[Case, Node, Node]]:
-    """Each case with what we made of it, and what 1.8.1 did."""
+    """Yield each case with our result and that of 1.8.1."""
     pythons = {VENV / "ours.jsonl": sys.executable, VENV / "theirs.jsonl": their_python()}
     with (VENV / "cases.jsonl").open("w", encoding="ascii") as file:
         for case in cases:
@@ -354,7 +354,7 @@ def read_by_both(cases: list[Case]) -> Iterator[tuple[Case, Node, Node]]:
             file.write(json.dumps([case.url, documents]) + "\n")
     environment = os.environ | {"TZ": "UTC", "PYTHONWARNINGS": "ignore"}
     workers = [
-        subprocess.Popen([python, __file__, "--read", file.name, results], env=environment)  # noqa: S603 -- as above
+        subprocess.Popen([python, __file__, "--read", file.name, results], env=environment)  # noqa: S603 -- the command is built here
         for results, python in pythons.items()
     ]
     end = time.monotonic() + ALL_SECONDS
@@ -369,7 +369,7 @@ def read_by_both(cases: list[Case]) -> Iterator[tuple[Case, Node, Node]]:
 
 
 def main() -> int:
-    """Compare, and print what differs."""
+    """Compare, and print the differences."""
     cases = list(all_cases())
     claimed: dict[str, list[str]] = defaultdict(list)  # names of cases, once for each difference
     unclaimed: dict[tuple[str, str, bool], Difference] = {}  # the first of its kind in its case

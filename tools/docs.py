@@ -1,7 +1,7 @@
-"""Writes the parts of the documentation that follow from the code: command help and problem codes.
+"""Generates the pages of the documentation that follow from the code: command help and problem codes.
 
-python tools/docs.py           says what is out of date, and fails if anything is
-python tools/docs.py --write   brings it up to date
+python tools/docs.py           names the pages that are out of date, and fails if there are any
+python tools/docs.py --write   writes them
 """
 
 from __future__ import annotations

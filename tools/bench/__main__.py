@@ -1,4 +1,4 @@
-"""Runs as `python tools/bench`; `make bench` does."""
+"""Runs the command: `python tools/bench`, as `make bench` does."""
 
 import sys
 from pathlib import Path

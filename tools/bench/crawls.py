@@ -1,32 +1,70 @@
-"""Fetches whole sites, in the Python of one environment: what a worker does for the rows of sites and networks.
+"""What a worker does with whole sites: fetches them, checks them, and makes tables of their pages.
 
-Known paths are never guessed at: what that costs depends on the number of guesses. Each is once done with a small site
-first, which is not counted and imports all that is needed. What was found is looked at after the clock has stopped.
+It runs in the Python of each environment. Known paths are never guessed: what that costs depends on the number of
+guesses. Each task first does the same with a small site, uncounted, which imports all that is needed. What was found is
+looked at after the clock has stopped, and answered as the number of pages and a checksum.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.answers import Answer, peak_memory, summary, unordered_summary
-
+Answer = dict[str, Any]
+_CHECKSUM_BYTES = 8
 MAX_ADDRESS_SPACE = 12_000_000_000  # a reader that takes more fails, rather than other programs
+
+# Answers
+
+
+def summary(values: Iterable[str]) -> Answer:
+    """Return the number of pages, and a checksum of what was read of them."""
+    digest, pages = hashlib.sha256(), 0
+    for pages, value in enumerate(values, 1):  # noqa: B007 -- the last number is used
+        digest.update(value.encode() + b"\n")
+    return {"pages": pages, "checksum": digest.hexdigest()[:16]}
+
+
+def unordered_summary(values: Iterable[str]) -> Answer:
+    """Return the same for pages in no fixed order: the checksum is the sum of those of each page."""
+    total = pages = 0
+    for pages, value in enumerate(values, 1):  # noqa: B007 -- the last number is used
+        total += int.from_bytes(hashlib.blake2b(value.encode(), digest_size=_CHECKSUM_BYTES).digest())
+    return {"pages": pages, "checksum": f"{total % 256**_CHECKSUM_BYTES:016x}"}
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process had, in bytes.
+
+    Linux starts `ru_maxrss` at the size of the parent process, so /proc is better where it exists.
+    """
+    try:
+        status = Path("/proc/self/status").read_text("ascii")
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+# Trees
 
 
 def read_urls(sitemap: Any) -> Any:
-    """Read the URL of every page of a sitemap; gives the sitemap."""
+    """Read the URL of every page of a sitemap; return the sitemap."""
     for page in sitemap.all_pages():
         page.url  # noqa: B018 -- reading it is what is measured
     return sitemap
 
 
 def tree_of_site(url: str, **options: Any) -> Any:
-    """The tree of a site, as the front door gives it."""
+    """Fetch the tree of a site through the front door."""
     return import_module("usp.tree").sitemap_tree_for_homepage(url, use_known_paths=False, **options)
 
 
@@ -39,7 +77,7 @@ TREES = {"threads": tree_of_site, "asyncio": _tree_of_asyncio}
 
 
 def site(url: str, times: int = 1, warm_up: str = "") -> Answer:
-    """The processor time of fetching a site's tree and reading all its pages, this many times."""
+    """Measure the processor time of fetching a site's tree and reading all its pages, this many times."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
     if warm_up:
         read_urls(tree_of_site(warm_up))
@@ -52,7 +90,7 @@ def site(url: str, times: int = 1, warm_up: str = "") -> Answer:
 
 
 def crawl(url: str, warm_up: str, driver: str = "threads", reads: bool = True, **options: Any) -> Answer:
-    """The time of fetching a site's tree and, if it `reads`, of reading all its pages."""
+    """Time the fetching of a site's tree and, if `reads`, the reading of all its pages."""
     tree_of = TREES[driver]
     read_urls(tree_of(warm_up, **options))
     start, start_of_cpu = time.perf_counter(), time.process_time()
@@ -65,9 +103,10 @@ def crawl(url: str, warm_up: str, driver: str = "threads", reads: bool = True, *
 
 
 def check(url: str, warm_up: str, is_check: bool) -> Answer:
-    """The time of checking a site, or of fetching its tree only, and of reading its pages then."""
+    """Time the check of a site; or, without `is_check`, the fetching of its tree and then the reading of its pages."""
     check_homepage = import_module("usp.check").check_homepage
-    options: dict[str, Any] = {"use_known_paths": False, "cross_host": "same-host"}  # what is listed is elsewhere
+    # "same-host": the small site lists pages of another host.
+    options: dict[str, Any] = {"use_known_paths": False, "cross_host": "same-host"}
     check_homepage(warm_up, **options)
     read_urls(tree_of_site(warm_up))
     start = time.perf_counter()
@@ -81,7 +120,7 @@ def check(url: str, warm_up: str, is_check: bool) -> Answer:
 
 
 def crawl_sites(urls: list[str], warm_up: str) -> Answer:
-    """The time of fetching the trees of sites, one after the other, with one client."""
+    """Time the fetching of the trees of sites, one after the other, with one client."""
     client = import_module("usp.web_client.requests_client").RequestsWebClient()
     read_urls(tree_of_site(warm_up, web_client=client))
     start, start_of_cpu = time.perf_counter(), time.process_time()
@@ -91,7 +130,7 @@ def crawl_sites(urls: list[str], warm_up: str) -> Answer:
 
 
 def crawl_sites_asyncio(urls: list[str], warm_up: str, at_once: int) -> Answer:
-    """The time of fetching the trees of sites, so many at once, with one client."""
+    """Time the fetching of the trees of sites, `at_once` of them at a time, with one client."""
     return asyncio.run(_crawl_sites(urls, warm_up, at_once))
 
 
@@ -113,10 +152,10 @@ async def _crawl_sites(urls: list[str], warm_up: str, at_once: int) -> Answer:
 
 
 def crawl_scrapy(url: str, warm_up: str, at_once: int) -> Answer:
-    """The time that scrapy takes to fetch all sitemaps of a site and collect the URLs of their pages.
+    """Time scrapy fetching all sitemaps of a site and collecting the URLs of their pages.
 
-    Its reactor runs once in a process, so this can be asked for once. Pages are collected in the filter of entries: as
-    items or requests they would cost it far more.
+    Its reactor runs once in a process, so a worker can do this once. Pages are collected in the filter of entries: as
+    items or requests they would cost scrapy far more.
     """
     import_module("scrapy.utils.reactor").install_reactor("twisted.internet.asyncioreactor.AsyncioSelectorReactor")
     reactor = import_module("twisted.internet.reactor")
@@ -155,6 +194,91 @@ def crawl_scrapy(url: str, warm_up: str, at_once: int) -> Answer:
     return {"seconds": end - start, "memory": peak_memory(), **unordered_summary(found)}
 
 
+# Tables
+
+
+def _write(tree: Any, path: str) -> None:
+    import_module("usp.export").write(tree, path)
+
+
+def _write_with_pandas(tree: Any, path: str) -> None:
+    """Write pages as users of 1.8.1 do."""
+    table = import_module("pandas").DataFrame([page.to_dict() for page in tree.all_pages()])
+    if path.endswith(".parquet"):
+        table.to_parquet(path)
+    elif path.endswith(".csv"):
+        table.to_csv(path, index=False)
+    else:
+        table.to_json(path, orient="records", lines=True)
+
+
+def _export_with(write: Callable[[Any, str], None]) -> Callable[..., Answer]:
+    def export(url: str, warm_up: str, formats: Iterable[str]) -> Answer:
+        """Time the writing of a file of each format from a tree that was fetched before; return what the files hold."""
+        small, tree, answer = tree_of_site(warm_up), tree_of_site(url), {}
+        with TemporaryDirectory(prefix="usp-bench-") as folder:
+            for name in formats:
+                path = f"{folder}/pages.{name}"
+                write(small, path)
+                start = time.perf_counter()
+                write(tree, path)
+                seconds = time.perf_counter() - start
+                answer[name] = {"seconds": seconds, "size": Path(path).stat().st_size, **_urls_in(path)}
+        return answer
+
+    return export
+
+
+def _urls_in(path: str) -> Answer:
+    pandas = import_module("pandas")
+    if path.endswith(".parquet"):
+        table = pandas.read_parquet(path, columns=["url"])
+    elif path.endswith(".csv"):
+        table = pandas.read_csv(path, usecols=["url"])
+    else:
+        table = pandas.concat(part[["url"]] for part in pandas.read_json(path, lines=True, chunksize=100_000))
+    return unordered_summary(table["url"])
+
+
+def export_site(url: str) -> Answer:
+    """Measure the memory of fetching a site and writing its pages to a Parquet file meanwhile."""
+    export_homepage = import_module("usp.export").export_homepage
+    with TemporaryDirectory(prefix="usp-bench-") as folder:
+        exported = export_homepage(url, f"{folder}/pages.parquet", use_known_paths=False)
+    return {"memory": peak_memory(), "pages": exported.rows}
+
+
+def to_arrow(url: str) -> Answer:
+    """Time `to_arrow()` of a tree that was fetched before."""
+    tree = tree_of_site(url)
+    tree.sub_sitemaps[0].to_arrow()  # imports all that it needs
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        table = tree.to_arrow()
+        seconds.append(time.perf_counter() - start)
+        rows = table.num_rows
+        del table
+    return {"seconds": min(seconds), "pages": rows}
+
+
+def inflate(files: list[str]) -> Answer:
+    """Time the inflating of documents, one after the other.
+
+    This needs a process of its own: in one that did other work before, the time varies by a factor of three with the
+    memory that is at hand.
+    """
+    bodies = [Path(file).read_bytes() for file in files]
+    decompress = import_module("isal.isal_zlib").decompress
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for body in bodies:
+            decompress(body, 31)
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": min(seconds), "pages": sum(decompress(body, 31).count(b"<url>") for body in bodies)}
+
+
 COMMANDS: dict[str, Callable[..., Answer]] = {
     "site": site,
     "check": check,
@@ -162,4 +286,9 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     "crawl sites": crawl_sites,
     "crawl sites asyncio": crawl_sites_asyncio,
     "crawl scrapy": crawl_scrapy,
+    "export": _export_with(_write),
+    "export with pandas": _export_with(_write_with_pandas),
+    "export site": export_site,
+    "to arrow": to_arrow,
+    "inflate": inflate,
 }

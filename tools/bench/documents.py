@@ -1,7 +1,7 @@
-"""Writes what is read: ordinary sitemaps, a site of many, and hostile ones. The same bytes on every run and machine.
+"""Writes the sitemaps that are read: ordinary ones, sites of many, hostile ones. They are the same on every machine.
 
-Values are mixed from an entry's number rather than drawn at random, so that no version of Python changes them.
-Files are written in pieces: whoever starts other processes should stay small.
+Values are a hash of an entry's number, not drawn at random, so that no version of Python changes them. Files are
+written in pieces: a process that starts others should stay small.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _ZONE = timezone(timedelta(hours=2))
 _FIRST = datetime(2018, 1, 1, tzinfo=_ZONE)
 _SPAN_SECONDS = 6 * 365 * 86_400
 _HOMEPAGE = "https://www.example.org/"
-#: Twelve bytes, which each sitemap of a site replaces by its own, so that no page is in two.
+#: Each sitemap of a site has a text of the same length in its place, so that no page is in two sitemaps.
 _SITEMAP_MARK = b"part-0000000"
 
 
 def _mixed(i: int, salt: int = 0) -> int:
-    """32 bits that look random: the end of MurmurHash3."""
+    """Hash a number into 32 bits, as the end of MurmurHash3 does."""
     i = (i + salt * 0x9E3779B9) & 0xFFFFFFFF
     i = (i ^ i >> 16) * 0x85EBCA6B & 0xFFFFFFFF
     i = (i ^ i >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
@@ -82,7 +82,7 @@ def _entry(i: int, more: str = "") -> str:
 
 
 def _extensions(i: int) -> str:
-    """A news story, an image and two languages."""
+    """Return a news story, an image and two languages."""
     words = _words(_mixed(i, 2))
     return (
         "    <news:news>\n"
@@ -105,17 +105,17 @@ def _extensions(i: int) -> str:
 
 
 def urlset(pages: int = URLSET_PAGES) -> bytes:
-    """A sitemap of pages with their dates, frequencies and priorities; 11 MB of 50,000."""
+    """Return a sitemap of pages with their dates, frequencies and priorities: 11 MB for 50,000."""
     return (_HEAD + "".join(map(_entry, range(pages))) + _TAIL).encode()
 
 
 def news(pages: int = NEWS_PAGES) -> bytes:
-    """A sitemap of pages that each have a news story, an image and two languages as well."""
+    """Return a sitemap of pages that each have a news story, an image and two languages as well."""
     return (_HEAD + "".join(_entry(i, _extensions(i)) for i in range(pages)) + _TAIL).encode()
 
 
 def compressed(data: bytes) -> bytes:
-    """The data as gzip has it at its usual level, without a date."""
+    """Compress data with gzip at its usual level, without a date."""
     return gzip.compress(data, 6, mtime=0)
 
 
@@ -129,11 +129,11 @@ def write_site(folder: Path, sitemaps: int, pages: int, homepage: str = _HOMEPAG
         )
 
 
-# Hostile sitemaps: what is hostile is in the first page, and another follows. A reader must find both.
+# Hostile sitemaps: the hostile part is in the first page, and a second page follows. A reader must find both.
 
 
 def _text(size: int) -> Iterator[bytes]:
-    """One text node of nine tenths of the size, and white space for the rest, which costs next to nothing."""
+    """Yield one text node of nine tenths of the size; the rest is white space, which costs next to nothing."""
     yield b"<url><loc>https://www.example.org/first</loc><news:news><news:publication><news:name>N</news:name>"
     yield b"<news:language>en</news:language></news:publication><news:publication_date>2024-05-08"
     yield b"</news:publication_date><news:title>"
@@ -144,7 +144,7 @@ def _text(size: int) -> Iterator[bytes]:
 
 
 def _attributes(size: int) -> Iterator[bytes]:
-    """As many attributes on one tag as fit, ten bytes each, no two of one name."""
+    """Yield as many attributes on one tag as fit, ten bytes each, with different names."""
     yield b"<url><loc>https://www.example.org/first</loc><xhtml:link"
     names = (size - 500) // 10
     digits = b"abcdefghijklmnopqrstuvwxyz"
@@ -159,7 +159,7 @@ def _attributes(size: int) -> Iterator[bytes]:
 
 
 def _depth(size: int) -> Iterator[bytes]:
-    """Elements in elements, as deep as fits, all of them closed."""
+    """Yield elements in elements, as deep as fits, all of them closed."""
     levels = (size - 500) // len("<a></a>")
     yield b"<url><loc>https://www.example.org/first</loc>"
     yield from _repeated(b"<a>", levels * 3)
@@ -168,7 +168,7 @@ def _depth(size: int) -> Iterator[bytes]:
 
 
 def _repeated(piece: bytes, size: int) -> Iterator[bytes]:
-    """The piece again and again, never cut, up to a size."""
+    """Repeat a piece up to a size, without cutting it."""
     times, many = size // len(piece), 50_000
     for _ in range(times // many):
         yield piece * many
@@ -179,7 +179,7 @@ HOSTILE: dict[str, Callable[[int], Iterator[bytes]]] = {"text": _text, "attribut
 
 
 def write_hostile(path: Path, kind: str, size: int) -> int:
-    """Write a hostile sitemap of about this many bytes; gives the number of its pages."""
+    """Write a hostile sitemap of about this many bytes; return the number of its pages."""
     pages = 0
     with path.open("wb") as file:
         file.write(_HEAD.encode())

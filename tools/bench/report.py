@@ -21,20 +21,20 @@ class Verdict(Enum):
 
     @classmethod
     def of(cls, is_met: bool) -> Verdict:
-        """That of a row with a target."""
+        """Return the verdict on a row with a target."""
         return cls.MET if is_met else cls.MISSED
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a number must be; it is not rounded before it is judged."""
+    """The number that a row must reach. Numbers are not rounded before they are judged."""
 
     number: float
     unit: str = "x as fast"
     is_most: bool = False
 
     def is_met_by(self, number: float) -> bool:
-        """Whether this is good enough."""
+        """Return whether a number reaches the target."""
         return number <= self.number if self.is_most else number >= self.number
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Result:
     detail: str = ""  # numbers behind what was found, which depend on the machine
 
     def cells(self) -> list[str]:
-        """Its row."""
+        """Return the cells of its row."""
         return [self.name, self.what, self.against, self.found, self.spread, self.target, self.verdict.value]
 
 
@@ -63,12 +63,12 @@ HEADINGS = ["row", "what is measured", "against", "found", "spread", "target", "
 
 
 def significant(number: float) -> str:
-    """A number as people want it: three digits, or all before the point."""
+    """Format a number with three digits, or with all before the point."""
     return f"{number:.0f}" if number >= 100 else f"{number:.1f}" if number >= 10 else f"{number:.2f}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in a unit that fits them."""
+    """Format seconds in a unit that fits them."""
     for size, unit in ((1, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{significant(seconds / size)} {unit}"
@@ -76,7 +76,7 @@ def duration(seconds: float) -> str:
 
 
 def table(results: list[Result]) -> str:
-    """The table for a terminal: long cells go on in the next line."""
+    """Draw the table for a terminal; long cells go on in the next line."""
     widths = (18, 34, 22, 20, 18, 20, 9)
     rows = [HEADINGS, ["-" * width for width in widths], *(result.cells() for result in results)]
     lines = []
@@ -89,19 +89,19 @@ def table(results: list[Result]) -> str:
 
 
 def details(results: list[Result]) -> list[str]:
-    """The numbers behind the rows."""
+    """Return the numbers behind the rows."""
     return [f"{result.name}: {result.detail}" for result in results if result.detail]
 
 
 def summary(results: list[Result]) -> str:
-    """How many targets are met."""
+    """Count the targets that are met."""
     counts = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
     said = [f"{count} {verdict.value.lower()}" for verdict, count in counts.items() if count]
     return f"{len(results)} rows: {', '.join(said)}"
 
 
 def machine() -> str:
-    """The Python and processor that this runs on."""
+    """Describe the Python and the processor that this runs on."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     for line in info.read_text("utf-8", "replace").splitlines() if info.exists() else ():
@@ -113,52 +113,53 @@ def machine() -> str:
 
 
 def kind(is_compiled: bool) -> str:
-    """Which usp was measured."""
+    """Describe the usp that was measured."""
     return f"usp {'with its compiled parts' if is_compiled else 'in plain Python, as nothing of it is compiled'}"
 
 
 METHOD = """\
 ## How it is measured
 
-- 1.8.1 is that version of ultimate-sitemap-parser. lxml, scrapy and advertools are the newest there were when `.bench/`
-  was made; `make clean` removes it.
-- Ratios of times of one run on one machine, never seconds alone: the best of several rounds of each side. The spread
-  is the least and the most ratio of any single round, and the number of rounds.
-- Each side is a process of its own that stays, in an environment of its own, and times itself. Both are asked in turn,
-  round by round, after a run that is not counted. A run that is shorter than 0.3 seconds is repeated for that long, and
-  its mean is taken. Garbage is collected as usual. Reading the file is not counted; nor is decoding it, for a library
-  that takes text only, but where gzip is compared both inflate and decode it.
-- Both sides must find the same pages: their number is compared, and a checksum of their URLs; where all fields are
-  read, one of all fields. Columns are compared with what a regular expression finds in the text. Otherwise the row is
-  missed, whatever its ratio.
+- 1.8.1 is that version of ultimate-sitemap-parser. lxml, scrapy and advertools are the newest versions at the time when
+  `.bench/` was made; `make clean` removes it.
+- The table has ratios of times of one run on one machine, never bare seconds: the best of several rounds of each side.
+  The spread is the least and the highest ratio of any single round, and the number of rounds.
+- Each side runs in a process and an environment of its own, and times itself. The sides take turns, round by round,
+  after one run that is not counted. A run of less than 0.3 seconds is repeated for that long, and the mean counts.
+  Garbage is collected as usual. Reading the file is not counted. Decoding it is not counted either, for a library that
+  takes text only; but where gzip is compared, both sides inflate and decode it.
+- Both sides must find the same pages. Their number and a checksum of their URLs are compared; where all fields are
+  read, a checksum of all fields. Columns are compared with what a regular expression finds in the text. A row whose
+  sides differ is missed, whatever its ratio.
 - The files are generated, the same each time. `urlset` has 50,000 pages in 11 MB (1 MB gzipped), with a date, a
-  frequency and a priority each, nearly all dates different, a fifth of the URLs with `&amp;`. `news` has 20,000 pages
+  frequency and a priority each; nearly all dates differ, and a fifth of the URLs have `&amp;`. `news` has 20,000 pages
   in 21 MB, with a news story, an image and two languages each as well.
 - Sites are served on loopback by another process, and read by a fresh one, without guessing at known paths. `sites`
   counts the processor time of the reading process, after it has read a site of ten sitemaps once; the smaller sites are
-  read several times. Memory is the most that the process ever had resident.
+  read several times. Memory is the peak resident memory of the process.
 - `waits`, `network` and `sites-asyncio` count the time that passes, from calling the front door to the last URL. Each
-  answer leaves the server 50 ms after its request came: one event loop has all answers ready, and all it does is wait.
-  Each round of each side is a fresh process, which first reads a small site that is not counted.
-- The ideal of `waits` is the waiting for the 200 sitemaps alone. robots.txt and the index are fetched before them, and
-  counted; reading the pages of the tree is not.
+  response leaves the server 50 ms after its request came: one event loop has all responses ready, and only waits. Each
+  round of each side is a fresh process, which first reads a small site that is not counted.
+- The ideal of `waits` is the waiting for the 200 sitemaps alone. Fetching robots.txt and the index is counted; reading
+  the pages of the tree is not.
 - In `network`, usp (in threads) and scrapy have 16 requests at once; 1.8.1 has one, as it always does. 1.8.1 takes so
-  long that it is measured once a run, and all rounds of usp are compared with that; scrapy has two rounds. So that a
-  busy machine does not make 1.8.1 look slow, its time is at most its processor time and the waits for its answers.
-- Scrapy is a SitemapSpider that starts at robots.txt, without delays, rules of robots or logging. It collects the
-  pages' URLs where it filters entries, which is the cheapest way, and requests no page. URLs are compared whatever
-  their order. `network-memory` is the worst of three processes.
-- The sites of `sites-asyncio` are at as many loopback addresses. Both sides use one client for all of them. 1.8.1 reads
-  one after the other, 200 of them, and once a run; its time for all is ten times that, and at most as above.
+  long that it is measured once a run, and each round of usp is compared with that; scrapy has two rounds. So that a
+  busy machine does not make 1.8.1 look slow, its time is at most its processor time plus the waits for its responses.
+- Scrapy is a SitemapSpider that starts at robots.txt, without delays, robots rules or logging. It collects the pages'
+  URLs where it filters entries, which is the cheapest way, and requests no page. URLs are compared in any order.
+  `network-memory` is the worst of three processes.
+- The sites of `sites-asyncio` have 2,000 loopback addresses. Both sides use one client for all of them. 1.8.1 reads 200
+  of them, one after the other and once a run; its time for all is ten times that, and limited as above.
 - Hostile documents are read by a fresh process each. Time and memory per megabyte must not grow with the size.
 
 `make bench` prints this table, `make bench WRITE=1` writes this page. `python tools/bench --list` names the rows,
 `--only NAME` measures one, `--rounds N` sets how often, and `--strict` fails if a target is missed.
+`python tools/bench --against PATH` compares this checkout of usp with another one, round by round, on the same rows.
 """
 
 
 def page(results: list[Result], versions: dict[str, str], is_compiled: bool) -> str:
-    """The page of the documentation."""
+    """Return the page of the documentation."""
     libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
     lines = [
         "# Benchmarks\n",

@@ -1,167 +1,285 @@
-"""What is compared side by side: the same file read by two libraries, or in two ways."""
+"""The rows of the table: what each measures, against what, and the number that it must reach.
+
+A row is one value here. Its functions are in `measures`; to add a row, add a value and, if none fits, two functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from bench.environments import OURS
-from bench.measure import Measured, NotMeasured, Ratio, Subject, Workshop, interleaved
-from bench.report import Result, Target, Verdict, duration, significant
-
-URLSET = "urlset of 50,000"
+from bench import measures
+from bench.measures import (
+    AT_ONCE,
+    DELAY,
+    HOSTILE_SIZES,
+    LARGE_SITE,
+    MANY_SITES,
+    MIDDLE_SITE,
+    SITE_PAGES,
+    SITES_AT_ONCE,
+    SITES_SAMPLE,
+    WAITS_SITE,
+    Outcome,
+    Sample,
+    Subject,
+)
+from bench.report import Result, Target, Verdict
+from bench.workshop import OLD, OLD_WITH_PANDAS, OURS, NotMeasured, Progress, Workshop
 
 
 @dataclass(frozen=True)
 class Row:
-    """A comparison. Those of one group are measured in the same rounds, so that they can share a side."""
+    """A row of the table."""
 
     name: str
-    group: str
     what: str
     against: str
-    ours: Subject
-    theirs: Subject
-    target: Target | None = None
+    target: Target | None
+    measure: Callable[..., Outcome]  # called with a workshop, a progress callback, and the target
+    sample: Callable[[Workshop], Sample]
+    peer: str = OURS  # the environment that usp is compared with
 
-    @property
-    def peer(self) -> str:
-        """The environment that it is compared with."""
-        return self.theirs.environment
+    def result(self, workshop: Workshop, progress: Progress) -> Result:
+        """Measure the row."""
+        try:
+            is_met, found, spread, detail = self.measure(workshop, progress, self.target)
+            verdict = Verdict.NONE if is_met is None else Verdict.of(is_met)
+        except NotMeasured as reason:
+            verdict = Verdict.SKIPPED if reason.is_skipped else Verdict.MISSED
+            found, spread, detail = f"{'not there yet' if reason.is_skipped else 'failed'}: {reason}", "", ""
+        return Result(self.name, self.what, self.against, found, spread, str(self.target or ""), verdict, detail)
 
 
-def _ours(task: str, file: str, is_pure: bool = False) -> Subject:
-    return Subject(OURS, task, file, is_pure)
+def _side_by_side(name: str, what: str, against: str, target: Target | None, ours: Subject, theirs: Subject) -> Row:
+    measure, sample = partial(measures.side_by_side, ours, theirs), partial(measures.side_once, ours)
+    return Row(name, what, against, target, measure, sample, theirs.environment)
 
 
-_URLS = _ours("urls", "urlset.xml")
-_THEIR_URLS = Subject("1.8.1", "urls of text", "urlset.xml")
-_INFLATE = _ours("inflate", "urlset.xml.gz")
+def _at_most(number: float, unit: str) -> Target:
+    return Target(number, unit, is_most=True)
 
-ROWS = (
-    Row("urls", "urls", f"{URLSET}, every URL", "1.8.1", _URLS, _THEIR_URLS, Target(50)),
-    Row(
+
+_URLSET = "urlset of 50,000"
+_LARGE = f"site of {LARGE_SITE[0]} gzipped sitemaps of {LARGE_SITE[1]:,}"
+_MIDDLE = f"site of {MIDDLE_SITE[0]} gzipped sitemaps of {MIDDLE_SITE[1]:,}"
+_LATE = f"each answer after {DELAY * 1000:.0f} ms"
+_WAITS = f"site of {WAITS_SITE[0]} small sitemaps, {_LATE}, {AT_ONCE} at once"
+_NETWORK = f"{_MIDDLE}, {_LATE}, {AT_ONCE} at once: tree, then every URL"
+_LOOP = "1.8.1: pandas.DataFrame([p.to_dict() for p in tree.all_pages()])"
+
+_OUR_URLS = Subject(OURS, "urls", "urlset.xml")
+_OLD_URLS = Subject(OLD, "urls of text", "urlset.xml")
+_INFLATE = Subject(OURS, "inflate", "urlset.xml.gz")
+
+#: In the order of the table.
+ROWS: tuple[Row, ...] = (
+    _side_by_side("urls", f"{_URLSET}, every URL", "1.8.1", Target(50), _OUR_URLS, _OLD_URLS),
+    _side_by_side(
         "fields",
-        "fields",
-        f"{URLSET}, every field of every page",
+        f"{_URLSET}, every field of every page",
         "1.8.1",
-        _ours("fields", "urlset.xml"),
-        Subject("1.8.1", "fields of text", "urlset.xml"),
         Target(25),
+        Subject(OURS, "fields", "urlset.xml"),
+        Subject(OLD, "fields of text", "urlset.xml"),
     ),
-    Row(
+    _side_by_side(
         "lxml",
-        "urls",
-        f"{URLSET}, every URL",
+        f"{_URLSET}, every URL",
         "lxml's iterparse into dicts",
-        _URLS,
-        Subject("lxml", "lxml", "urlset.xml"),
         Target(6),
+        _OUR_URLS,
+        Subject("lxml", "lxml", "urlset.xml"),
     ),
-    Row(
-        "news",
+    _side_by_side(
         "news",
         "urlset of 20,000 with news, images and languages, every field of all of them",
         "1.8.1",
-        _ours("fields", "news.xml"),
-        Subject("1.8.1", "fields of text", "news.xml"),
         Target(15),
+        Subject(OURS, "fields", "news.xml"),
+        Subject(OLD, "fields of text", "news.xml"),
     ),
-    Row(
+    _side_by_side(
         "gzip",
-        "gzip",
-        f"gzipped {URLSET}, every URL",
+        f"gzipped {_URLSET}, every URL",
         "1.8.1, after gzip.decompress()",
-        _ours("urls", "urlset.xml.gz"),
-        Subject("1.8.1", "urls of gzip", "urlset.xml.gz"),
         Target(35),
+        Subject(OURS, "urls", "urlset.xml.gz"),
+        Subject(OLD, "urls of gzip", "urlset.xml.gz"),
     ),
-    Row(
+    _side_by_side(
         "columns",
-        "columns",
-        f"{URLSET}, into columns",
+        f"{_URLSET}, into columns",
         "isal inflating the gzipped one",
-        _ours("columns", "urlset.xml"),
+        _at_most(0.8, "x its time"),
+        Subject(OURS, "columns", "urlset.xml"),
         _INFLATE,
-        Target(0.8, "x its time", is_most=True),
     ),
-    Row(
+    _side_by_side(
         "columns-gzip",
-        "columns",
-        f"gzipped {URLSET}, into columns",
+        f"gzipped {_URLSET}, into columns",
         "isal inflating it",
-        _ours("columns", "urlset.xml.gz"),
+        _at_most(2, "x its time"),
+        Subject(OURS, "columns", "urlset.xml.gz"),
         _INFLATE,
-        Target(2, "x its time", is_most=True),
     ),
-    Row(
+    _side_by_side(
         "pure",
-        "urls",
-        f"{URLSET}, every URL, in plain Python (USP_PURE=1)",
+        f"{_URLSET}, every URL, in plain Python (USP_PURE=1)",
         "1.8.1",
-        _ours("urls", "urlset.xml", is_pure=True),
-        _THEIR_URLS,
         Target(3),
+        Subject(OURS, "urls", "urlset.xml", is_pure=True),
+        _OLD_URLS,
     ),
-    Row(
+    _side_by_side(
         "scrapy",
-        "urls",
-        f"{URLSET}, every URL",
+        f"{_URLSET}, every URL",
         "scrapy's Sitemap, strings only",
-        _URLS,
+        None,
+        _OUR_URLS,
         Subject("scrapy", "scrapy", "urlset.xml"),
     ),
-    Row(
+    _side_by_side(
         "advertools",
-        "urls",
-        f"{URLSET}, every URL",
+        f"{_URLSET}, every URL",
         "advertools' sitemap_to_df of a file, into a table",
-        _URLS,
+        None,
+        _OUR_URLS,
         Subject("advertools", "advertools", "urlset.xml"),
     ),
+    Row(
+        "memory",
+        f"{_LARGE}: tree, then every URL; peak memory",
+        "",
+        _at_most(150, " MB"),
+        measures.memory,
+        measures.memory_once,
+    ),
+    Row(
+        "check",
+        f"{_LARGE}: all that `usp check` looks for",
+        "the tree alone",
+        _at_most(2, "x its time"),
+        measures.check,
+        measures.check_once,
+    ),
+    Row(
+        "check-memory",
+        "the same; peak memory",
+        "",
+        _at_most(200, " MB"),
+        measures.check_memory,
+        measures.check_memory_once,
+    ),
+    Row(
+        "sites",
+        f"sites of 10, 100 and 1,000 gzipped sitemaps of {SITE_PAGES:,}: tree, then every URL; CPU time per page",
+        "the cheapest of them",
+        _at_most(1.1, "x its cost"),
+        measures.sites,
+        measures.sites_once,
+    ),
+    Row(
+        "import",
+        "python -c 'import usp.tree'",
+        "python -c pass",
+        _at_most(40, " ms more"),
+        measures.import_time,
+        measures.import_once,
+    ),
+    *(
+        Row(
+            f"hostile-{kind}",
+            f"urlset of {', '.join(map(str, HOSTILE_SIZES))} MB, {what}: time and memory per MB",
+            "a smaller one",
+            _at_most(1.5, "x its cost"),
+            partial(measures.hostile, kind),
+            partial(measures.hostile_once, kind),
+        )
+        for kind, what in (
+            ("text", "nine tenths of it one text"),
+            ("attributes", "up to 10 million attributes on one tag"),
+            ("depth", "up to 14 million elements deep"),
+        )
+    ),
+    *(
+        Row(
+            f"waits-{driver}",
+            f"{_WAITS}, {driver}: tree",
+            f"waiting alone: {WAITS_SITE[0]} / {AT_ONCE} x {DELAY * 1000:.0f} ms",
+            _at_most(1.3, "x its time"),
+            partial(measures.waits, driver),
+            partial(measures.waits_once, driver),
+        )
+        for driver in ("threads", "asyncio")
+    ),
+    Row(
+        "network",
+        _NETWORK,
+        "1.8.1, one at a time",
+        Target(15),
+        measures.network,
+        measures.network_once,
+        OLD,
+    ),
+    Row(
+        "network-scrapy",
+        _NETWORK,
+        f"scrapy's SitemapSpider, {AT_ONCE} at once",
+        Target(5),
+        measures.network_scrapy,
+        measures.network_once,
+        "scrapy",
+    ),
+    Row(
+        "network-memory",
+        f"{_NETWORK}; peak memory",
+        "",
+        _at_most(120, " MB"),
+        measures.network_memory,
+        measures.network_memory_once,
+    ),
+    Row(
+        "sites-asyncio",
+        f"{MANY_SITES:,} sites of one page, {_LATE}, {SITES_AT_ONCE} at once, asyncio: trees, and every URL",
+        f"1.8.1 in a loop, from {SITES_SAMPLE} of them",
+        Target(10),
+        measures.many_sites,
+        measures.many_sites_once,
+        OLD,
+    ),
+    *(
+        Row(
+            f"export-{name}",
+            f"{_MIDDLE}, fetched before: every column of every page into a file of {name}",
+            f"{_LOOP}.{loop}",
+            Target(least),
+            partial(measures.export, name),
+            partial(measures.export_once, name),
+            OLD_WITH_PANDAS,
+        )
+        for name, loop, least in (
+            ("parquet", "to_parquet(...)", 15),
+            ("csv", "to_csv(...)", 5),
+            ("jsonl", "to_json(..., lines=True)", 5),
+        )
+    ),
+    Row(
+        "export-memory",
+        "sites of 1 and 5 million pages, fetched and written to Parquet meanwhile; peak memory",
+        "",
+        _at_most(250, " MB"),
+        measures.export_memory,
+        measures.export_memory_once,
+    ),
+    Row(
+        "arrow",
+        f"{_MIDDLE}, fetched before: to_arrow(), every column",
+        "isal inflating the documents, one after the other",
+        _at_most(2, "x its time"),
+        measures.arrow,
+        measures.arrow_once,
+    ),
 )
-
-
-def compared(rows: Iterable[Row], workshop: Workshop, progress: Callable[[str], None]) -> Iterator[Result]:
-    """The results of rows, group by group."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.group, []).append(row)
-    for group in groups.values():
-        subjects = [subject for row in group for subject in (row.ours, row.theirs)]
-        measured = interleaved(subjects, workshop, progress)
-        yield from (judged(row, measured[row.ours], measured[row.theirs]) for row in group)
-
-
-def judged(row: Row, ours: Measured | NotMeasured, theirs: Measured | NotMeasured) -> Result:
-    """What a row has come to."""
-    target = str(row.target or "")
-    for side, name in ((ours, "ours"), (theirs, row.theirs.environment)):
-        if isinstance(side, NotMeasured):
-            verdict = Verdict.SKIPPED if side.is_skipped else Verdict.MISSED
-            reason = f"not there yet: {side}" if side.is_skipped else f"failed: {side}"
-            return Result(row.name, row.what, row.against, f"{name} {reason}", "", target, verdict)
-    assert isinstance(ours, Measured)
-    assert isinstance(theirs, Measured)
-    is_time = row.target is not None and row.target.is_most
-    numbers, others = (ours.seconds, theirs.seconds) if is_time else (theirs.seconds, ours.seconds)
-    ratio, unit = Ratio.of(numbers, others), "x its time" if is_time else "x as fast"
-    verdict = Verdict.of(row.target.is_met_by(ratio.best)) if row.target else Verdict.NONE
-    found = f"{significant(ratio.best)}{unit}"
-    if unequal := [key for key, value in ours.found.items() if theirs.found.get(key, value) != value]:
-        said = ", ".join(f"{key} {ours.found[key]} against {theirs.found[key]}" for key in unequal)
-        verdict, found = Verdict.MISSED, f"{found}, but not of the same: {said}"
-    return Result(
-        row.name,
-        row.what,
-        row.against,
-        found,
-        f"{significant(ratio.least)}..{significant(ratio.most)}x in {len(ours.seconds)}",
-        target,
-        verdict,
-        f"{_range(ours.seconds)} against {_range(theirs.seconds)}, {ours.found['pages']:,} pages",
-    )
-
-
-def _range(seconds: list[float]) -> str:
-    return f"{duration(min(seconds))} (worst {duration(max(seconds))})"
+NAMES = [row.name for row in ROWS]

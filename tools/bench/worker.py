@@ -1,8 +1,8 @@
-"""Does what is measured, in the Python of one environment: JSON requests in, a line each; JSON answers out.
+"""Does what is measured, in the Python of one environment: reads JSON requests, a line each, and prints JSON answers.
 
-It imports each library only when its task is asked for; `crawls` does what needs a site. A task has three parts:
-`prepare` what it is given and `check` what it found are not counted, `run` is. Repeated until `REPEAT_SECONDS` have
-passed, the mean of a run is the answer, so that short runs are as steady as long ones.
+It imports each library only when a task needs it. The tasks here read one file; those of `crawls` fetch sites. A task
+has three parts: `prepare` its input, `run` it, and `check` what it found. Only `run` is timed; it is repeated until
+`REPEAT_SECONDS` have passed, and the mean is the answer, so that short runs are as steady as long ones.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: no library may find other modules there
 
-from bench import crawls, tables  # after the line that makes it importable
-from bench.answers import Answer, peak_memory, summary
-from bench.crawls import MAX_ADDRESS_SPACE, read_urls
+from bench import crawls  # after the line that makes it importable
+from bench.crawls import MAX_ADDRESS_SPACE, Answer, peak_memory, read_urls, summary
 
 REPEAT_SECONDS = 0.3
 _SITEMAP_TAG = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
@@ -57,7 +56,7 @@ _IMAGE_FIELDS = ("loc", "caption", "geo_location", "title", "license")
 
 
 class Task(NamedTuple):
-    """Something that is measured."""
+    """A task on one file."""
 
     prepare: Callable[[str], Any]  # from the path of a file
     run: Callable[[Any], Any]
@@ -97,7 +96,7 @@ def _check_fields(sitemap: Any) -> Answer:
 
 
 def _plain(page: Any) -> list[Any]:
-    """The fields that both packages have, in types that both have."""
+    """Return the fields that both packages have, in types that both have."""
     story, images, frequency = page.news_story, page.images, page.change_frequency
     return [
         page.url,
@@ -119,11 +118,11 @@ def _from_str(text: str) -> Any:
 
 
 def _from_gzip(data: bytes) -> Any:
-    """By hand, for a package that takes texts only."""
+    """Inflate and decode for a package that takes text only."""
     return _from_str(import_module("gzip").decompress(data).decode())
 
 
-# Tables of pages, and inflating, which is the least that any reader of a compressed sitemap must do
+# Columns of pages, and inflating, which any reader of a compressed sitemap must do
 
 
 def _columns(data: bytes) -> Any:
@@ -134,7 +133,7 @@ def _columns(data: bytes) -> Any:
 
 
 def _check_columns(columns: Any) -> Answer:
-    """Everything that the columns hold of each page, as `_check_inflated` finds it in the text."""
+    """Summarise all that the columns hold of each page, as `_check_inflated` finds it in the text."""
     names = [frequency.value for frequency in import_module("usp.scan.columns").CHANGE_FREQUENCIES]
     named = columns.columns
     urls, ends = bytes(named["url"].data), named["url"].offsets
@@ -204,7 +203,7 @@ TASKS = {
 
 
 def timed(task: str, file: str, check: bool = False) -> Answer:
-    """Run a task: once with a check of what it found and no time, or for its time."""
+    """Time a task; or, with `check`, run it once and return what it found."""
     prepare, run, check_it = TASKS[task]
     given = prepare(file)
     if check:
@@ -217,9 +216,9 @@ def timed(task: str, file: str, check: bool = False) -> Answer:
 
 
 def hostile(file: str) -> Answer:
-    """Read a hostile document, all fields of its pages, once in this process."""
+    """Time the reading of a hostile document, with all fields of its pages. A process does this once."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_ADDRESS_SPACE, MAX_ADDRESS_SPACE))
-    _read_fields(_from_bytes(b"<urlset><url><loc>http://bench.example/</loc></url></urlset>"))  # imports all it needs
+    _read_fields(_from_bytes(b"<urlset><url><loc>http://bench.example/</loc></url></urlset>"))  # imports
     before, data = peak_memory(), _bytes(file)
     start = time.perf_counter()
     sitemap = _read_fields(_from_bytes(data))
@@ -229,24 +228,21 @@ def hostile(file: str) -> Answer:
 
 
 def about(package: str) -> Answer:
-    """The Python, and the version of a package."""
+    """Return the version of Python and of a package."""
     return {"python": platform.python_version(), "version": version(package)}
 
 
-def compiled_modules() -> Answer:
-    """The parts of usp that are compiled, of those that its front door needs."""
-    import_module("usp.tree").sitemap_from_bytes(b"<urlset/>")
-    modules = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
-    return {"compiled": [n for n, file in modules.items() if n.startswith("usp.") and file.endswith((".so", ".pyd"))]}
+def is_compiled() -> Answer:
+    """Return whether usp uses its compiled parts."""
+    return {"compiled": import_module("usp.compiled").IS_COMPILED}
 
 
 COMMANDS: dict[str, Callable[..., Answer]] = {
     "timed": timed,
     "hostile": hostile,
     "about": about,
-    "compiled": compiled_modules,
+    "compiled": is_compiled,
     **crawls.COMMANDS,
-    **tables.COMMANDS,
 }
 
 
@@ -254,7 +250,7 @@ def main() -> None:
     """Answer until there are no more requests."""
     logging.disable(logging.CRITICAL)
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # so that nothing a library prints is taken for an answer
     for line in sys.stdin:
         command, arguments = json.loads(line)
         try:

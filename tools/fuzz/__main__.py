@@ -1,4 +1,4 @@
-"""Runs as `python tools/fuzz`; `make fuzz` does."""
+"""Runs the command: `python tools/fuzz`, as `make fuzz` does."""
 
 import sys
 from pathlib import Path

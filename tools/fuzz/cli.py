@@ -1,4 +1,4 @@
-"""The command: search for a while, and say what was done and what was found."""
+"""The command: searches for a while, and prints what it did and what it found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from fuzz import workshop  # after the line that makes importable what tests share
+from fuzz import workshop  # after the line that makes the helpers of the tests importable
 
 LOG = workshop.FOLDER / "log"
 _PROGRESS_SECONDS = 10
@@ -23,10 +23,10 @@ _WRONG = re.compile(r"^ *=== Uncaught Python exception|^==\d+== ?ERROR: ", re.MU
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; 1 if something was found, 2 if nothing could be searched."""
+    """Run the command. Return 1 if it found something, 2 if it could not search."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="how long to search (default: 60)")
-    parser.add_argument("inputs", nargs="*", type=Path, help="inputs that were saved, to be read again instead")
+    parser.add_argument("inputs", nargs="*", type=Path, help="saved inputs to read again, instead of a search")
     options = parser.parse_args(argv)
     try:
         workshop.prepare(options.seconds)
@@ -44,10 +44,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _search(seconds: int, inputs: list[Path]) -> int:
-    """Run the worker, showing now and then how far it is; its exit code."""
+    """Run the worker, and print its progress now and then; return its exit code."""
     command = workshop.arguments(seconds, inputs)
     with LOG.open("wb") as log:
-        worker = subprocess.Popen(  # noqa: S603 -- all of it stands in `workshop`
+        worker = subprocess.Popen(  # noqa: S603 -- the command is built in `workshop`
             command, env=workshop.environment(), cwd=workshop.FOLDER, stdout=log, stderr=log, stdin=subprocess.DEVNULL
         )
         try:
@@ -67,7 +67,7 @@ def _show_progress() -> None:
 
 
 def summary(log: str, seconds: float) -> str:
-    """What was done, in a line."""
+    """Return a line with the number of executions and the coverage."""
     states, executed = _STATUS.findall(log), _EXECUTED.findall(log)
     executions = int(executed[-1]) if executed else int(states[-1][0]) if states else 0
     line = f"fuzz: {executions:,} executions in {seconds:.0f} seconds"
@@ -78,13 +78,13 @@ def summary(log: str, seconds: float) -> str:
 
 
 def findings(log: str, code: int) -> str:
-    """What was found, for people: how it failed, and where the input is."""
+    """Describe a failure for people: how it failed, and where the input is."""
     wrong = _WRONG.search(log)
     shown = log[wrong.start() :].splitlines()[:_MAX_SHOWN_LINES] if wrong else log.splitlines()[-_MAX_SHOWN_LINES:]
     lines = [line if len(line) <= 400 else f"{line[:400]}..." for line in shown if line.strip()]
     if saved := _SAVED.findall(log):
         lines.append(f"fuzz: found something: {saved[-1]}")
-        lines.append(f"fuzz: all of it is in {LOG}; to read it again: make fuzz INPUT={saved[-1]}")
+        lines.append(f"fuzz: the log is {LOG}; to read the input again: make fuzz INPUT={saved[-1]}")
     else:
         lines.append(f"fuzz: the search ended with code {code}; see {LOG}")
     return "\n".join(lines)

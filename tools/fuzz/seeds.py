@@ -46,7 +46,7 @@ WORDS = (
 
 
 def seeds() -> dict[str, bytes]:
-    """The documents, by name."""
+    """Return the documents, by file name."""
     found = {fixture.file: fixture.data for fixture in fixtures()}
     declared = "".join(f" xmlns:{prefix}='{uri}'" for prefix, uri in _NAMESPACES.items())
     other = declared.replace(":image", ":i").replace(":news", ":n")
@@ -66,7 +66,7 @@ def _urlset(attributes: str, bodies: tuple[str, ...] | list[str]) -> bytes:
 
 
 def write_dictionary(path: Path) -> None:
-    """Write the words as libFuzzer wants them, and with them every tag of an entry."""
+    """Write the words, and every tag of an entry, in the format of libFuzzer."""
     grammar = grammar_of(())
     assert grammar is not None
     tags = [part % name for name in grammar.names if b":" in name or len(name) < 9 for part in (b"<%s>", b"</%s>")]

@@ -1,6 +1,6 @@
-"""What must hold for any bytes: nothing raises, and whoever reads the plain entries, the result is the same.
+"""States what must hold for any bytes: nothing raises, and every reader gives the same result.
 
-Knows nothing of atheris, so that tests can use it.
+It does not import atheris, so that tests can use it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from usp.tree import sitemap_from_bytes
 
 __all__ = ["READ_BY", "check"]
 
-#: Each has a way of its own to be read; an input is read as one of them.
+#: Documents at these URLs are read in different ways; an input is read as one of them.
 URLS = (URL, "http://h/robots.txt", "http://h/s.xml.gz")
 READ_BY = {"general": GENERAL, "pure": PURE, "compiled": READERS}
-#: Compressed documents that unfold to more are left out: they cost too much time, and say no more.
+#: Documents that inflate to more are skipped: they take too long, and find no more.
 MAX_UNFOLDED_BYTES = 1 << 14
 
 
 class Difference(Exception):
-    """Two ways to read a document that should give the same do not."""
+    """Two readers of a document gave different results."""
 
 
 def check(data: bytes) -> None:
-    """Read a document in all ways. Raises if any of them does, or if they differ."""
+    """Read a document with all readers. Raise if one of them raises, or if they differ."""
     if not _is_small(data):
         return
     chance = zlib.crc32(data)
@@ -55,7 +55,7 @@ def _is_small(data: bytes) -> bool:
 
 
 def _read_all(data: bytes, url: str) -> None:
-    """All that a caller could read of it."""
+    """Read all that a caller could read of a document."""
     sitemap = sitemap_from_bytes(data, url)
     for page in sitemap.all_pages():
         page.to_dict()
@@ -66,7 +66,7 @@ def _read_all(data: bytes, url: str) -> None:
 
 
 def _compare_late(data: bytes, whole: object) -> None:
-    """The same where no field is read before all pages are there."""
+    """Compare the readers where no field is read before all pages are there."""
     assert isinstance(whole, tuple)
     _, reason, _, pages, *_ = whole
     found = {"whole": pages}

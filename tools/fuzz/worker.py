@@ -1,6 +1,6 @@
-"""Runs in the environment of `workshop`, with libFuzzer preloaded; its arguments are libFuzzer's.
+"""Runs in the environment that `workshop` makes, with libFuzzer preloaded; its arguments are those of libFuzzer.
 
-Everything that is imported here is instrumented, so that the search learns which inputs reach new code.
+The modules that it imports are instrumented, so that the search learns which inputs reach new code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 def main() -> None:
     """Search until the time is up, or something is found."""
-    atheris = import_module("atheris")  # it is nowhere but in that environment
+    atheris = import_module("atheris")  # only that environment has it
     with atheris.instrument_imports(include=["usp"]):
         from fuzz.target import READ_BY, check
     if READ_BY["compiled"] is READ_BY["pure"]:

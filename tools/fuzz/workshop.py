@@ -1,7 +1,7 @@
-"""Makes `.fuzz/`: an environment with atheris, and a copy of usp whose compiled parts say which code was reached.
+"""Makes `.fuzz/`: an environment with atheris, and a copy of usp whose compiled parts report the code that they reach.
 
-They are built with AddressSanitizer, so that a read or a write beyond a buffer is found where it happens. The runtimes
-of both, for use with Python, come with atheris.
+The compiled parts are built with AddressSanitizer, which finds reads and writes beyond a buffer. The runtimes of both
+come with atheris.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _CFLAGS = "-O1 -g1 -fsanitize=address -fno-omit-frame-pointer -fsanitize-coverag
 
 
 class CannotPrepare(Exception):
-    """Something is missing; its text is a line or two for people."""
+    """Something is missing; the text is a line or two for people."""
 
 
 def prepare(seconds: int) -> None:
-    """Everything that is not there yet, or not as it should be, for a search of so many seconds."""
+    """Make everything that a search of this many seconds needs, unless it is there already."""
     _install()
     _build()
     shutil.rmtree(_SEEDS, ignore_errors=True)
@@ -52,17 +52,17 @@ def prepare(seconds: int) -> None:
 
 
 def _thin_out(corpus: Path, most: int) -> None:
-    """Keep the latest inputs of earlier searches: all of them are read first, and time must be left for new ones."""
+    """Keep only the latest inputs of earlier searches: they are all read first, and must leave time for new ones."""
     by_age = sorted(corpus.iterdir(), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for path in by_age[most:]:
         path.unlink()
 
 
 def arguments(seconds: int, inputs: list[Path]) -> list[str]:
-    """The command that searches, or that reads these inputs alone."""
+    """Build the command that searches, or that reads only these inputs."""
     command = [str(_PYTHON), str(ROOT / "tools" / "fuzz" / "worker.py"), f"-artifact_prefix={FOUND}/"]
     command += [f"-timeout={_SLOW_SECONDS}", f"-rss_limit_mb={_MAX_MEGABYTES}", "-print_final_stats=1"]
-    command += ["-detect_leaks=0"]  # else everything is read twice: Python keeps objects from one time to the next
+    command += ["-detect_leaks=0"]  # else every input is read twice, as Python keeps objects between runs
     if inputs:
         return [*command, *map(str, inputs)]
     command += [f"-max_total_time={seconds}", f"-max_len={_MAX_BYTES}", f"-dict={_DICTIONARY}"]
@@ -70,13 +70,13 @@ def arguments(seconds: int, inputs: list[Path]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """Its variables."""
+    """Return the environment variables of the worker."""
     paths = [str(folder) for folder in (_TREE / "src", ROOT / "tests")]
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "USP_"))},
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",
-        # What was freed is kept from use for a while, and most of the time would go into keeping more of it.
+        # A larger quarantine of freed memory would take most of the time.
         "ASAN_OPTIONS": "detect_leaks=0:quarantine_size_mb=16",
         "LD_PRELOAD": str(_runtime()),
     }
@@ -107,7 +107,7 @@ def _install() -> None:
 
 
 def _build() -> None:
-    """Copy usp, and build its compiled parts in the copy, where none of it gets into those of the project."""
+    """Copy usp, and build its compiled parts in the copy, so that those of the project stay as they are."""
     source, shim = _TREE / "src", _TREE / "coverage.o"
     _TREE.mkdir(parents=True, exist_ok=True)
     for name in ("setup.py", "pyproject.toml"):
@@ -134,7 +134,7 @@ def _run(
     folder: Path = ROOT,
 ) -> None:
     try:
-        done = subprocess.run(  # noqa: S603 -- all of it stands here
+        done = subprocess.run(  # noqa: S603 -- the command is built here
             command,
             cwd=folder,
             env={**os.environ, **(variables or {})},
