@@ -16,7 +16,7 @@ import ssl
 import struct
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ import pytest
 
 import usp.aio
 import usp.tree
+from clocks import undisturbed, within
 from support import SITEMAP_XMLNS, index, urlset
 from usp.limits import Limits
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
@@ -127,6 +128,7 @@ class FaultServer:
         self.handlers = dict(handlers)
         self.stopped = threading.Event()
         self.asked: list[tuple[float, str]] = []
+        self._undisturbed: defaultdict[str, list[float]] = defaultdict(list)
         self.accepted = 0
         self.threads: set[threading.Thread] = set()
         self._default = default
@@ -146,6 +148,10 @@ class FaultServer:
     def times(self, path: str) -> list[float]:
         """When a path was requested."""
         return [at for at, asked in self.asked if asked == path]
+
+    def undisturbed_times(self, path: str) -> list[float]:
+        """Return when a path was asked for, by a clock that stands still while a process waits for a core."""
+        return self._undisturbed[path]
 
     def files(self) -> set[int]:
         """The server's own open files."""
@@ -224,6 +230,7 @@ class FaultServer:
         path = line[1].decode()
         with self._lock:
             self.asked.append((time.monotonic(), path))
+            self._undisturbed[path].append(undisturbed())
             self._counts[path] += 1
             number = self._counts[path]
         handler = self.handlers.get(path.partition("?")[0], self._default)
@@ -248,7 +255,7 @@ def serve_faults(
 
 
 @contextmanager
-def nothing_left(*servers: FaultServer, seconds: float = 3.0, collects: bool = True) -> Iterator[None]:
+def nothing_left(*servers: FaultServer, seconds: float = 10.0, collects: bool = True) -> Iterator[None]:
     """Fail if new threads or open files are left, other than a server's own."""
     gc.freeze()  # what is here already need not be gone through again
     try:
@@ -275,14 +282,6 @@ def _open_files(servers: tuple[FaultServer, ...]) -> dict[int, str]:
             found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
     own = {file for server in servers for file in server.files()}
     return {file: target for file, target in found.items() if file not in own}
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    took = time.monotonic() - started
-    assert took < seconds, f"took {took:.2f} seconds"
 
 
 @dataclass(frozen=True)

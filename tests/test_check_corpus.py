@@ -23,9 +23,9 @@ def test_every_file_is_checked() -> None:
     seen: Counter[str] = Counter()
     for name, kind, data in files("urlset", "index", "rss", "atom", "text", "robots", "other"):
         sitemap = read(kind, data)
-        started = time.perf_counter()
+        started = time.process_time()
         report = check_tree(sitemap, now=NOW)
-        seconds = time.perf_counter() - started
+        seconds = time.process_time() - started
         assert seconds < FEW_SECONDS + SECONDS_PER_MEGABYTE * len(data) / 1e6, name
         counts = report.counts()
         assert counts.keys() <= CODES.keys()

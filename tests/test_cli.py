@@ -10,12 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from shutil import which
 
 import pytest
 
+from clocks import settle, within
 from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
@@ -322,9 +322,10 @@ def test_gentle_fetching(run_here: RunHere) -> None:
         assert run_here("ls", "-k", "-c", "2", server.url).returncode == 0
         assert max(most) == 2
         del server.asked[:]
+        began = time.monotonic()
         assert run_here("ls", "-k", "--crawl-delay", server.url).returncode == 0
         times = sorted(at for at, _ in server.asked)
-    assert min(later - at for at, later in pairwise(times[1:])) > 0.25
+    assert all(at - began > 0.3 * number - 0.01 for number, at in enumerate(times[1:]))
 
 
 def test_insecure(run_here: RunHere, tmp_path: Path) -> None:
@@ -365,10 +366,9 @@ def test_demo_serve(number: int) -> None:
         line = process.stdout.readline()
         url = line.split()[1]
         assert "/kept\n" in usp("ls", "-u", url).stdout
-        started = time.monotonic()
-        process.send_signal(number)
-        assert process.wait(timeout=10) == 130
-        assert time.monotonic() - started < 2
+        with within(2):
+            process.send_signal(number)
+            assert process.wait(timeout=60) == 130
 
 
 def test_interrupted_while_fetching(site: Server) -> None:
@@ -378,8 +378,8 @@ def test_interrupted_while_fetching(site: Server) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not site.requests:
             time.sleep(0.01)
-        time.sleep(0.2)
+        settle(0.2)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors

@@ -10,12 +10,12 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from clocks import settle
 from commands import RunHere, environment
 from faults import Request, ok, serve_faults
 from support import SITEMAP_XMLNS, Server, serve
@@ -404,10 +404,10 @@ def test_interrupted() -> None:
     with serve_faults(pages) as server:
         command = [sys.executable, "-m", "usp", "check", "-k", server.url]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert is_asked.wait(20)
-            time.sleep(0.5)
+            assert is_asked.wait(60)
+            settle(0.5)
             process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=20)
+            output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "usp: interrupted; the results are partial" in errors
     assert "Traceback" not in errors

@@ -268,7 +268,7 @@ def test_closed_pipe() -> None:
     """A reader that has had enough ends it, without a word."""
     with demo_site() as url:
         run = subprocess.run(
-            f"{sys.executable} -m usp export -q {url} -o - -f jsonl | head -1",
+            f'"{sys.executable}" -m usp export -q {url} -o - -f jsonl | head -1',
             shell=True,
             capture_output=True,
             text=True,

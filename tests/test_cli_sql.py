@@ -9,7 +9,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import pandas
 import pytest
 
+from clocks import settle
 from commands import RunHere, environment
 from faults import serve_faults
 from support import SITEMAP_XMLNS, Server, serve
@@ -183,7 +183,7 @@ def test_interrupted_query(server: Server) -> None:
     ) as process:
         while "/a.xml" not in server.paths():
             assert process.poll() is None
-        time.sleep(1.5)
+        settle(1)
         printed, _ = interrupted(process)
     assert printed == ""
 

@@ -16,7 +16,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from faults import Driver, each_driver, head, nothing_left, within
+from clocks import within
+from faults import Driver, each_driver, head, nothing_left
 from support import index, urlset
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
@@ -126,12 +127,14 @@ def served_log(base: str) -> dict[str, Any]:
 @each_driver
 def test_many_slow_children(driver: Driver) -> None:
     """Ten thousand slow sitemaps are cut at the tree's seconds, each with that reason, the good ones intact."""
-    limits = Limits(request_seconds=3, tree_seconds=2)
-    with serve_crowd() as base, nothing_left(), within(5):
-        tree = driver.tree(f"{base}/slow/10000/x/", normalize_homepage_url=False, limits=limits)
-    first, index_sitemap, last = tree.sub_sitemaps[0].sub_sitemaps
+    for seconds in (2, 6, 18):  # a busy machine may not get to the first children in time
+        limits = Limits(request_seconds=3, tree_seconds=seconds)
+        with serve_crowd() as base, nothing_left(), within(seconds + 3):
+            tree = driver.tree(f"{base}/slow/10000/x/", normalize_homepage_url=False, limits=limits)
+        first, index_sitemap, last = tree.sub_sitemaps[0].sub_sitemaps
+        if good := [child for child in index_sitemap.sub_sitemaps if child.pages]:
+            break
     assert (len(first.pages), len(index_sitemap.sub_sitemaps)) == (1, 10_000)
-    good = [child for child in index_sitemap.sub_sitemaps if child.pages]
     cut = [child for child in index_sitemap.sub_sitemaps if isinstance(child, InvalidSitemap)]
     assert len(good) + len(cut) == 10_000
     assert good, "what came in time is kept"

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import usp.aio
+from clocks import within
 from faults import (
     PATIENT,
     QUICK,
@@ -30,7 +31,6 @@ from faults import (
     ok,
     outline,
     serve_faults,
-    within,
 )
 from support import urlset
 from usp.objects.sitemap import IndexWebsiteSitemap

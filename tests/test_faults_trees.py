@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from clocks import within
 from faults import (
     DRIVERS,
     QUICK,
@@ -26,7 +27,6 @@ from faults import (
     silent,
     status,
     visit,
-    within,
 )
 from support import index, urlset
 from usp.limits import Limits

@@ -20,6 +20,7 @@ import requests.auth
 import urllib3
 from urllib3.util import Retry
 
+from clocks import within
 from sockets import Peer, answering, error, resolving, success, talk
 from support import Server, serve
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
@@ -147,9 +148,8 @@ def test_retries_of_a_session(site: Server) -> None:
     with requests.Session() as session:
         session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
         with RequestsWebClient(session=session) as client:
-            started = time.monotonic()
-            assert error(client.get(f"{site.url}/later")).retry_after() == 30
-            assert time.monotonic() - started < 5
+            with within(5):
+                assert error(client.get(f"{site.url}/later")).retry_after() == 30
             assert site.paths() == ["/later"]
             assert session.get(f"{site.url}/busy", timeout=2).status_code == 503
             assert site.paths() == ["/later", *["/busy"] * 3]
@@ -268,14 +268,14 @@ def test_waiting_in_threads() -> None:
         return time.monotonic()
 
     started = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:
+    with within(0.45), ThreadPoolExecutor(4) as pool:
         ends = sorted(pool.map(waited, range(4)))
-    assert [round(end - started, 1) for end in ends] == [0, 0.1, 0.2, 0.3]
+    assert all(end - started > 0.1 * number - 0.01 for number, end in enumerate(ends))
     waiter = RequestWaiter(10, False)
     waiter.wait()
     started = time.monotonic()
-    waiter.wait(lambda: time.monotonic() - started > 0.05)
-    assert time.monotonic() - started < 0.5
+    with within(0.5):
+        waiter.wait(lambda: time.monotonic() - started > 0.05)
 
 
 def test_fork(site: Server) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import usp.aio
 import usp.tree
-from faults import BAD, Driver, Handler, Request, each_driver, good_site, nothing_left, ok, serve_faults, silent, within
+from clocks import within
+from faults import BAD, Driver, Handler, Request, each_driver, good_site, nothing_left, ok, serve_faults, silent
 from support import FakeClient, index, serve, urlset
 from usp.documents import InFile
 from usp.exceptions import InvalidArgumentError, SitemapException, TreeInterrupted, UspError

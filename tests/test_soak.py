@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from faults import Driver, described, each_driver, nothing_left, within
+from clocks import within
+from faults import Driver, described, each_driver, nothing_left
 from test_faults_crowd import serve_crowd, served_log
 from usp.limits import Limits
 from usp.objects.sitemap import InvalidSitemap
