@@ -10,7 +10,7 @@ PIP := -m pip --quiet --disable-pip-version-check
 # Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # The sources of the compiled modules.
-COMPILED := setup.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
+COMPILED := setup.py src/usp/compiled.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile

@@ -20,6 +20,8 @@ from usp.scan import columns, grammar, survey
 from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, PageColumn, Scalar, check_names, check_page_columns, check_types
 from usp.scan.vocabulary import VIDEO_FIELDS, Form, VideoField
 
+pytestmark = pytest.mark.compare
+
 if IS_COMPILED:
     from usp.scan import _columns, _entries, _extensions, _survey, _texts  # type: ignore[attr-defined] # not there for mypy
 

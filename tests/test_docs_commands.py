@@ -14,6 +14,8 @@ import pytest
 
 from usp.cli.demo import demo_site
 
+pytestmark = pytest.mark.cli
+
 ROOT = Path(__file__).parents[1]
 README, CLI, CHECK, EXPORT = (
     (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/cli.md", "docs/check.md", "docs/export.md")

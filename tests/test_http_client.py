@@ -30,6 +30,8 @@ from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
 from usp.web_client.requests_transport import RequestsAnswer
 
+pytestmark = pytest.mark.network
+
 PUBLIC = "93.184.216.34"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

@@ -32,6 +32,8 @@ from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage, stream_sitem
 from usp.web_client.policy import policy_for
 from usp.web_client.requests_client import RequestsWebClient
 
+pytestmark = pytest.mark.network
+
 Place = tuple[list[str], str, str, list[str], str]
 SHOP_ROBOTS = "https://shop.example.com/robots.txt"
 
