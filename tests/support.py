@@ -1,4 +1,4 @@
-"""What tests share: fixtures as data, a fake client that is a callable, and a real server on loopback."""
+"""Helpers of all tests: fixtures as data, a fake client over a dict or a callable, and a server on loopback."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def expanded(parts: list[str | dict[str, Any]]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """A value of `to_dict()` as JSON has it, without what is None or empty."""
+    """Convert a value of `to_dict()` to JSON types, without None and empty lists."""
     match value:
         case dict():
             return {name: plain(v) for name, v in value.items() if v is not None and v != []}
@@ -100,7 +100,7 @@ def index(*urls: str) -> str:
 
 @dataclass
 class FakeResponse(AbstractWebClientSuccessResponse):
-    """A success that is a plain value."""
+    """A successful response with these bytes."""
 
     data: bytes
     at: str
@@ -123,9 +123,9 @@ class FakeResponse(AbstractWebClientSuccessResponse):
 
 
 class FakeClient(AbstractWebClient):
-    """A client over a dict of URLs, or over any callable; it remembers what it was asked for.
+    """A client over a dict of URLs, or over any callable; `asked` has the URLs that were requested.
 
-    Values are bodies, responses, or exceptions to be raised. What is not in the dict is not found.
+    Values are bodies, responses, or exceptions to raise. A URL that is not in the dict is 404 Not Found.
     """
 
     def __init__(self, site: Mapping[str, Any] | Callable[[str], Any]) -> None:
@@ -149,7 +149,7 @@ class FakeClient(AbstractWebClient):
             case AbstractWebClientResponse() as response:
                 return response
             case other:
-                return other  # type: ignore[no-any-return]  # what a client must not give is part of some tests
+                return other  # type: ignore[no-any-return]  # some tests return what a client must not return
 
 
 class Server:
@@ -190,7 +190,7 @@ def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Serve
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """A client that goes away is part of some tests."""
+            """Ignore clients that close their connection, as some tests do."""
 
     with QuietServer(("127.0.0.1", 0), Handler) as server:
         site = Server(pages, server.server_address[1])

@@ -1,4 +1,4 @@
-"""Every fixture is read as it must be: whole, byte by byte, and cut at random places."""
+"""Every fixture gives what its description states: read whole, byte by byte, and cut at random places."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Cuts = Callable[[bytes], Iterator[bytes]]
 
 
 class CutDocument(Document):
-    """A document whose pieces are cut otherwise."""
+    """A document that is cut into other pieces."""
 
     __slots__ = ()
     cuts: Cuts
@@ -68,7 +68,7 @@ def at_random(seed: int) -> Cuts:
     return cuts
 
 
-# Large documents are cut into pieces of a prime size, to keep the time down.
+# Large documents are cut into pieces of a prime size, because byte by byte takes too long.
 def small_cuts(fixture: Fixture) -> list[Cuts]:
     if len(fixture.data) < 30_000 and "large" not in fixture.name and "late" not in fixture.name:
         return [bytewise, *map(at_random, range(4))]
@@ -92,7 +92,7 @@ def test_sitemap(fixture: Fixture) -> None:
 
 @each_fixture
 def test_pages(fixture: Fixture) -> None:
-    """A document gives the pages that its description states, and a bad one those of its clean sibling."""
+    """A document gives the pages that its description states, or those of the fixture that it names."""
     pages = read(fixture.name).pages
     expected = fixture.expected
     assert "urls" in expected or "pages" in expected or "same_as" in expected or "reason" in expected
@@ -119,7 +119,7 @@ def test_problems(fixture: Fixture) -> None:
 
 @each_fixture
 def test_cut_as_it_arrives(fixture: Fixture) -> None:
-    """Cut byte by byte or at random places as it arrives, a document gives the same, problems and all."""
+    """A document that arrives byte by byte, or cut at random places, gives the same pages and problems."""
     whole = read(fixture.name)
     for cuts in small_cuts(fixture):
         cut = receive(fixture, type("Cut", (CutDocument,), {"cuts": staticmethod(cuts), "__slots__": ()}))
@@ -129,7 +129,7 @@ def test_cut_as_it_arrives(fixture: Fixture) -> None:
 
 @each_fixture
 def test_cut_before_the_parser(fixture: Fixture) -> None:
-    """The same for a parser, behind the inflating and decoding, which gather pieces."""
+    """A parser that is handed text byte by byte, or cut at random places, gives the same pages and problems."""
     document = Document(fixture.expected["url"], fixture.data, fixture.expected.get("content_type"))
     text = b"".join(to_utf8(document.pieces(lambda code: None), document.charset, ProblemLog("")))
     parser = PARSERS.get(fixture.expected["sitemap"], XMLSitemapParser)
@@ -142,7 +142,7 @@ def test_cut_before_the_parser(fixture: Fixture) -> None:
 
 @each_fixture
 def test_front_door(fixture: Fixture) -> None:
-    """`sitemap_from_bytes` gives the same, where no header and no redirect is needed."""
+    """`sitemap_from_bytes` gives the same sitemap, where no header and no redirect is needed."""
     if not fixture.expected.keys() & {"content_type", "asked"}:
         assert sitemap_from_bytes(fixture.data, fixture.expected["url"]) == read(fixture.name)
 

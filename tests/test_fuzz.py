@@ -1,4 +1,4 @@
-"""The search for documents that are read wrongly: it starts from sound ones, and says what it found."""
+"""The fuzzer: its seeds pass its own checks, it finds differences, and it reports what it did and found."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ artifact_prefix='found/'; Test unit written to found/crash-a
 
 @pytest.mark.parametrize("name", seeds.seeds())
 def test_seeds_are_read_alike(name: str) -> None:
-    """What must hold for any bytes holds for the documents that the search starts from."""
+    """All readers give the same of each document that the search starts from."""
     target.check(seeds.seeds()[name])
 
 
 def test_a_difference_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that gives something else is found out."""
+    """A reader that gives other pages raises a `Difference`."""
 
     class Loses(PurePages):
         def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
@@ -49,16 +49,16 @@ def test_a_difference_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
         target.check(b"<urlset><url><loc>http://h/1</loc></url><url><loc>http://h/2</loc></url></urlset>")
 
 
-def test_what_was_done_is_said() -> None:
-    """The number of executions and the coverage are those of the last line."""
+def test_summary() -> None:
+    """The summary has the number of executions and the coverage of the last line of the log."""
     assert cli.summary(LOG, 61.2) == (
         "fuzz: 612 executions in 61 seconds; coverage: 3,681 edges, 11,432 features; 222 inputs kept"
     )
     assert cli.summary("", 1) == "fuzz: 0 executions in 1 seconds"
 
 
-def test_what_was_found_is_said() -> None:
-    """A failure is shown from where it starts, with the path of the input; what did not start, with its log."""
+def test_findings() -> None:
+    """A failure is shown with the path of its input; a search that did not start, with the end of its log."""
     assert cli.findings(FAILED, 77).splitlines()[1] == "Difference: read as text, cut at 3"
     assert "fuzz: found something: found/crash-a" in cli.findings(FAILED, 77).splitlines()
     assert cli.findings("no module\n", 1).splitlines()[0] == "no module"
@@ -79,7 +79,7 @@ def test_dictionary(tmp_path: Path) -> None:
 
 
 def test_earlier_inputs_leave_time(tmp_path: Path) -> None:
-    """Of what earlier searches kept, the latest stay."""
+    """Only the latest inputs of earlier searches stay."""
     for age in range(5):
         (tmp_path / str(age)).touch()
         os.utime(tmp_path / str(age), (100 - age, 100 - age))

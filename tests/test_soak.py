@@ -1,6 +1,6 @@
-"""A long run of requests with random faults, by both drivers: nothing lost, nothing left behind, memory flat.
+"""A long run of requests with random faults, by both drivers: nothing is lost, nothing leaks, memory stays flat.
 
-It is short unless the environment variable USP_SOAK is 1.
+Set the environment variable USP_SOAK to 1 for 50,000 requests instead of 2,000.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from usp.politeness import Politeness
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
-#: Requests of the long run, by both drivers together.
+#: Requests of both drivers together.
 REQUESTS = 50_000 if os.environ.get("USP_SOAK") == "1" else 2_000
 PER_TREE = 500 if REQUESTS > 10_000 else 100
 
@@ -32,7 +32,7 @@ def memory() -> int:
 
 @each_driver
 def test_soak(driver: Driver) -> None:
-    """Of thousands of requests with one fault in twenty, all that was served whole is had; memory stays flat."""
+    """Every sitemap that the server sent whole is in the tree, with one fault in twenty; memory stays flat."""
     trees = REQUESTS // 2 // PER_TREE
     options = {
         "normalize_homepage_url": False,
