@@ -118,6 +118,7 @@ def test_the_same_tree(seed: int) -> None:
         assert client.most_at_once <= concurrency
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("ordered", [False, True])
 def test_the_same_pages(seed: int, ordered: bool) -> None:
@@ -418,6 +419,7 @@ SLOW = "<urlset>" + "".join(f"<url a='b'><loc>{H}{i}</loc></url>" for i in range
 LISTING = index(*(f"{H}{i % 5}.xml" for i in range(60_000)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "options"),
     [
@@ -440,6 +442,7 @@ def test_the_loop_goes_on(body: str | bytes | Callable[[], str], options: dict[s
     assert any(gap() < LONG for _ in range(3))  # a machine may stand still once
 
 
+@pytest.mark.slow
 def test_a_stream_lets_the_loop_go_on() -> None:
     """While the pages of a large document are given out the loop does other things."""
     site = {H + "robots.txt": f"Sitemap: {H}a.xml", H + "a.xml": large_urlset()}

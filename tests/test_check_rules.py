@@ -252,6 +252,7 @@ def test_entries(code: str, bad: str, good: str) -> None:
     assert found_at(urlset_of(url_of("first"), good)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "bad", "good"), CASES)
 @pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
 def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> None:
@@ -497,6 +498,7 @@ def is_said(tree: AbstractSitemap, report: Report) -> bool:
     return tree.problem_counts <= report.counts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
 def test_fixtures(fixture: Fixture) -> None:
     """Whatever a site serves is checked; it keeps the problems that it has; and whoever reads it finds the same."""
@@ -507,6 +509,7 @@ def test_fixtures(fixture: Fixture) -> None:
     assert reports[0].pages == len(tree.pages)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_damaged_documents(data: st.DataObject) -> None:

@@ -321,6 +321,7 @@ AGENTS = st.sampled_from(
 LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(""))
 
 
+@pytest.mark.slow
 @settings(max_examples=1_000)
 @example("User-agent: *\nUser-agent: x\nDisallow \nUser-agent: x\nDisallow: /", ["a"], "/")
 @example("User-agent: *\nDisallow: \nUser-agent foo: bar\nDisallow: /", ["a"], "/")
@@ -621,6 +622,7 @@ class TestReturnLinks:
         assert report_of(tree, tables).counts() == {"H633": 3, "C902": 1}
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 4))), max_size=12), st.integers(1, 3))
 @pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])

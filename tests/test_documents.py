@@ -106,6 +106,7 @@ def test_reading_ahead(data: bytes, encoding: str | None, is_ahead: bool) -> Non
     assert read(document) == expected
 
 
+@pytest.mark.slow
 def test_the_budget_of_a_document() -> None:
     """A document of the largest size is whole, one byte more is cut off and noted, compressed or not."""
     text = bytes(MAX_DOCUMENT_BYTES)
@@ -134,6 +135,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, time.process_
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
 def test_a_bomb_in_a_bomb() -> None:
     """A gzip bomb in a gzip bomb costs little memory and little time."""

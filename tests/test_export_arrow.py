@@ -216,6 +216,7 @@ def test_into_a_pipe() -> None:
     assert page_rows(odd_tree()) == plain_rows(pq.read_table(io.BytesIO(pipe.data)).to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_writer", [parquet_writer, arrow_writer])
 @pytest.mark.parametrize("room", [0, 100])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE])
@@ -248,6 +249,7 @@ def test_what_is_dropped_does_not_look_whole(make_writer: MakeWriter) -> None:
     assert whole == stream.getvalue()
 
 
+@pytest.mark.slow
 def test_row_groups_are_bounded() -> None:
     """Small batches are put together, and large ones cut; the order stays."""
     stream = io.BytesIO()
@@ -286,6 +288,7 @@ def test_columns_of_parquet() -> None:
     assert not with_dictionary & {"url", "last_modified", "images.list.element.loc", "news.title"}
 
 
+@pytest.mark.slow
 def test_values_that_repeat_are_read_as_texts() -> None:
     """They are given to pyarrow as dictionaries, which nobody sees, however many sitemaps a row group is of."""
     frequencies = [*islice(cycle([*SitemapPageChangeFrequency, None]), 3_000)]

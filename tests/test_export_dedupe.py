@@ -107,6 +107,7 @@ print(peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_memory_is_bounded() -> None:
     """A million URLs take no more memory than those that may be there at once."""

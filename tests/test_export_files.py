@@ -215,6 +215,7 @@ def test_errors_of_others_are_passed_on(tmp_path: Path) -> None:
     assert missing.value.filename == str(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
     """Whenever a program is killed, the file is one that was written whole; the next program leaves nothing else."""
     path = tmp_path / "a.csv"

@@ -244,6 +244,7 @@ def large_tree(length: int) -> AbstractSitemap:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [csv_writer, jsonl_writer])
 def test_rows_that_are_kept(make: Any) -> None:
     """Of a batch of any size only the rows are written that are kept, in their order."""

@@ -126,6 +126,7 @@ def in_duckdb(database: duckdb.DuckDBPyConnection, rows: list[Row], where: str) 
     return [number for (number,) in found.fetchall()]
 
 
+@pytest.mark.slow
 @given(ROWS, CONDITIONS)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_text_means_what_it_means_in_sql(database: Any, rows: list[Row], where: str) -> None:

@@ -104,6 +104,7 @@ def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
         engines.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_with_and_without_isal(seed: int) -> None:
     """Whole, cut, damaged, of several members, in several layers, followed by anything, in pieces of any size."""
@@ -268,6 +269,7 @@ def bomb() -> bytes:
     return packed(b"\0" * 150_000_000, level=9)
 
 
+@pytest.mark.slow
 @each_engine
 @pytest.mark.parametrize("encoding", [None, "gzip", "deflate", "raw deflate"])
 def test_bombs(engine: Engine, encoding: str | None) -> None:
@@ -295,6 +297,7 @@ def test_bombs(engine: Engine, encoding: str | None) -> None:
     assert time.process_time() - started < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [31, 15, -15])
 def test_decoded_bodies_are_bounded(window: int) -> None:
     """What is decoded for a caller at once is cut at the limit while it is inflated."""
@@ -323,6 +326,7 @@ def test_many_members() -> None:
     assert len(list(inflated(split(data), print))) < 2 + 400_000 / (PIECE_BYTES / 2)
 
 
+@pytest.mark.slow
 def test_a_bomb_of_empty_members() -> None:
     """Members cost budget even if there is nothing in them, so there cannot be millions."""
     bomb = packed(packed(b"") * 1_000_000, level=9)

@@ -192,6 +192,7 @@ ALL = [*(f"a{i}" for i in range(3)), *(f"b{i}" for i in range(4)), "c0", "c1", *
 ALL += [*(f"e{i}" for i in range(5)), *(f"s{i}" for i in range(6))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", range(1, len(ALL) + 2))
 def test_pages_are_cut_at_the_same_place(most: int) -> None:
     """However many requests are made at once, and however answers interleave, a tree is cut at the same page."""

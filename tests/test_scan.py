@@ -233,6 +233,7 @@ def scan_seconds(data: bytes) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_hostile_documents_cost_linear_time(shape: str) -> None:
     """Eight times as much of anything takes no more than some eight times as long."""

@@ -369,6 +369,7 @@ def test_tries_of_a_host_that_never_answered() -> None:
     assert "gone does not answer: timed out" in reasons(tree)[names[-1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "tries"), [(60, 40), (0.001, 120)])
 def test_many_urls_of_a_host_that_never_answered(seconds: float, tries: int) -> None:
     """Ten thousand URLs of a host that is not there cost a few tries in all, however soon each of them fails."""
@@ -397,6 +398,7 @@ def test_ports_are_told_apart() -> None:
     assert len(driver.started) == 1 + 4
 
 
+@pytest.mark.slow
 def test_retry_budget() -> None:
     """Where everything fails retries end: ten thousand URLs are tried about once each."""
     names = [f"{H}{i}.xml" for i in range(10_000)]

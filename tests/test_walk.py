@@ -583,6 +583,7 @@ def drive_with(
         walk.receive(received, answer(site, received.url))
 
 
+@pytest.mark.slow
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.booleans())
 @settings(max_examples=300)
 @example({"a.xml": index(H + "b.xml"), "b.xml": urlset(H + "1")}, random.Random(0), 8, False)
@@ -603,6 +604,7 @@ def test_orders(
     assert placed == levels(website)
 
 
+@pytest.mark.slow
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8))
 @settings(max_examples=300)
 def test_any_interleaving_of_any_site(
@@ -617,6 +619,7 @@ def test_any_interleaving_of_any_site(
     assert at_random.website() == in_turn.website()
 
 
+@pytest.mark.slow
 @given(sites(), st.randoms(use_true_random=False), st.integers(1, 8), st.integers(1, 12))
 @settings(max_examples=300)
 def test_a_limit_on_the_pages_of_any_site(
