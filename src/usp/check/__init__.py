@@ -1,4 +1,4 @@
-"""Check sitemaps: say what a search engine would reject or misread, and where.
+"""Check sitemaps: find what a search engine would reject, misread or ignore.
 
     from usp.check import check_homepage
 
@@ -6,7 +6,7 @@
     for problem in report.problems():
         print(problem)
 
-What the checks need is imported when they are first used.
+The modules are imported when you first use a name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
 ]
 
 
-#: What is given here -> the module that it is from.
+#: A name -> its module; all others are in `checking`.
 _MODULES = {"CheckedSitemap": "report", "Report": "report", "explain": "rules.page"}
 
 
 def __getattr__(name: str) -> object:
-    """The functions that check, and what they give."""
+    """Import a name when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -1,8 +1,8 @@
-"""From a tree, a homepage, a file or a folder to a `Report`.
+"""Check a homepage, a tree, a file or a folder, and return a `Report`.
 
-Every sitemap is read once, in the order of the tree, whatever its size, with the rules on its entries and then those on
-it as a whole; the rules on places see all of the tree. Return links take another reading of those sitemaps that have
-alternates, where any are amiss.
+Every sitemap is read once, in the order of the tree: first with the rules on entries, then with the rules on the
+sitemap as a whole. The rules on sites run when the tree is complete. If return links are missing, sitemaps with
+alternates are read again.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ def check_homepage(
     now: datetime | None = None,
     **options: Unpack[HomepageOptions],
 ) -> Report:
-    """Fetch the sitemap tree of a website and check it. Options are those of `usp.tree.sitemap_tree_for_homepage`.
+    """Fetch the sitemap tree of a website and check it.
 
-    Sitemaps are checked while others are still being fetched.
+    Sitemaps are checked while others are still being fetched. Options are those of
+    `usp.tree.sitemap_tree_for_homepage`.
 
-    :param now: when the check takes place, if not now: what is in the future, or old, is so by that.
+    :param now: the time that "in the future" and "two days ago" refer to, instead of now.
     :raises TreeInterrupted: on Ctrl-C. It has the partial tree, which `check_tree` checks.
     """
     from usp.check.fetching import check_while_fetching
@@ -66,10 +67,10 @@ def check_homepage(
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
-    """Check a tree, or a part of it, that is here already.
+    """Check a tree that you have already, or a part of it.
 
-    Of sitemaps whose documents are not here, because they were made by hand or unpickled, the URLs and dates of the
-    pages are checked, and there are no places. Parameters are as for `check_homepage`.
+    If a sitemap has no document, because it was made by hand or unpickled, usp checks the URLs and dates of its pages.
+    Their problems have no line. Parameters are those of `check_homepage`.
     """
     return Check(tree, SitemapReader(Site(_homepage_of(tree), _checked_time(now), {}))).report()
 
@@ -77,29 +78,29 @@ def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
 def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: datetime | None = None) -> Report:
     """Check a file, or a folder of files as a site. Nothing is requested.
 
-    :param url: where it is, or will be, served; if None, its entries say which site it is of, and any folder is fine.
+    :param url: where it is, or will be, served. If None, its entries tell the site, and rules on folders do not apply.
     :raises OSError: if it cannot be read.
     """
     from usp.check.files import tree_of_path
 
     tree, names = tree_of_path(path, url)
-    return _of_files(tree, names, os.fspath(path), url, now)
+    return _check_files(tree, names, os.fspath(path), url, now)
 
 
 def check_bytes(content: bytes, *, name: str = "-", url: str | None = None, now: datetime | None = None) -> Report:
-    """Check a sitemap that is given as bytes, as `check_path` does a file of that name."""
+    """Check the content of a sitemap, as `check_path` does for a file of that name."""
     from usp.check.files import tree_of_bytes
 
     tree, names = tree_of_bytes(content, name, url)
-    return _of_files(tree, names, name, url, now)
+    return _check_files(tree, names, name, url, now)
 
 
-def _of_files(
+def _check_files(
     tree: AbstractSitemap, names: dict[str, str], target: str, url: str | None, now: datetime | None
 ) -> Report:
     is_folder = isinstance(tree, IndexWebsiteSitemap)
     site = Site(_homepage_of(tree), _checked_time(now), names, url is not None or is_folder, url is not None)
-    # Where there is no robots.txt, it may just not be in the folder.
+    # Without a robots.txt in the folder, the site may still have one.
     has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
     return Check(tree, SitemapReader(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
 

@@ -1,4 +1,4 @@
-"""What a check found: sitemap by sitemap, in the order of the tree."""
+"""The report of a check: problems by sitemap, in the order of the tree."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def _starts(codes: Iterable[str]) -> tuple[str, ...]:
     starts = tuple(start.strip().upper() for start in (codes.split(",") if isinstance(codes, str) else codes))
     for start in starts:
         if not any(code.startswith(start) for code in CODES):
-            raise InvalidArgumentError(f"no code is {start!r} or starts so; see usp.objects.codes.CODES")
+            raise InvalidArgumentError(f"no code starts with {start!r}; see usp.objects.codes.CODES")
     return starts
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSitemap:
-    """One sitemap, and what is wrong with it.
+    """One sitemap and its problems.
 
-    `name` is how it is shown: its URL without that of the site, or the name of its file. `kind` is the name of its
-    class. What concerns the site as a whole is with the root, whose kind is "IndexWebsiteSitemap".
+    `name` is its URL without that of the site, or the name of its file. `kind` is the name of its class. Problems of
+    the site as a whole are with the root, whose kind is "IndexWebsiteSitemap".
     """
 
     name: str
@@ -38,11 +38,11 @@ class CheckedSitemap:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found. `target` is what was checked: a homepage, a file or a folder."""
+    """The result of a check. `target` is the homepage, file or folder that was checked."""
 
     target: str
     sitemaps: tuple[CheckedSitemap, ...]
-    is_reached: bool = True  # whether there was anything to check: False for a site that did not answer
+    is_reached: bool = True  # False if the site did not answer
 
     @property
     def pages(self) -> int:
@@ -51,16 +51,16 @@ class Report:
 
     @property
     def sitemap_count(self) -> int:
-        """How many sitemaps there are, those that could not be had among them; the root is none."""
+        """How many sitemaps there are, including those that could not be fetched, without the root."""
         return sum(sitemap.kind != "IndexWebsiteSitemap" for sitemap in self.sitemaps)
 
     def problems(self) -> Iterator[Problem]:
-        """All problems that were kept."""
+        """Yield all problems that were kept: the first twenty of each code in each sitemap."""
         for sitemap in self.sitemaps:
             yield from sitemap.problems
 
     def counts(self) -> Counter[str]:
-        """How many problems of each code there are, kept or not; the worst and the most frequent first."""
+        """Count all problems by code, the worst and the most frequent first."""
         found: Counter[str] = Counter()
         for sitemap in self.sitemaps:
             found.update(sitemap.problems.counts)
@@ -68,16 +68,16 @@ class Report:
         return Counter(dict(order))
 
     def severities(self) -> Counter[Severity]:
-        """How many problems of each severity there are, kept or not."""
+        """Count all problems by severity."""
         found: Counter[Severity] = Counter()
         for code, count in self.counts().items():
             found[CODES[code].severity] += count
         return found
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
-        """The same with the problems only whose code starts with one of `select`, and with none of `ignore`.
+        """Return a report with only those problems whose code starts with one of `select` and with none of `ignore`.
 
-        :raises InvalidArgumentError: if no code starts so.
+        :raises InvalidArgumentError: if no code starts like that.
         """
         wanted, unwanted = _starts(select), _starts(ignore)
 

@@ -1,7 +1,7 @@
-"""What a robots.txt disallows to search engines: the pages that they are not to fetch, and so should not be listed.
+"""Find out which pages a robots.txt disallows to search engines. A sitemap should not list them.
 
-`RobotsRules.disallowed_to` is the truth, by protego. `may_disallow` is what a survey can look for at its speed: texts
-that stand in every URL that may be disallowed, for `usp.scan.survey.may_be_disallowed`.
+`RobotsRules.disallowed_to` asks protego, which is slow. `may_disallow` lets the survey skip most URLs: each URL that
+may be disallowed contains these texts (see `usp.scan.survey.may_be_disallowed`).
 
 https://www.rfc-editor.org/rfc/rfc9309
 """
@@ -21,35 +21,35 @@ from usp.scan import (
 
 __all__ = ["CRAWLERS", "RobotsRules", "disallowed_patterns", "literal_parts"]
 
-#: The crawlers of the search engines that read sitemaps. What is said to others does not keep a page from being found.
+#: The crawlers of search engines that read sitemaps. Rules for others do not keep a page out of search results.
 CRAWLERS = ("Googlebot", "Bingbot")
 _ALL = "*"
 _OTHERS = "usp-other"
-#: How many rules are looked at, how many of them with a wildcard, and of how many URLs it is asked what they say.
+#: Limits: rules that are read, rules with a wildcard among them, and URLs that protego is asked about.
 MAX_RULES = 2_000
 MAX_WILDCARDS = 200
 MAX_ASKED = 200_000
 
-# All but the last are for texts in lower case: without regard to case, more letters would fit than protego takes.
+# All but the last are for lower-case text: IGNORECASE would match more letters than protego does.
 _RULE = re.compile(r"(?:dis|dia|allow)[a-z]*\s*:")
 _AGENT = re.compile(r"(?:user[- ]?agent\s*:|user(?:-|\s*)agent\s)\s*(.*)")
 _SURELY_AGENT = re.compile(r"user[- ]?agent\s*:")
 _DISALLOW = re.compile(r"(?:dis|dia)[a-z]*\s*[:\s]\s*(.+)", re.IGNORECASE)
-# What stands in a URL as it does in a rule that it matches; all else may be written with an escape or without.
+# All other characters may be escaped in the rule and not in the URL, or the other way round.
 _NOT_LITERAL = re.compile(r"(?:%[0-9A-Fa-f]{0,2}|[^A-Za-z0-9/._~?=&%-])+")
 
 
 class RobotsRules:
-    """The rules of a robots.txt, given as pieces of UTF-8, that was asked for at one URL and may have been at another.
+    """The rules of a robots.txt, given as pieces of UTF-8.
 
-    They are those of the site that was asked, whatever it redirected to (RFC 9309, 2.3.1.2); and of the site that
-    answered, if this is its own robots.txt.
+    They apply to the site of the requested URL, wherever it redirected to (RFC 9309, 2.3.1.2). They also apply to the
+    site that answered, if the document is its own robots.txt.
     """
 
     def __init__(self, url: str, pieces: Iterable[bytes], answered_url: str | None = None) -> None:
         from protego import Protego  # imported only when needed
 
-        text, self.is_cut = _of_interest(robots_text(pieces).decode("utf-8", "replace"))
+        text, self.is_cut = _relevant_lines(robots_text(pieces).decode("utf-8", "replace"))
         self._rules: Any = Protego.parse(text)
         self._asked = 0
         urls = [url]
@@ -59,15 +59,15 @@ class RobotsRules:
         starts = dict.fromkeys(strip_url_to_homepage(each).removesuffix("/") for each in urls)
         patterns = list(disallowed_patterns(text))
         parts = dict.fromkeys(literal_parts(start, pattern) for start in starts for pattern in patterns)
-        #: Of each URL that is disallowed, all texts of one of these stand in it, in order, the first at its start.
+        #: A disallowed URL contains all texts of one of these, in order, and starts with the first.
         self.may_disallow: tuple[tuple[str, ...], ...] = tuple(parts)
 
     def is_disallowed(self, url: str) -> bool:
-        """Whether a URL is on a site of this robots.txt, and not to be fetched by one of the crawlers."""
+        """Return whether one of the crawlers may not fetch a URL of this site."""
         return bool(self.disallowed_to(url))
 
     def disallowed_to(self, url: str) -> str:
-        """To whom a URL is disallowed, in words; empty if it is so to none of the crawlers."""
+        """Return the crawlers that may not fetch a URL, in words, or an empty text."""
         try:
             if origin_of(url) not in self._origins:
                 return ""
@@ -75,18 +75,18 @@ class RobotsRules:
             if self._asked > MAX_ASKED:
                 self.is_cut = True
                 return ""
-            barred = [crawler for crawler in CRAWLERS if not self._rules.can_fetch(url, crawler)]
-            is_for_all = bool(barred) and not self._rules.can_fetch(url, _ALL)
-        except ValueError:  # of what is no URL nothing is said
+            blocked = [crawler for crawler in CRAWLERS if not self._rules.can_fetch(url, crawler)]
+            is_for_all = bool(blocked) and not self._rules.can_fetch(url, _ALL)
+        except ValueError:  # it is not a URL
             return ""
-        return "all crawlers" if is_for_all and len(barred) == len(CRAWLERS) else " and ".join(barred)
+        return "all crawlers" if is_for_all and len(blocked) == len(CRAWLERS) else " and ".join(blocked)
 
 
-def _of_interest(text: str) -> tuple[str, bool]:
-    """A robots.txt as far as it may concern the crawlers, and whether it was cut: it has a few rules in all.
+def _relevant_lines(text: str) -> tuple[str, bool]:
+    """Return the lines of a robots.txt that may concern the crawlers, and whether rules were dropped.
 
-    What it costs to read and to ask it grows with user agents times rules, and with rules times URLs. So other user
-    agents, of which some files name hundreds, go by one name.
+    Time grows with user agents times rules, and with rules times URLs. So rules are limited, and all other user agents,
+    of which some files name hundreds, become one.
     """
     lines: list[str] = []
     header: set[str] = set()  # the user agents of the group that begins
@@ -103,9 +103,9 @@ def _of_interest(text: str) -> tuple[str, bool]:
             header.add(name)
             continue
         if lowered:
-            header.clear()  # to protego, whatever it is, it may end the header
+            header.clear()  # protego may end the header at any other line
         if agent or _RULE.match(lowered) or _DISALLOW.match(lowered):
-            is_costly = agent is not None or "*" in lowered  # what may be a user agent is as costly as a wildcard
+            is_costly = agent is not None or "*" in lowered  # a line that may name a user agent costs as much
             rules += 1
             wildcards += is_costly
             if rules > MAX_RULES or (is_costly and wildcards > MAX_WILDCARDS):
@@ -116,9 +116,9 @@ def _of_interest(text: str) -> tuple[str, bool]:
 
 
 def disallowed_patterns(text: str) -> Iterator[str]:
-    """The Disallow rules that may apply to the crawlers, and, where it is not sure whose a rule is, perhaps others.
+    """Yield the Disallow rules that may apply to the crawlers, and in unclear cases some others.
 
-    Where there are groups for each of the crawlers, those for all apply to none of them.
+    If every crawler has a group of its own, rules for all user agents apply to none of them.
     """
     groups = list(_groups(text))
     named = {crawler for agents, _ in groups for agent in agents for crawler in CRAWLERS if _names(agent, crawler)}
@@ -131,10 +131,10 @@ def disallowed_patterns(text: str) -> Iterator[str]:
 
 
 def _groups(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """User agents, in lower case, and the Disallow rules for them.
+    """Yield user agents, in lower case, and the Disallow rules for them.
 
-    protego takes lines with other spellings and without colons, too: what it may take for such a line is one here. A
-    group ends only where it surely does.
+    protego also accepts misspelled lines and lines without a colon. Every line that it may accept counts here. A group
+    ends only where it surely ends for protego.
     """
     agents: list[str] = []
     patterns: list[str] = []
@@ -155,23 +155,26 @@ def _groups(text: str) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def _may_name(agent: str, crawler: str) -> bool:
-    """Whether a user agent of a robots.txt may stand for a crawler: protego takes the start of a name for the name."""
+    """Return whether a user agent of a robots.txt may mean a crawler. protego accepts the start of its name."""
     start = agent.replace("*", "")
     return bool(start) and crawler.lower().startswith(start)
 
 
 def _names(agent: str, crawler: str) -> bool:
-    """Whether it surely stands for the crawler, and goes before what is for all."""
+    """Return whether it surely means the crawler, so that rules for all do not apply to it."""
     return agent == crawler.lower()
 
 
 def literal_parts(origin: str, pattern: str) -> tuple[str, ...]:
-    """Texts that stand, in this order, in every URL of an origin that a pattern matches; the first at its start."""
+    """Return texts that every URL of an origin contains, in this order, if a pattern matches it.
+
+    The URL starts with the first text.
+    """
     if pattern.startswith(("http://", "https://")):
         pattern = f"/{pattern}"  # as protego takes it
     first, *others = _NOT_LITERAL.split(pattern)
     parts = [part for part in (first, *others) if part]
-    if parts and parts[0][:2] in ("/", "/?"):  # the slash before a query, or at the end, may be left out
+    if parts and parts[0][:2] in ("/", "/?"):  # a URL may omit the slash before a query or at its end
         first, parts = "", [parts[0][1:], *parts[1:]]
     elif first:
         parts = parts[1:]

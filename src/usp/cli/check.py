@@ -1,4 +1,4 @@
-"""`usp check`: say what is wrong with the sitemaps of a site, of files, or of standard input."""
+"""`usp check`: find problems in the sitemaps of a site, of files, or of standard input."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ __all__ = ["register"]
 _FAILED = 1
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _STANDARD_INPUT = "-"
-_MOST_BYTES = Limits().max_sitemap_bytes + 1  # of standard input: more is not read of any sitemap
+_MAX_STDIN_BYTES = Limits().max_sitemap_bytes + 1  # usp reads no more of any sitemap
 _EPILOG = """\
-exit codes: 0 nothing as severe as --fail-on says, 1 something is, 2 wrong use,
+exit codes: 0 no problem as severe as --fail-on, 1 such a problem, 2 wrong use,
 or a file that cannot be read or written, 3 the site could not be reached,
-130 interrupted with Ctrl-C, of a site with a report of what was had until then.
+130 interrupted with Ctrl-C; a site is then reported on as far as it was fetched.
 
 examples:
   usp check https://www.example.org/
@@ -56,7 +56,7 @@ examples:
 
 
 class _Checked(NamedTuple):
-    """What came of a check, and whether Ctrl-C ended it."""
+    """The report of a check, and whether Ctrl-C ended it."""
 
     report: Report
     is_interrupted: bool = False
@@ -67,8 +67,8 @@ def register(commands: Subparsers) -> None:
     check = commands.add_parser(
         "check",
         usage="usp check [OPTION ...] TARGET\n       usp check --explain CODE ...",
-        help="say what is wrong with a site's sitemaps",
-        description="Say what is wrong with the sitemaps of a site, of a file or of a folder, and where.",
+        help="find problems in a site's sitemaps",
+        description="Find problems in the sitemaps of a site, a file or a folder.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -78,7 +78,7 @@ def register(commands: Subparsers) -> None:
         metavar="TARGET",
         help="URL of the site, with https:// or http://; or a file, a\nfolder of files, or - for standard input",
     )
-    check.add_argument("--explain", nargs="+", metavar="CODE", help="print what codes mean, with examples")
+    check.add_argument("--explain", nargs="+", metavar="CODE", help="explain codes, with examples")
     check.add_argument("--url", type=site_url, metavar="URL", help="where the file or the folder will be served")
     add_output(check.add_argument_group("output"))
     add_selection(check.add_argument_group("which problems"))
@@ -87,14 +87,14 @@ def register(commands: Subparsers) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the target, and print what was found."""
+    """Check the target and print the report."""
     if arguments.explain:
         return _explain(arguments)
     if (why := _refusal(arguments)) is not None:
         arguments.refuse(why)
     ensure_writable(arguments.output, arguments.target)
     is_logged = arguments.verbose or arguments.log_file
-    log = log_to(arguments.log_file, arguments.verbose if is_logged else -1)  # what failed is in the report
+    log = log_to(arguments.log_file, arguments.verbose if is_logged else -1)  # the report has the failures
     checked = _checked(arguments, log)
     report = checked.report.selected(arguments.select, arguments.ignore)
     if checked.is_interrupted:
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = _exit_code(checked, report, level_of(arguments))
     try:
         write_report(report, arguments, now=datetime.now(UTC))
-    except BrokenPipeError:  # the reader has had enough; what was found is no other for that
+    except BrokenPipeError:  # the reader of the output has closed it; the exit code stays the same
         drop_output()
         return code
     if code == NOT_REACHED:
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _exit_code(checked: _Checked, report: Report, level: int) -> int:
-    """What the command ends with: by the problems that were selected."""
+    """Return the exit code, from the problems that were selected."""
     if checked.is_interrupted:
         return INTERRUPTED
     if not checked.report.is_reached:
@@ -125,7 +125,7 @@ def _explain(arguments: argparse.Namespace) -> int:
     from usp.check.rules.page import explain
 
     if arguments.target is not None:
-        arguments.refuse("--explain takes codes, and no TARGET")
+        arguments.refuse("--explain takes codes and no TARGET")
     codes = [code for text in arguments.explain for code in text.split(",") if code]
     try:
         pages = [explain(code) for code in codes]
@@ -137,13 +137,13 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _refusal(arguments: argparse.Namespace) -> str | None:
-    """What is wrong with the options together, and with the target."""
+    """Return why the options do not fit together or the target is wrong, or None."""
     target = arguments.target
     if target is None:
         return "give a TARGET: the URL of a site, a file, a folder, or - for standard input"
     if _URL.match(target):
         if arguments.url is not None:
-            return "--url says where files will be served; a site has its URL"
+            return "--url says where files will be served; a site has a URL already"
         try:
             site_url(target)
         except argparse.ArgumentTypeError as error:
@@ -157,7 +157,7 @@ def _refusal(arguments: argparse.Namespace) -> str | None:
 
 
 def _checked(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
-    """Check what is to be checked, by what it is."""
+    """Check a site, files or standard input."""
     from usp.check import check_bytes, check_path
 
     if _URL.match(arguments.target):
@@ -167,21 +167,21 @@ def _checked(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
     if sys.stdin is None:
         raise OSError("there is no standard input to read")
     if sys.stdin.isatty() and not arguments.quiet:
-        say("usp: reading standard input, up to Ctrl-D")
-    return _Checked(check_bytes(sys.stdin.buffer.read(_MOST_BYTES), url=arguments.url))
+        say("usp: reading standard input; press Ctrl-D to end it")
+    return _Checked(check_bytes(sys.stdin.buffer.read(_MAX_STDIN_BYTES), url=arguments.url))
 
 
 def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
-    """Check a site, and show how far it is. If Ctrl-C is pressed while it is fetched, check what was had."""
+    """Check a site and show progress. On Ctrl-C while it is fetched, check the partial tree."""
     from usp.check import check_homepage, check_tree
 
     if not arguments.quiet:
-        warn_about_options(arguments, arguments.target, "checking the whole site of {}, and what is at this URL")
+        warn_about_options(arguments, arguments.target, "checking the whole site of {}, and the document at this URL")
     meter = ProgressMeter()
     with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
         options = tree_options(arguments)
         options["extra_known_paths"] += _path_of(arguments.target)
-        progress = None if arguments.quiet else meter  # counting pages for it takes a little time
+        progress = None if arguments.quiet else meter  # counting pages takes a little time
         try:
             return _Checked(check_homepage(arguments.target, client, progress=progress, **options))
         except TreeInterrupted as interrupted:
@@ -189,13 +189,13 @@ def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Check
 
 
 def _path_of(url: str) -> list[str]:
-    """The path of a URL, if it has one: perhaps that of a sitemap which nothing leads to."""
+    """Return the path of a URL, if it has one: it may be a sitemap that nothing names."""
     parts = urlsplit(url)
     path = parts.path.lstrip("/") + (f"?{parts.query}" if parts.query else "")
     return [path] if path else []
 
 
 def _say_why(report: Report) -> None:
-    """Say why a site could not be reached."""
+    """Print why a site could not be reached."""
     reasons = [printable(problem.message) for problem in report.problems()]
     say(f"usp: {printable(report.target)} could not be reached{': ' if reasons else ''}{'; '.join(reasons)}")

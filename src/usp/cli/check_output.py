@@ -1,4 +1,4 @@
-"""Where the output of `usp check` goes: a terminal, a pipe, or a file that is written whole or not at all."""
+"""Write the output of `usp check` to a terminal, a pipe, or a file that is replaced only when it is complete."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _FENCE = re.compile(r"^```(\w+) (\S+)(?: (\d+):(\d+))?$", re.MULTILINE)
 
 
 def ensure_writable(path: str | None, target: str) -> None:
-    """Raise an OSError where a file cannot be written, or is what is checked, before any work is done for it."""
+    """Raise an OSError before any work if a file cannot be written, or is the one to check."""
     if path is None or path == _STANDARD_OUTPUT:
         return
     if os.path.exists(path) and os.path.exists(target) and os.path.samefile(path, target):
-        raise FileExistsError(EEXIST, "This is the file that is checked; write to another", path)
+        raise FileExistsError(EEXIST, "This is the file to check; write to another one", path)
     files.ensure_writable(path)
 
 
 def write_report(report: Report, arguments: argparse.Namespace, *, now: datetime) -> None:
-    """Write a report to where it is wanted. Where that is not people's eyes, they are told the summary."""
+    """Write a report to the file or to standard output. If people do not see it, print a summary too."""
     shown = report if arguments.max is None else limited(report, arguments.max)
     is_text = arguments.format == _TEXT
     path = arguments.output if arguments.output != _STANDARD_OUTPUT else None
@@ -52,15 +52,15 @@ def write_report(report: Report, arguments: argparse.Namespace, *, now: datetime
         _write_file(path, pieces)
     elif sys.stdout is not None:
         if not is_text and isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(encoding="utf-8")  # whatever this terminal's is: programs read it
+            sys.stdout.reconfigure(encoding="utf-8")  # not that of the terminal: programs read it
         sys.stdout.writelines(pieces)
-        sys.stdout.flush()  # what follows on standard error is about what was printed
+        sys.stdout.flush()  # lines on standard error must come after it
     if not arguments.quiet and (path is not None or not is_text):
         say(f"usp: {summary(report)}")
 
 
 def print_pages(pages: list[str]) -> None:
-    """Print the pages of codes: laid out on a terminal, as they are elsewhere."""
+    """Print the pages of codes, formatted if standard output is a terminal."""
     if sys.stdout is None:
         return
     console = _console(sys.stdout)
@@ -74,7 +74,7 @@ def print_pages(pages: list[str]) -> None:
 
 
 def _named_fence(found: re.Match[str]) -> str:
-    """An example's file and place, in words before it: rich leaves out what stands behind the language."""
+    """Write the file and place of an example before it: rich drops everything after the language."""
     place = f", line {found[3]}, column {found[4]}" if found[3] else ""
     return f"{found[2]}{place}:\n\n```{found[1]}"
 
@@ -84,7 +84,7 @@ def _unpainted(piece: str, part: str) -> str:
 
 
 def _painter(stream: IO[str]) -> Callable[[str, str], str]:
-    """What puts colours around parts of lines, if the stream shows any."""
+    """Return a function that colours parts of lines, if the stream shows colours."""
     console = _console(stream)
     if console is None or console.no_color or console.color_system is None:
         return _unpainted
@@ -98,7 +98,7 @@ def _painter(stream: IO[str]) -> Callable[[str, str], str]:
 
 
 def _console(stream: IO[str]) -> Console | None:
-    """A stream as rich has it; None if it is no terminal, and is not to be treated as one."""
+    """Return a console for a stream, or None if it is not a terminal and should not be treated as one."""
     if not stream.isatty() and not os.environ.get("FORCE_COLOR"):
         return None
     from rich.console import Console

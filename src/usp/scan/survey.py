@@ -1,11 +1,11 @@
-"""What is looked at in every entry when a sitemap is checked, at the scanner's speed.
+"""The survey: look at every entry of a sitemap for problems, at the speed of the scanner.
 
-A survey is a reader of plain entries (see `plain`): it passes over those in which nothing is wrong, and keeps count of
-what the rules on whole sitemaps need. An entry of which anything is to be said stops it, and goes the long way: the
-general scanner reads it, and the rules of `usp.check` say what is wrong, and where. Once enough was said of a code, its
-bit is set in `passed`: then the survey only counts it, in `counts`.
+A survey is a fast reader (see `plain`). It skips entries without problems, and keeps the statistics that rules on whole
+sitemaps need. It stops at an entry that may have a problem. The general scanner then reads that entry, and the rules of
+`usp.check` report what is wrong and where. Once a code was reported often enough, the check sets its bit in `passed`:
+from then on the survey only counts it, in `counts`.
 
-What it looks at is defined here, in small functions that the rules use too. `_survey.pyx` does the same, compiled.
+Small functions define what is wrong; the rules call them too. `_survey.pyx` is the compiled form.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "url_codes",
 ]
 
-#: The codes that a survey looks for; their places here are their bits.
+#: The codes that a survey looks for. The position of a code here is its bit.
 SURVEYED = (
     *("U503", "U504", "U505", "U506", "U507", "U508", "U509", "U510"),
     *("P418", "P419", "R709", "L303", "L305", "L306", "P423"),
@@ -61,14 +61,14 @@ MAX_IMAGES = 1_000
 _CLUSTER_SUMS = 1 << 21
 _HASHES = 1 << 64
 _BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
-# What no URL may have as it is: https://www.rfc-editor.org/rfc/rfc3986#appendix-A. Brackets are let be, as browsers do.
+# Characters that a URL must escape: https://www.rfc-editor.org/rfc/rfc3986#appendix-A. Browsers allow brackets.
 _UNESCAPED = re.compile(r"""[ "<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
 _W3C_DATE = re.compile(
     r"\d{4}(?:-\d\d(?:-\d\d(?P<time>T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?", re.ASCII
 )
 _ESCAPED_ASCII = re.compile("%[0-7]")
 _HOUR = 3_600_000_000
-_EARLIEST_ZONE = 14 * _HOUR  # a day begins there 14 hours before it does in UTC
+_EARLIEST_ZONE = 14 * _HOUR  # in the first time zone a day begins 14 hours before it does in UTC
 _DAY = 24 * _HOUR
 _NO_DAY = re.compile(r"\d{4}(?P<month>[-/.]\d{1,2})?", re.ASCII)
 _ORIGIN = re.compile(r"[^:/?#]+://[^/?#]*")
@@ -89,12 +89,12 @@ def _always(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SurveyOptions:
-    """What the entries of one sitemap are measured by. Times are in microseconds since 1970, UTC.
+    """What a survey compares the entries of one sitemap with. Times are in microseconds since 1970, UTC.
 
-    `sites` are pairs of the start of URLs and the code of a URL that starts so, empty if nothing is wrong with it; the
-    first that fits counts. `elsewhere` says the same for all other URLs, given their scheme and host.
+    `sites` are pairs: the start of URLs, and the code of URLs that start like that, or an empty text. The first match
+    counts. `elsewhere` returns the code of all other URLs, given their scheme and host.
 
-    `may_disallow` are sequences of texts, the first of them a scheme and host, as `may_be_disallowed` needs them.
+    `may_disallow` are sequences of texts for `may_be_disallowed`; the first text is a scheme and host.
     """
 
     sites: tuple[tuple[str, str], ...] = ()
@@ -109,7 +109,7 @@ class SurveyOptions:
 
 @dataclass(slots=True)
 class SitemapStats:
-    """What the entries of one sitemap have in common."""
+    """Statistics of the entries of one sitemap."""
 
     entries: int = 0
     dated: int = 0
@@ -122,7 +122,7 @@ class SitemapStats:
     linked: int = 0  # entries that have alternates
 
     def count(self, date: int | None, priority: float | None, is_story: bool) -> None:
-        """One more entry: its last modification and its priority, where they are stated and can be read."""
+        """Count an entry. Its date and priority are None if it has none that usp can read."""
         self.entries += 1
         self.stories += is_story
         if date is not None:
@@ -136,13 +136,13 @@ class SitemapStats:
 
 
 def same_url_key(url: str) -> str:
-    """What URLs have in common that are the same: an empty path is "/". No two others are the same here."""
+    """Return a key that is equal for equal URLs: an empty path becomes "/". Nothing else is normalized."""
     start = _WITHOUT_PATH.match(url)
     return f"{start[0]}/{url[start.end() :]}" if start else url
 
 
 class PureURLTable:
-    """Which sitemap had a URL last. No more than `most` URLs are kept."""
+    """The sitemap that listed a URL last. At most `most` URLs are kept."""
 
     def __init__(self, most: int = 1 << 23) -> None:
         self._first: dict[str, int] = {}
@@ -150,11 +150,11 @@ class PureURLTable:
         self.is_full = False
 
     def find(self, url: str) -> int:
-        """The number of the sitemap that had it first; -1 if none had."""
+        """Return the number of the sitemap that listed a URL, or -1."""
         return self._first.get(same_url_key(url), -1)
 
     def add(self, url: str, number: int) -> None:
-        """Keep a URL as one of this sitemap, whatever it was before; a new one only if there are not too many."""
+        """Set the sitemap of a URL. A new URL is dropped if the table is full."""
         key = same_url_key(url)
         if len(self._first) < self._most or key in self._first:
             self._first[key] = number
@@ -163,23 +163,23 @@ class PureURLTable:
 
     @staticmethod
     def hash_of(url: str) -> int:
-        """A number below 2**64 that hardly any other URL has; another one in each process."""
+        """Return a 64-bit hash of a URL, different in each process."""
         return hash(same_url_key(url)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 class PureClusterSums:
-    """Which sets of pages, that are said to be the same in other languages, are not complete.
+    """Find sets of alternates (pages in several languages) that are not complete, in constant memory.
 
-    A set is known by the sum of its members' hashes. Each page that states the set adds its own hash, times the size of
-    the set, less the sum: of a complete set that comes to nothing. Sets are added up in 2**21 places, so memory does
-    not grow with their number; a set that shares its place with one that is not complete may be taken for such, too.
+    The key of a set is the sum of the hashes of its pages. Each page adds its own hash, times the size of the set,
+    minus the key. For a complete set this adds up to zero. There are 2**21 sums, chosen by key. A complete set that
+    shares its sum with an incomplete one looks incomplete too.
     """
 
     def __init__(self) -> None:
         self._sums: dict[int, int] = {}
 
     def note(self, key: int, size: int, own: int) -> None:
-        """A page, by its hash, that states a set of this size."""
+        """Add a page: the key and the size of its set, and its own hash."""
         place = key % _CLUSTER_SUMS
         left = (self._sums.get(place, 0) + size * own - key) % _HASHES
         if left:
@@ -188,27 +188,27 @@ class PureClusterSums:
             self._sums.pop(place, None)
 
     def is_open(self, key: int) -> bool:
-        """Whether a set may not be complete."""
+        """Return whether a set may be incomplete."""
         return key % _CLUSTER_SUMS in self._sums
 
     def sums_left(self) -> dict[int, int]:
-        """What is left in each place, where there is anything."""
+        """Return the sums that are not zero."""
         return dict(self._sums)
 
     @property
     def has_open(self) -> bool:
-        """Whether any set is not complete."""
+        """Whether any set is incomplete."""
         return bool(self._sums)
 
 
 def first_unescaped(url: str) -> int:
-    """Where the first character stands that a URL may not have as it is; -1 if there is none."""
+    """Return the position of the first character that must be escaped, or -1."""
     found = _UNESCAPED.search(url)
     return found.start() if found else -1
 
 
 def elsewhere_code(url: str, options: SurveyOptions) -> str:
-    """The code of a URL that is not where those of its sitemap should be; empty if it is."""
+    """Return the code of a URL that its sitemap should not list because of its host or folder, or an empty text."""
     for start, code in options.sites:
         if url.startswith(start):
             return code
@@ -217,10 +217,10 @@ def elsewhere_code(url: str, options: SurveyOptions) -> str:
 
 
 def may_be_disallowed(url: str, options: SurveyOptions) -> bool:
-    """Whether all texts of a sequence stand in a URL, one after the other, the first at its start.
+    """Return whether a URL contains all texts of a sequence, one after the other, and starts with the first.
 
-    A URL with an escape of ASCII may be, too: such are taken for what they stand for. `is_disallowed` is to be asked of
-    those for which this is true, and of no others.
+    Return True for URLs with escaped ASCII too, because robots.txt rules apply to the unescaped text. Only if this is
+    True, ask `is_disallowed`.
     """
     if options.may_disallow and _ESCAPED_ASCII.search(url):
         return True
@@ -238,7 +238,7 @@ def may_be_disallowed(url: str, options: SurveyOptions) -> bool:
 
 
 def url_codes(url: str, options: SurveyOptions) -> list[str]:
-    """What is wrong with the URL of an entry."""
+    """Return the codes of the problems of a URL."""
     found = {
         "U503": len(url) >= MAX_URL_LENGTH,
         "U504": first_unescaped(url) >= 0,
@@ -252,7 +252,7 @@ def url_codes(url: str, options: SurveyOptions) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def _form_of(text: str) -> str:
-    """The code of the form of a text that is a date; empty if it is as https://www.w3.org/TR/NOTE-datetime has it."""
+    """Return the code of a date in the wrong format, or an empty text (https://www.w3.org/TR/NOTE-datetime)."""
     form = _W3C_DATE.fullmatch(text)
     if form is None:
         return "L305"
@@ -260,12 +260,12 @@ def _form_of(text: str) -> str:
 
 
 def is_future(date: datetime, options: SurveyOptions) -> bool:
-    """Whether it is not yet that time anywhere on Earth."""
+    """Return whether a time is in the future in every time zone."""
     return microseconds(date) - (0 if date.tzinfo else _EARLIEST_ZONE) > options.now
 
 
 def period_of(text: str, date: datetime) -> int:
-    """How long the time is that a date may mean: a year or a month if it states no more, a day if it has no zone."""
+    """Return how long the time is that a date means: a year, a month, a day, or nothing if it has a zone."""
     if date.tzinfo:
         return 0
     if (stated := _NO_DAY.fullmatch(text.strip())) is None:
@@ -275,31 +275,31 @@ def period_of(text: str, date: datetime) -> int:
 
 
 def is_old(text: str, date: datetime, options: SurveyOptions) -> bool:
-    """Whether a story of this date is no news any more, whichever time it means."""
+    """Return whether a story of this date is too old for news, at the end of the time that the date means."""
     return microseconds(date) + period_of(text, date) < options.news_since
 
 
 def date_code(text: str, date: datetime, options: SurveyOptions) -> str:
-    """What is wrong with a date that could be read: it is in the future, or not in the right form."""
+    """Return the code of a date that is in the future or in the wrong format, or an empty text."""
     if is_future(date, options):
         return "L303"
     return _form_of(text)
 
 
 def is_lower_frequency(text: str) -> bool:
-    """Whether a change frequency, one that there is, is written as it must be."""
+    """Return whether a change frequency is in lower case."""
     return text == text.lower()
 
 
 @dataclass(slots=True)
 class PureSurvey:
-    """Passes over plain entries in which nothing is wrong.
+    """Skip plain entries without problems.
 
-    `number` is that of the sitemap, in `table`: without a table, duplicates are not looked for. `stories` is one for
-    news, which may be listed in other sitemaps as well.
+    `number` is the number of the sitemap in `table`. Without a table, the survey does not look for duplicates.
+    `stories` is the table for news, which other sitemaps may list too.
 
-    `clusters`, `wanted` and `listed` are for languages, and only entries that are not plain to this reader have those.
-    An entry whose set is not complete in `wanted` is not passed over, if any of its alternates is `listed`.
+    `clusters`, `wanted` and `listed` are for alternates; this reader in plain Python never skips an entry that has any.
+    The survey stops at an entry whose set is incomplete in `wanted`, if one of its alternates is in `listed`.
     """
 
     options: SurveyOptions
@@ -312,10 +312,10 @@ class PureSurvey:
     passed: int = 0
     stats: SitemapStats = field(default_factory=SitemapStats)
     counts: dict[str, int] = field(default_factory=dict)
-    has_pages: bool = False  # whether any were passed over
+    has_pages: bool = False  # whether any entry was skipped
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
-        """Where those entries end that are in order; see `plain`."""
+        """Skip entries without problems; see `plain`."""
         while match := next_entry(grammar, buffer, position):
             loc, last_modified, change_frequency, priority = match.groups(b"")
             if not is_clean(loc, last_modified, change_frequency, priority):
@@ -342,7 +342,7 @@ class PureSurvey:
         return [], position, may_go_on(buffer, position), False
 
     def stop_wanting(self) -> None:
-        """Pass over what was wanted, too."""
+        """Stop no more at incomplete sets."""
         self.wanted = None
 
     def _duplicate(self, url: str) -> list[str]:
@@ -359,7 +359,7 @@ class SurveyOff(PureSurvey):
 
 
 class Surveyors(NamedTuple):
-    """What goes together: a table has the hashes that its survey makes."""
+    """Classes that belong together: a table and its survey use the same hashes."""
 
     survey: type[PureSurvey]
     url_table: type[PureURLTable]

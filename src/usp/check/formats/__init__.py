@@ -1,7 +1,7 @@
-"""The formats of a report: each is a module with a `render`, which gives the text of a report piece by piece.
+"""The formats of a report: each is a module with a `render` function, which yields the text in pieces.
 
-A format decides nothing: what is wrong, how severe it is and where it stands is in the report. It opens no file and
-knows of no terminal. Nothing that a site says reaches its output unescaped.
+A format decides nothing: problems, severities and places are in the report. It opens no file and knows no terminal. It
+escapes all text that comes from a site.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from usp.exceptions import InvalidArgumentError
 
 __all__ = ["FORMATS", "render"]
 
-#: The name of a format -> what it is.
+#: The name of a format -> its description.
 FORMATS = {
     "text": "one line for each problem, for people",
-    "json": "one object, for programs; its form has a version",
+    "json": "one object, for programs; the schema has a version",
     "sarif": "SARIF 2.1.0, for code scanning and editors",
-    "github": "annotations of GitHub Actions",
-    "html": "one page that needs nothing else, for browsers",
+    "github": "annotations for GitHub Actions",
+    "html": "one self-contained page, for browsers",
 }
 _MODULES = {"json": "as_json"}
 
 
 def render(name: str, report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """The report in a format, piece by piece; `now` is when the check took place, for those that say it."""
+    """Yield a report in a format. `now` is the time of the check, for formats that show it."""
     if name not in FORMATS:
         raise InvalidArgumentError(f"there is no format {name!r}; there are: {', '.join(FORMATS)}")
     module = import_module(f"usp.check.formats.{_MODULES.get(name, name)}")

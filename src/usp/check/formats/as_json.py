@@ -1,6 +1,6 @@
-"""JSON: one object, whose form is described in docs/check.md and numbered by its "version".
+"""JSON: one object. docs/check.md describes its fields, and "version" is the version of the schema.
 
-Fields may be added to a version; what a field means never changes within one. Order is that of the tree.
+A version may get new fields, but no field changes its meaning. The order is that of the tree.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ VERSION = 1
 
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """The object, indented, one piece after another."""
+    """Yield the object, indented, in pieces."""
     yield from json_pieces(as_dict(report, now=now))
 
 
 def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
-    """The object, as Python has it."""
+    """Return the object as a dictionary."""
     severities = report.severities()
     return {
         "version": VERSION,

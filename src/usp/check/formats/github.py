@@ -2,7 +2,7 @@
 
     ::error file=sitemap.xml,line=4319,col=17,title=X102::bare "&" in <loc>; write "&amp;"
 
-Those of a site are of no file; the message begins with the URL then.
+Problems of a site belong to no file; the message starts with the URL.
 
 https://docs.github.com/en/actions/reference/workflow-commands-for-github-actions
 """
@@ -23,12 +23,12 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """A command for each problem; of those that are not shown, one for each code and sitemap says how many."""
+    """Yield a command for each problem, and one for each code and sitemap with the number of problems not shown."""
     is_site = is_url(report.target)
     for sitemap in report.sitemaps:
         name = name_of(sitemap)
         for problem in sitemap.problems:
-            if is_site:  # a file of that name in the repository would be another
+            if is_site:  # a file of that name in the repository would be a different one
                 where = ":".join(filter(None, (printable(sitemap.url), place_of(problem))))
                 yield _command(problem.severity, {"title": problem.code}, f"{where}: {printable(problem.message)}")
                 continue

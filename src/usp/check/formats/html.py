@@ -1,8 +1,8 @@
-"""HTML: one page that needs nothing else: no script, no picture, no font, no network.
+"""HTML: one self-contained page, without scripts, pictures, fonts or network access.
 
-A summary, a bar for each rule, and below each bar what the rule means and the entries behind it. Severities differ by
-word and sign, not by colour only. Everything that a site or its sitemaps say is escaped, and only http and https URLs
-become links; the page's own content security policy forbids scripts and requests besides.
+It has a summary and a bar for each rule. Below each bar are the problems and an explanation of the rule. Severities
+differ by word and sign, not by colour alone. All text from a site is escaped, and only http and https URLs become
+links. The content security policy of the page forbids scripts and requests.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from usp.version import __version__
 
 __all__ = ["render"]
 
-_Entry = tuple[str, Problem]  # the name of the sitemap, as it is written in the page
+_Entry = tuple[str, Problem]  # with the name of the sitemap, as HTML
 
-#: How many entries are listed below one rule: a page must stay one that a browser can open.
+#: How many problems are listed for one rule: a browser must be able to open the page.
 MOST_ENTRIES = 1_000
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -36,7 +36,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """The page, piece by piece."""
+    """Yield the page in pieces."""
     counts = report.counts()
     target = _escaped(report.target)
     yield _HEAD.format(policy=_POLICY, title=target, style=STYLE)
@@ -76,7 +76,7 @@ _HEAD = """\
 
 
 def _tiles(report: Report) -> Iterator[str]:
-    """The numbers of the summary."""
+    """Yield the numbers of the summary."""
     severities = report.severities()
     yield '<ul class="tiles" aria-label="Summary">\n'
     for number, what in ((report.sitemap_count, "sitemap"), (report.pages, "page")):
@@ -96,7 +96,7 @@ _ENTRIES_HEAD = """\
 
 
 def _entries(report: Report) -> dict[str, list[_Entry]]:
-    """What is listed below each rule."""
+    """Return the problems by code, each with the name of its sitemap."""
     entries: dict[str, list[_Entry]] = {}
     for sitemap in report.sitemaps:
         name = _name(report, sitemap)
@@ -108,7 +108,7 @@ def _entries(report: Report) -> dict[str, list[_Entry]]:
 
 
 def _rule(rule: RulePage, entries: list[_Entry], count: int, share: float) -> Iterator[str]:
-    """A rule: its bar, and below it the entries and what it means."""
+    """Yield a rule: its bar, its problems and its explanation."""
     severity, code = rule.severity, rule.code
     yield f'<details class="{severity}" id="{code}">\n<summary>\n<h3>{code} {_text(rule.title)}</h3>\n'
     yield f'<span class="count">{_sign(severity)} {counted(count, str(severity))}</span>\n'
@@ -133,7 +133,7 @@ def _entry(name: str, problem: Problem) -> str:
 
 
 def _page(rule: RulePage) -> Iterator[str]:
-    """What a rule means."""
+    """Yield the explanation of a rule."""
     yield f'<section id="{rule.code}-page" class="page">\n<h4>What {rule.code} means</h4>\n'
     yield f"<p>{_text(rule.what)}</p>\n<h4>Why it matters</h4>\n<p>{_text(rule.why)}</p>\n"
     yield f"<p>Specification: {', '.join(map(_linked, rule.specifications))}</p>\n"
@@ -142,7 +142,7 @@ def _page(rule: RulePage) -> Iterator[str]:
 
 
 def _sitemaps(report: Report) -> Iterator[str]:
-    """The sitemaps that have problems, and how many of each code."""
+    """Yield the sitemaps that have problems, with the number of each code."""
     wrong = [sitemap for sitemap in report.sitemaps if sitemap.problems.counts]
     if not wrong:
         return
@@ -159,7 +159,7 @@ def _sitemaps(report: Report) -> Iterator[str]:
 
 
 def _name(report: Report, sitemap: CheckedSitemap) -> str:
-    """The name of a sitemap: a link to it on a site; a file may be served nowhere."""
+    """Return the name of a sitemap, as a link if it is on a site."""
     name = name_of(sitemap)
     return _linked(sitemap.url, name) if _LINKED.match(report.target) else _escaped(name)
 
@@ -184,12 +184,12 @@ def _escaped(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """A text of a page, with its `code`."""
+    """Return a text of a page with its `code` marked up."""
     return _CODE.sub(r"<code>\1</code>", _escaped(text))
 
 
 def _linked(url: str, shown: str | None = None) -> str:
-    """A text, as a link if the URL is one that a browser may be sent to."""
+    """Return a text, as a link if the URL is http or https."""
     text = _escaped(url if shown is None else shown)
     if not _LINKED.fullmatch(url):
         return text

@@ -2,8 +2,8 @@
 
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
-Sitemaps of a site are named by their URLs, those in files by their paths. Columns count characters. A fingerprint is
-made of what does not change when lines move. How many problems were not kept is in notifications of the run.
+Sitemaps of a site have their URLs, files their paths. Columns count characters. Fingerprints stay the same when lines
+move. Notifications of the run say how many problems were not kept.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """The log, indented, one piece after another."""
+    """Yield the log, indented, in pieces."""
     yield from json_pieces(as_dict(report, now=now))
 
 
 def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
-    """The log, as Python has it: one run, with the rules of which there are problems."""
+    """Return the log as a dictionary: one run, with the rules that found problems."""
     codes = sorted(report.counts())
     places = {code: index for index, code in enumerate(codes)}
     driver = {

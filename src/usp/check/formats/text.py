@@ -1,8 +1,8 @@
-"""Text: one line for each problem, grouped by sitemap in the order of the tree, and a summary in the last line.
+"""Text: one line for each problem, by sitemap in the order of the tree. The last line is a summary.
 
     sitemap.xml:4319:17  error    X102  bare "&" in <loc>; write "&amp;"
 
-Columns are aligned within one sitemap. `paint` may put styles around parts of a line; by default it does nothing.
+Columns are aligned within one sitemap. `paint` may add styles to parts of a line; by default it does nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from usp.objects.problem import Problem, printable
 
 __all__ = ["STYLES", "render"]
 
-#: The part of a line -> its style, as rich has them. Severities differ in more than their colour.
+#: The part of a line -> its style for rich. Severities do not differ in colour alone.
 STYLES = {
     "error": "bold red",
     "warning": "yellow",
@@ -26,7 +26,7 @@ STYLES = {
     "more": "dim",
     "summary": "bold",
 }
-_TOLD = "XE"  # codes of what is seen at its place
+_TOLD = "XE"  # codes whose text you see at the place itself
 _SEVERITY_WIDTH = max(len(str(severity)) for severity in Severity)
 
 
@@ -41,7 +41,7 @@ def render(
     paint: Callable[[str, str], str] = _plain,
     is_summed_up: bool = True,
 ) -> Iterator[str]:
-    """The lines of a report; without the last, the summary, if it is not wanted."""
+    """Yield the lines of a report, with the summary at the end unless `is_summed_up` is False."""
     for sitemap in report.sitemaps:
         if sitemap.problems:
             yield from _group(sitemap, paint)
@@ -64,14 +64,14 @@ def _group(sitemap: CheckedSitemap, paint: Callable[[str, str], str]) -> Iterato
 
 
 def _message(problem: Problem) -> str:
-    """The message, and the URL that it is about, if it does not say it itself."""
+    """Return the message, with the URL if the message does not contain it."""
     message = printable(problem.message)
     is_told = problem.code[0] in _TOLD or not problem.text or problem.text in message
     return message if is_told else f"{message} ({printable(problem.text)})"
 
 
 def _rest(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:
-    """What is said of sitemaps of which no problem is shown."""
+    """Yield a line about sitemaps whose problems are all hidden."""
     hidden = [sitemap.problems.counts.total() for sitemap in report.sitemaps if not sitemap.problems]
     if sum(hidden) and any(sitemap.problems for sitemap in report.sitemaps):
         others = counted(sum(map(bool, hidden)), "other sitemap")

@@ -1,7 +1,4 @@
-"""What all formats say alike: the summary in a line, what is not shown, and the names of sitemaps.
-
-It takes reports and gives values. How they look is each format's own matter.
-"""
+"""What all formats share: the summary line, the number of hidden problems, and the names of sitemaps."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ _STANDARD_INPUT = "-"
 
 
 def json_pieces(value: object) -> Iterator[str]:
-    """A value as JSON, piece by piece, with all characters as they are but those that are not visible."""
+    """Yield a value as JSON, in pieces. Only invisible characters are escaped."""
     for piece in json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(value):
-        # A line break stands between values only: those inside texts are escaped already.
+        # A line break is between values: those inside texts are escaped already.
         yield (
             piece if piece.isprintable() else "".join(c if c.isprintable() or c == "\n" else _escape(c) for c in piece)
         )
@@ -39,12 +36,12 @@ def _escape(character: str) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things: 1 page, 48,201 pages."""
+    """Return a number with its noun: 1 page, 48,201 pages."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def summary(report: Report) -> str:
-    """What was checked and found, in one line."""
+    """Return the summary of a report, in one line."""
     severities = report.severities()
     found = [counted(severities[severity], str(severity)) for severity in reversed(Severity) if severities[severity]]
     checked = [counted(report.sitemap_count, "sitemap"), counted(report.pages, "page")]
@@ -52,7 +49,7 @@ def summary(report: Report) -> str:
 
 
 def limited(report: Report, most: int) -> Report:
-    """The same with so many problems at most: the most severe, each in its place. The counts stay true."""
+    """Return a report with at most this many problems: the most severe ones, in their order. Counts stay the same."""
     problems = list(report.problems())
     if len(problems) <= most:
         return report
@@ -67,37 +64,37 @@ def limited(report: Report, most: int) -> Report:
 
 
 def unshown(sitemap: CheckedSitemap) -> Counter[str]:
-    """How many problems of each code there are beyond those that are shown; codes in order."""
+    """Count the problems of a sitemap that are not shown, by code."""
     more = sitemap.problems.counts - Counter(problem.code for problem in sitemap.problems)
     return Counter({code: more[code] for code in sorted(more)})
 
 
 def is_url(target: str) -> bool:
-    """Whether a site was checked, and not files."""
+    """Return whether a site was checked, and not files."""
     return _URL.match(target) is not None
 
 
 def name_of(sitemap: CheckedSitemap) -> str:
-    """How a sitemap is called, on any terminal."""
+    """Return the name of a sitemap, safe for terminals."""
     return printable(sitemap.name or sitemap.url)
 
 
 def place_of(problem: Problem) -> str:
-    """Where in a sitemap a problem is: line and column, or nothing."""
+    """Return the line and column of a problem, or an empty text."""
     return ":".join(str(number) for number in (problem.line, problem.column) if number is not None)
 
 
 def location(report: Report, sitemap: CheckedSitemap) -> str:
-    """Where a sitemap lies, as a URI reference: the URL of one on a site, the path of one in a file."""
+    """Return a sitemap as a URI reference: the URL of one on a site, the path of a file."""
     if report.target == _STANDARD_INPUT:
         return "stdin"
-    if is_url(report.target) or is_url(sitemap.name) or not sitemap.name.startswith(report.target):  # it is no file
+    if is_url(report.target) or is_url(sitemap.name) or not sitemap.name.startswith(report.target):  # it is not a file
         return quote(_BARE_PERCENT.sub("%25", sitemap.url), safe="!#$%&'()*+,/:;=?@[]~")
     return _of_path(sitemap.name)
 
 
 def _of_path(path: str) -> str:
-    """A path as a URI reference: relative if it is, and with slashes."""
+    """Return a path as a URI reference with slashes; a relative path stays relative."""
     parts = PurePath(path)
     if parts.is_absolute():
         return parts.as_uri()
