@@ -147,9 +147,9 @@ def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code:
         ((), "give a TARGET"),
         (("www.example.org",), "no such file or folder: 'www.example.org'; a site needs https:// before it"),
         (("https://www.example.org:99999/",), "a port is a number"),
-        (("--select", "X9", "-"), "no code is 'X9' or begins so; there are X101, X102"),
-        (("--ignore", "x1O2", "-"), "begins so; perhaps X"),
-        (("--ignore", "Q", "-"), "they begin with X, E, L"),
+        (("--select", "X9", "-"), "no code starts with 'X9'; there are X101, X102"),
+        (("--ignore", "x1O2", "-"), "no code starts with 'X1O2'; did you mean X"),
+        (("--ignore", "Q", "-"), "codes start with X, E, L"),
         (("--select", ",", "-"), "give codes like X102"),
         (("--max", "-1", "-"), "give a number of problems, 0 or more, not '-1'"),
         (("--fail-on", "note", "-"), "invalid choice: 'note'"),
@@ -299,7 +299,7 @@ def test_every_code_is_explained(run_here: RunHere) -> None:
 def test_whole_site(run_here: RunHere, site: Server) -> None:
     """A URL stands for the whole site; where it has a path, a line says so, without a password."""
     run = run_here("check", site.url.replace("//", "//user:secret@") + "/shop/")
-    assert run.stderr == f"usp: checking the whole site of {site.url}/, and what is at this URL\n"
+    assert run.stderr == f"usp: checking the whole site of {site.url}/, and the document at this URL\n"
     assert "secret" not in run.stdout + run.stderr
     assert run.returncode == 1
 
@@ -347,7 +347,7 @@ def test_what_is_checked_is_not_overwritten(run_here: RunHere, file: Path) -> No
     before = file.read_bytes()
     run = run_here("check", "-o", "./sitemap.xml", str(file))
     assert run.returncode == 2
-    assert "the file that is checked" in run.stderr
+    assert "This is the file to check" in run.stderr
     assert file.read_bytes() == before
 
 

@@ -31,8 +31,8 @@ _CLI_NOTES = """\
 
 Results go to standard output, everything else to standard error. Control characters in text from a site are escaped.
 
-- **Log.** Sitemaps that failed; with `-v` also the [problems](problems.md) of the others. `usp check` reports both
-  itself and logs only with `-v` or `-l`.
+- **Log.** Sitemaps that failed; with `-v` also the [problems](../src/usp/check/pages) of the others. `usp check`
+  reports both itself and logs only with `-v` or `-l`.
 - **Progress.** On a terminal, one line shows the progress: sitemaps done and known, pages, bytes, speed, and the last
   host that answered. Known paths count as sitemaps until usp knows that nothing is there. The line disappears before
   the output is printed. There is no such line if standard error is not a terminal, or if pages are printed to one.
@@ -81,22 +81,22 @@ def cli_page() -> str:
 _PROBLEMS_INTRODUCTION = """\
 # Problems
 
-Written by `make docs` from the table in `usp.objects.codes` and the pages in `usp/check/pages`.
+Written by `make docs` from the rules in `usp/check/rules` and the pages in `usp/check/pages`.
 
-A problem is something wrong in a document that was read all the same, or with how it is found and served.
-`usp check` looks for all of them; `usp check --explain X102` prints what is said here. `sitemap.problems` has what was
-wrong with one sitemap when it was read, `tree.all_problems()` with all; the first twenty of each code are kept, and
-`sitemap.problem_counts` says how many there are. Codes are stable.
+A problem is a defect in a document that usp could still read, or in how it is found and served. `usp check` looks for
+all of them. `usp check --explain X102` prints the page of a code. `sitemap.problems` has the problems of one sitemap
+that usp found while reading it, `tree.all_problems()` those of all. usp keeps the first twenty of each code in each
+sitemap; `sitemap.problem_counts` counts all. Codes are stable.
 
-An error is refused, left out or misread by those who read the sitemap. A warning is read all the same, or partly, or
-not by everyone. An info is worth knowing; nothing is lost.
+Error: readers reject, skip or misread it. Warning: some readers skip it, or read only a part. Info: worth knowing;
+nothing is lost.
 
-In a bad example, the numbers behind the name of a file are the line and column at which the problem is reported.
+In a bad example, the numbers after the name of a file are the line and column of the problem.
 """
 
 
 def problems_page() -> str:
-    """Every problem code: a table of all, then their pages by group."""
+    """Return a page with all problem codes: a table, then the page of each code by group."""
     parts = [_PROBLEMS_INTRODUCTION, "| code | severity | what |\n|---|---|---|"]
     parts += [
         f"| [{code}](#{code.lower()}) | {CODES[code].severity} | {_escaped(rule_page(code).title)} |" for code in CODES
@@ -123,15 +123,18 @@ def _escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
 
 
-PAGES = {"docs/cli.md": cli_page, "docs/problems.md": problems_page}
+#: Pages that are in the repository, and must be current.
+PAGES = {"docs/cli.md": cli_page}
+#: Pages that only `make docs` writes. They are not in the repository.
+UNTRACKED_PAGES = {"docs/problems.md": problems_page}
 
 
 def main() -> int:
     """Check or write every page."""
     stale = [name for name, page in PAGES.items() if not _is_current(ROOT / name, page())]
     if "--write" in sys.argv[1:]:
-        for name in stale:
-            (ROOT / name).write_text(PAGES[name](), "utf-8")
+        for name, page in {**{name: PAGES[name] for name in stale}, **UNTRACKED_PAGES}.items():
+            (ROOT / name).write_text(page(), "utf-8")
         return 0
     for name in stale:
         print(f"{name} is out of date; run: make docs")

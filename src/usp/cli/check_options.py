@@ -53,7 +53,7 @@ def add_selection(group: Group) -> None:
         "--max",
         type=_number,
         metavar="N",
-        help="show at most N problems, the most severe; the summary\ncounts all. usp keeps 20 of each code in each sitemap",
+        help="show at most N problems, the most severe; the summary\ncounts all. A sitemap keeps 20 of each code",
     )
     group.add_argument(
         "--fail-on",

@@ -86,7 +86,7 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
         return None
 
     def transport_problems(self) -> tuple[str, ...]:
-        """Return problem codes (docs/problems.md) for the transfer of a body that is used all the same."""
+        """Return problem codes (`usp.objects.codes`) for the transfer of a body that is used all the same."""
         return ()
 
 
