@@ -125,3 +125,15 @@ def test_every_room_is_in_the_design() -> None:
     for room, imports in documented.items():
         if not imports.startswith("all above"):
             assert {name for name in imports.split(", ") if name != "nothing"} == ROOMS[room], room
+
+
+@pytest.mark.parametrize("name", ["design.md", "glossary.md"])
+def test_names_exist(name: str) -> None:
+    """Files, and names in code font, that the design and the glossary mention exist in the code."""
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    paths = set(re.findall(r"\busp/[\w/]+(?:\.\w+)?", text))
+    assert [path for path in sorted(paths) if not (ROOT / "src" / path).exists()] == []
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    names = {found.rpartition(".")[2] for found in re.findall(r"`([A-Za-z_][\w.]*)(?:\(.*?\))?`", text)}
+    names = {found for found in names if re.search(r"[A-Z].*[a-z]|\w_\w", found)}
+    assert [found for found in sorted(names) if found not in source] == []
