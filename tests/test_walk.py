@@ -19,8 +19,7 @@ from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap
 from usp.origins import requested_url
 from usp.scan.urls import is_http_url
 from usp.walk import HomepageWalk, Walk
-from usp.walk.nodes import Node
-from usp.walk.order import Arrivals, OrderedArrivals
+from usp.walk.nodes import Arrivals, Node, OrderedArrivals
 
 H = "http://h/"
 
@@ -560,8 +559,8 @@ def levels(sitemap: AbstractSitemap, level: int = 0) -> list[tuple[int, str]]:
 def url_of(place: Node | InvalidSitemap) -> str:
     if isinstance(place, InvalidSitemap):
         return place.url
-    assert place.reading is not None
-    return place.reading.url
+    assert place.parsed is not None
+    return place.parsed.url
 
 
 def drive_with(
@@ -597,7 +596,7 @@ def test_orders(
     website = walk.website()
     expected = urls(website.all_pages())
     nodes = [place for _, place in in_order if isinstance(place, Node)]
-    assert urls(page for node in nodes if node.reading for page in node.reading.pages) == expected
+    assert urls(page for node in nodes if node.parsed for page in node.parsed.pages) == expected
     assert len(nodes) == len(set(nodes))
     assert Counter(as_they_came) == Counter(nodes)
     placed = [(level, url_of(place)) for level, place in in_order]

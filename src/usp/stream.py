@@ -27,9 +27,8 @@ from usp.objects.problem import Problems
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.origins import host_of, split_credentials
 from usp.walk import HomepageWalk
-from usp.walk.cutting import pages_reached
-from usp.walk.nodes import Node
-from usp.walk.order import OrderedArrivals
+from usp.walk.nodes import Node, OrderedArrivals
+from usp.walk.walk import pages_reached
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
 
@@ -358,14 +357,14 @@ class _ArrivalOrder:
             if self._max_pages is None:
                 yield _sitemap_at(node, self._walk)
                 continue
-            assert node.reading is not None
+            assert node.parsed is not None
             left = self._max_pages - self._pages_given
-            self._pages_given += len(node.reading.pages)
+            self._pages_given += len(node.parsed.pages)
             if self._pages_given < self._max_pages:
                 yield _sitemap_at(node, self._walk)
             elif left > 0:
                 self._walk.stop(pages_reached(self._max_pages))
-                yield node.reading.first(left, Problems()).unfetched_sitemap()
+                yield node.parsed.first(left, Problems()).unfetched_sitemap()
 
     def left_out(self, tree: IndexWebsiteSitemap) -> Iterator[AbstractSitemap]:
         """Give nothing: what was left out has not arrived."""
@@ -393,7 +392,7 @@ class _LazyClient:
 
 def _sitemap_at(node: Node, walk: HomepageWalk) -> AbstractSitemap:
     """Return the sitemap of a node that has arrived, with its children unfetched."""
-    return walk.kept_reading(node).unfetched_sitemap(node.fetcher.last_modified, node.fetcher.url)
+    return walk.kept_part(node).unfetched_sitemap(node.fetcher.last_modified, node.fetcher.url)
 
 
 def _descend(

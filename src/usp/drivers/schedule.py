@@ -293,7 +293,7 @@ class Schedule:
         url = f"https{requested_url(job.url)[4:]}"
         if job.fetcher is None:
             return True
-        if (reading := self._walk.reading_of(url)) is not None:
+        if (reading := self._walk.parsed_sitemap(url)) is not None:
             self._receive(job.fetcher, reading)
         elif self._walk.is_waiting_for(url):
             self._same.setdefault(url, []).append(job.fetcher)

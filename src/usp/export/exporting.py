@@ -25,8 +25,7 @@ from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.export.writing import Writer
 from usp.objects.sitemap import AbstractSitemap
 from usp.walk import HomepageWalk
-from usp.walk.nodes import Node
-from usp.walk.order import OrderedArrivals
+from usp.walk.nodes import Node, OrderedArrivals
 from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = ["ExportOptions", "Exported", "Order", "WriteOptions", "carry_out", "export_homepage", "order_of", "write"]
@@ -200,7 +199,7 @@ def _listings_of(front: OrderedArrivals) -> Iterator[Listing]:
 
 
 def _listing_of_node(node: Node) -> Listing:
-    reading = node.reading
+    reading = node.parsed
     assert reading is not None
     return Listing(reading.url, type_name(reading.sitemap_class), reading.pages)
 

@@ -1,50 +1,122 @@
-"""Nodes: the places in a tree, while it is walked."""
+"""Nodes: the places of a tree while it is walked, and the two orders in which a stream gives them.
+
+`OrderedArrivals` gives them in tree order, up to the first that has not arrived. `Arrivals` gives them as they arrive,
+but holds back a known path until it is certain that no sitemap before it leads to the same URL: then the known path is
+not part of the tree. In the end both have given the nodes of the tree, and no others.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Protocol
 
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import requested_url
 
-__all__ = ["Node"]
+__all__ = ["Arrivals", "Node", "OrderedArrivals", "RootVerdicts"]
 
 
 class Node:
-    """A place in the tree where a sitemap was declared."""
+    """A place in the tree where a sitemap is declared."""
 
-    __slots__ = ("children", "fetcher", "missing", "parent", "reading", "sitemap")
+    __slots__ = ("children", "fetcher", "missing", "parent", "parsed", "sitemap")
 
     def __init__(self, fetcher: SitemapFetcher, parent: Node | None) -> None:
         self.fetcher = fetcher
         self.parent = parent
-        self.reading: ParsedSitemap | None = None
+        self.parsed: ParsedSitemap | None = None  # once it has arrived
         self.children: list[Node | InvalidSitemap] = []
-        self.missing = 0  # children that are not in yet
-        self.sitemap: AbstractSitemap | None = None  # once all below it is in
+        self.missing = 0  # children that are not complete yet
+        self.sitemap: AbstractSitemap | None = None  # once everything below is complete
 
     def root(self) -> Node:
-        """The root that this node is below, or is."""
+        """Return the root above this node; the node itself if it is one."""
         node = self
         while node.parent is not None:
             node = node.parent
         return node
 
-    def nodes_below(self) -> list[Node]:
-        """The children that are places of their own."""
+    def child_nodes(self) -> list[Node]:
+        """Return the children that are fetched."""
         return [child for child in self.children if isinstance(child, Node)]
 
     def urls(self) -> Iterator[str]:
-        """Every URL that this node and all below it led to, as requested, before and after redirects."""
+        """Give every URL of this node and all below it: requested, answered after redirects, and declared."""
         nodes = [self]
-        seen: set[int] = set()  # a reading may stand in many places
+        seen: set[int] = set()  # several nodes may share a parsed sitemap
         while nodes:
             node = nodes.pop()
             yield requested_url(node.fetcher.url)
-            if node.reading is not None and id(node.reading) not in seen:
-                seen.add(id(node.reading))
-                yield requested_url(node.reading.url)
-                yield from (requested_url(child.url) for child in node.reading.children)
-            nodes.extend(node.nodes_below())
+            if node.parsed is not None and id(node.parsed) not in seen:
+                seen.add(id(node.parsed))
+                yield requested_url(node.parsed.url)
+                yield from (requested_url(child.url) for child in node.parsed.children)
+            nodes.extend(node.child_nodes())
+
+
+class RootVerdicts(Protocol):
+    """A walk that decides which of its roots are part of the tree."""
+
+    roots: list[Node]
+
+    def verdict(self, root: Node) -> bool | None:
+        """Return whether a root is part of the tree; None while that is not known."""
+
+
+class OrderedArrivals:
+    """The places of a tree in tree order: nodes, and the invalid sitemaps in place of children that are not fetched."""
+
+    def __init__(self, walk: RootVerdicts) -> None:
+        self._walk = walk
+        self._ahead: list[tuple[int, Node | InvalidSitemap]] = [(0, root) for root in reversed(walk.roots)]
+
+    def advance(self) -> Iterator[tuple[int, Node | InvalidSitemap]]:
+        """Give the next places, each with its level in the tree, up to the first that has not arrived."""
+        while self._ahead:
+            level, place = self._ahead[-1]
+            if isinstance(place, Node):
+                if place.parsed is None or (is_part := level > 0 or self._walk.verdict(place)) is None:
+                    return
+                self._ahead.pop()
+                if not is_part:
+                    continue
+                self._ahead.extend((level + 1, child) for child in reversed(place.children))
+            else:
+                self._ahead.pop()
+            yield level, place
+
+
+class Arrivals:
+    """The nodes in the order in which they arrive, those of a root after those of the roots before it."""
+
+    def __init__(self, walk: RootVerdicts) -> None:
+        self._walk = walk
+        self._arrived: deque[Node] = deque()
+        self._held: dict[Node, list[Node]] = {}  # roots without a verdict -> nodes that arrived below them
+        self._judged = 0  # roots with a verdict, from the first on
+
+    def add(self, node: Node) -> None:
+        """Note that a node has arrived."""
+        self._arrived.append(node)
+
+    def advance(self) -> Iterator[Node]:
+        """Give the nodes that have arrived since the last time."""
+        while self._arrived:
+            node = self._arrived.popleft()
+            root = node.root()
+            is_part = self._walk.verdict(root)
+            if is_part is None or root in self._held:
+                self._held.setdefault(root, []).append(node)
+            elif is_part:
+                yield node
+        while self._judged < len(self._walk.roots):
+            root = self._walk.roots[self._judged]
+            if (is_part := self._walk.verdict(root)) is None:
+                return
+            self._judged += 1
+            held = self._held.pop(root, [])
+            if is_part:
+                yield from held

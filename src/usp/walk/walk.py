@@ -1,16 +1,16 @@
-"""`Walk`: what to fetch next, and the tree that comes of it.
+"""`Walk`: which sitemap to fetch next, and the tree built of them.
 
-A driver asks `next()` for a fetcher that may be fetched now, fetches its URL by whatever means, hands what came back to
-`receive()`, and goes on until `next()` gives None and nothing is on its way any more. Any number of fetchers may be on
-their way at once, and be received in any order: the tree is the same.
+A driver calls `next()` for a fetcher, fetches its URL, and hands the result to `receive()`. It goes on until `next()`
+returns None and no request is running. It may run any number of requests at once and hand results in any order: the
+tree is the same.
 
 Rules that live here:
-- No URL is given out twice. Places that declare the same URL wait for the one answer and share its reading.
-- A node is made when its last child is in, so the tree is built from the bottom up.
-- Loops end: by ancestors and depth (`SitemapFetcher` refuses them), by redirects to an ancestor, and by the limit on
-  the number of nodes, for indexes that list each other in all combinations, or ever new URLs.
-- A walk that is stopped keeps all that was had. What was still to be fetched is an invalid sitemap that says why.
-- Sitemaps and pages are counted in the order of the tree; see `cutting`.
+- No URL is given out twice. Nodes that declare the same URL wait for one response and share the parsed sitemap.
+- A sitemap is built when its last child is complete, so the tree is built from the bottom up.
+- Loops end: `SitemapFetcher` refuses ancestors and too great a depth, and the walk refuses redirects to an ancestor.
+  For indexes that list each other in all combinations, or ever new URLs, the number of nodes has a limit.
+- A walk that is stopped keeps what it has. What it has not fetched is an `InvalidSitemap` that says why.
+- `limits.max_sitemaps` and `limits.max_pages` count in tree order; see `TreeCut`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,21 @@ from usp.documents import Document, Failure
 from usp.fetch_parse.fetcher import SitemapFetcher, named
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
-from usp.objects.problem import shortened
+from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import requested_url
-from usp.walk.cutting import Cutting, sitemaps_reached
-from usp.walk.nodes import Node
-from usp.walk.order import Arrivals
+from usp.walk.nodes import Arrivals, Node, OrderedArrivals, RootVerdicts
 
-__all__ = ["Walk"]
+__all__ = ["Refusal", "TreeCut", "Walk", "pages_reached"]
 
-_FEW_NODES = 20
+_SPARE_NODES = 20  # beyond twice the limit on sitemaps, for small limits
 
-#: Why a URL may not be fetched; None if it may.
+#: Returns why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
 
 
 class Walk:
-    """Walks the sitemaps of some roots, and all below them."""
+    """Walk the sitemaps of some roots, and all below them."""
 
     def __init__(
         self,
@@ -47,30 +45,30 @@ class Walk:
     ) -> None:
         self.limits = limits or Limits()
         self.roots = [Node(fetcher, None) for fetcher in roots]
-        self.cuts: dict[str, None] = {}  # why something was left out, in the order in which it happened
+        self.cuts: dict[str, None] = {}  # why sitemaps or pages were left out, in the order in which it happened
         self.is_stopped = False
-        self.left_out: list[InvalidSitemap] = []  # declared and not to be fetched, for the driver to tell of
+        self.left_out: list[InvalidSitemap] = []  # declared but not fetched; the schedule reports and clears them
         self._refusal = refusal
-        self._to_visit = self.roots[::-1]  # a stack: children before the siblings of their parent
-        self._readings: dict[str, ParsedSitemap] = {}
-        self._waiting: dict[str, list[Node]] = {}  # URLs on their way -> the places that wait for them
-        self._nodes = 0
-        self._led_to: set[str] = set()  # every URL that was declared or redirected to
+        self._to_visit = self.roots[::-1]  # a stack: children come before the siblings of their parent
+        self._parsed: dict[str, ParsedSitemap] = {}  # by requested URL
+        self._waiting: dict[str, list[Node]] = {}  # URLs that are being fetched -> the nodes that wait for them
+        self._node_count = 0
+        self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
         self._arrivals: Arrivals | None = None
-        self._marks: list[tuple[Node, str]] = []  # nodes of which children were left out, and why
-        self._cutting = Cutting(self, self.limits)
-        self._is_past = self._is_marked = False  # while the tree is built: whether the last node that counts is passed
+        self._incomplete: list[tuple[Node, str]] = []  # nodes with children left out, and why
+        self._cut = TreeCut(self, self.limits)
+        self._is_past_cut = self._is_cut_marked = False  # while the tree is built
 
     def next(self) -> SitemapFetcher | None:
-        """A fetcher to be fetched now; None if there is none before something on its way is received."""
+        """Return a fetcher to fetch now; None if there is none before the next `receive`."""
         while self._to_visit or self._release():
             node = self._to_visit.pop()
             key = requested_url(node.fetcher.url)
             if not self._is_wanted(node):
-                self._place(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already."))
+                self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already."))
                 self._count()
-            elif (reading := self._readings.get(key)) is not None:
-                self._place(node, reading)
+            elif (parsed := self._parsed.get(key)) is not None:
+                self._arrive(node, parsed)
                 self._count()
             elif key in self._waiting:
                 self._waiting[key].append(node)
@@ -79,183 +77,244 @@ class Walk:
                 return node.fetcher
         return None
 
-    def receive(self, fetcher: SitemapFetcher, answer: Document | Failure | ParsedSitemap) -> None:
-        """Take in what came back for a fetcher, read already or not. What comes after a stop is too late."""
+    def receive(self, fetcher: SitemapFetcher, response: Document | Failure | ParsedSitemap) -> None:
+        """Take the response for a fetcher, parsed or not. After a stop, it is ignored."""
         key = requested_url(fetcher.url)
         if key not in self._waiting:
             return
-        reading = answer if isinstance(answer, ParsedSitemap) else fetcher.receive(answer)
-        self._readings[key] = reading
-        self._readings.setdefault(requested_url(reading.url), reading)  # where a redirect led to is not fetched again
-        self._led_to.add(requested_url(reading.url))
-        self._led_to.update(requested_url(child.url) for child in reading.children)
+        parsed = response if isinstance(response, ParsedSitemap) else fetcher.receive(response)
+        self._parsed[key] = parsed
+        self._parsed.setdefault(requested_url(parsed.url), parsed)  # the target of a redirect is not fetched again
+        self._known_urls.add(requested_url(parsed.url))
+        self._known_urls.update(requested_url(child.url) for child in parsed.children)
         for node in self._waiting.pop(key):
-            self._place(node, reading)
+            self._arrive(node, parsed)
         self._count()
 
-    def reading_of(self, url: str) -> ParsedSitemap | None:
-        """What was had for a URL already."""
-        return self._readings.get(requested_url(url))
+    def parsed_sitemap(self, url: str) -> ParsedSitemap | None:
+        """Return the parsed sitemap of a URL, if it has arrived."""
+        return self._parsed.get(requested_url(url))
 
     def is_waiting_for(self, url: str) -> bool:
-        """Whether a URL was given out and is on its way."""
+        """Return whether a URL was given out and has not arrived."""
         return requested_url(url) in self._waiting
 
     def stop(self, reason: str) -> None:
-        """Leave out all that is still to be fetched, or on its way."""
+        """Leave out everything that has not arrived."""
         self.is_stopped = True
-        left = [*self._to_visit, *self._held(), *(node for nodes in self._waiting.values() for node in nodes)]
+        left = [*self._to_visit, *self._take_held(), *(node for nodes in self._waiting.values() for node in nodes)]
         self._to_visit.clear()
         self._waiting.clear()
         if left:
             self.cuts[reason] = None
         for node in left:
-            self._place(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}."))
-        self._cutting.count()  # sitemaps that had arrived behind those left out count now
+            self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}."))
+        self._cut.count()  # sitemaps that had arrived behind those left out count now
 
-    def kept_reading(self, node: Node) -> ParsedSitemap:
-        """Return the reading of a node, without the pages past `limits.max_pages`."""
-        assert node.reading is not None
-        if self._cutting.is_last(node) and self._cutting.cuts_pages_of(node.reading):
-            return self._cutting.kept_of(node.reading)
-        return node.reading
+    def kept_part(self, node: Node) -> ParsedSitemap:
+        """Return the parsed sitemap of a node that has arrived, without the pages past `limits.max_pages`."""
+        assert node.parsed is not None
+        return self._cut.kept_part(node.parsed) if self.is_last(node) else node.parsed
 
     def is_last(self, node: Node) -> bool:
-        """Return whether everything behind a node in the tree is past a limit."""
-        return self._cutting.is_last(node)
+        """Return whether everything behind a node in tree order is past a limit."""
+        return self._cut.last is node
 
     def arrivals(self) -> Arrivals:
-        """The nodes in the order in which they come in from now on."""
+        """Return the nodes that arrive from now on, in the order in which they arrive."""
         self._arrivals = Arrivals(self)
         return self._arrivals
 
     def verdict(self, root: Node) -> bool | None:
-        """Whether a root stands in the tree; None while that is not known."""
-        return None if root.reading is None else True
+        """Return whether a root is part of the tree; None while that is not known."""
+        return None if root.parsed is None else True
 
     def sitemaps(self) -> list[AbstractSitemap]:
-        """The roots as sitemaps, once the walk is done."""
-        self._is_past = self._is_marked = False
-        return list(self._built(self.roots))
+        """Return the sitemaps of the roots, once the walk is done."""
+        self._is_past_cut = self._is_cut_marked = False
+        return list(self._build(self.roots))
 
     def _is_wanted(self, node: Node) -> bool:
-        """Whether a node is to be visited at all."""
+        """Return whether to visit a node at all."""
         return True
 
     def _release(self) -> bool:
-        """Whether there are more nodes to visit that were held back until now."""
+        """Add nodes to visit that were held back until now. Return whether there were any."""
         return False
 
-    def _held(self) -> list[Node]:
-        """Take the nodes that are still held back."""
+    def _take_held(self) -> list[Node]:
+        """Remove and return the nodes that are still held back."""
         return []
 
-    def _place(self, node: Node, reading: ParsedSitemap) -> None:
-        """Put a reading into a place: its children are to be visited, or the node is complete."""
+    def _arrive(self, node: Node, parsed: ParsedSitemap) -> None:
+        """Put a parsed sitemap at a node. Its children are visited next; without any, the node is complete."""
         fetcher = node.fetcher
-        if fetcher.redirected_to_parent(reading):
+        if fetcher.redirected_to_parent(parsed):
             reason = (
-                f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(reading.url)}"
+                f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(parsed.url)}"
                 f" with parent URLs {named(fetcher.parent_urls)}."
             )
-            reading = ParsedSitemap.invalid(fetcher.url, reason, transport=reading.transport)
-        node.reading = reading
-        node.children = list(self._children_of(node, reading))
+            parsed = ParsedSitemap.invalid(fetcher.url, reason, transport=parsed.transport)
+        node.parsed = parsed
+        node.children = list(self._children_of(node, parsed))
         self.left_out.extend(
             child
             for child in node.children
-            if isinstance(child, InvalidSitemap) and requested_url(str(child.url)) not in self._readings  # as a loop is
+            # The target of a loop has been fetched, and reported.
+            if isinstance(child, InvalidSitemap) and requested_url(str(child.url)) not in self._parsed
         )
-        below = node.nodes_below()
+        below = node.child_nodes()
         node.missing = len(below)
         self._to_visit.extend(reversed(below))
         if self._arrivals is not None:
-            self._arrivals.place(node)
+            self._arrivals.add(node)
         if not below:
             self._complete(node)
 
-    def _children_of(self, node: Node, reading: ParsedSitemap) -> Iterator[Node | InvalidSitemap]:
-        """The places below a node. Where there are far too many, one invalid sitemap is for all that are left out.
+    def _children_of(self, node: Node, parsed: ParsedSitemap) -> Iterator[Node | InvalidSitemap]:
+        """Give the children of a node. Past the limit, one invalid sitemap stands for all the others.
 
-        No more than may stand in the tree are made below one node; nor twice as many in all, wherever they stand.
+        One node gets no more children than the tree may have sitemaps, and all nodes together no more than twice that.
         """
         fetcher, most = node.fetcher, self.limits.max_sitemaps
-        if reading.children and fetcher.recursion_level >= fetcher.max_depth:
-            self._marks.append((node, f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"))
-        left = min(most - fetcher.recursion_level - 1, 2 * most + _FEW_NODES - self._nodes)
-        for child in fetcher.children(reading) if left > 0 else reading.children[:1]:
+        if parsed.children and fetcher.recursion_level >= fetcher.max_depth:
+            self._incomplete.append((node, f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"))
+        left = min(most - fetcher.recursion_level - 1, 2 * most + _SPARE_NODES - self._node_count)
+        for child in fetcher.children(parsed) if left > 0 else parsed.children[:1]:
             if left <= 0:
-                self._marks.append((node, sitemaps_reached(most)))
-                yield _all_refused(child.url, sitemaps_reached(most))
+                self._incomplete.append((node, sitemaps_reached(most)))
+                yield _unfetched_from(child.url, sitemaps_reached(most))
                 return
             left -= 1
-            self._nodes += 1
+            self._node_count += 1
             if isinstance(child, InvalidSitemap):
                 yield child
             elif isinstance(child, SitemapFetcher):
                 why = self._refusal(child.url)
-                yield Node(child, node) if why is None else _refused(child, why)
+                yield Node(child, node) if why is None else _unfetched(child, why)
 
     def _complete(self, node: Node) -> None:
-        """Make the sitemap of a node whose children are all in, and of those above that waited for it only."""
+        """Build the sitemap of a node whose children are complete, and those of its parents that waited for it."""
         completed: Node | None = node
         while completed is not None and not completed.missing:
-            assert completed.reading is not None
-            subs = [child if isinstance(child, InvalidSitemap) else child.sitemap for child in completed.children]
-            completed.sitemap = completed.reading.sitemap(
-                [sub for sub in subs if sub is not None], completed.fetcher.last_modified, completed.fetcher.url
+            assert completed.parsed is not None
+            children = [child if isinstance(child, InvalidSitemap) else child.sitemap for child in completed.children]
+            completed.sitemap = completed.parsed.sitemap(
+                [child for child in children if child is not None],
+                completed.fetcher.last_modified,
+                completed.fetcher.url,
             )
             completed = completed.parent
             if completed is not None:
                 completed.missing -= 1
 
     def _count(self) -> None:
-        """Stop where the front of the tree has as many sitemaps or pages as there may be."""
-        if self._cutting.count():
-            self.stop(self._cutting.reason)
+        """Stop the walk if the tree has as many sitemaps or pages as the limits allow."""
+        if self._cut.count():
+            self.stop(self._cut.reason)
 
-    def _built(self, nodes: Iterable[Node | InvalidSitemap]) -> Iterator[AbstractSitemap]:
-        """The sitemaps of nodes: as they were completed, but for what is behind the last one that counts.
+    def _build(self, places: Iterable[Node | InvalidSitemap]) -> Iterator[AbstractSitemap]:
+        """Give the sitemaps of some places: complete ones as they are, those past the cut as invalid ones.
 
-        An interrupt may have left nodes that are not complete.
+        After an interrupt, nodes may be incomplete.
         """
-        cutting = self._cutting
-        for node in nodes:
-            if self._is_past and cutting.is_marked_once:
-                if not self._is_marked:
-                    self._is_marked = True
-                    self.cuts[cutting.reason] = None
-                    yield _all_refused(_url_of(node), cutting.reason)
+        cut = self._cut
+        for place in places:
+            if self._is_past_cut and cut.is_marked_once:
+                if not self._is_cut_marked:
+                    self._is_cut_marked = True
+                    self.cuts[cut.reason] = None
+                    yield _unfetched_from(_url_of(place), cut.reason)
                 return
-            if isinstance(node, InvalidSitemap):
-                yield node
-            elif node.reading is None:
-                yield _refused(node.fetcher, "it was interrupted")
-            elif self._is_past:
-                self.cuts[cutting.reason] = None
-                yield _refused(node.fetcher, cutting.reason)
-            elif node.sitemap is not None and not cutting.is_reached:
-                yield node.sitemap
+            if isinstance(place, InvalidSitemap):
+                yield place
+            elif place.parsed is None:
+                yield _unfetched(place.fetcher, "it was interrupted")
+            elif self._is_past_cut:
+                self.cuts[cut.reason] = None
+                yield _unfetched(place.fetcher, cut.reason)
+            elif place.sitemap is not None and cut.last is None:
+                yield place.sitemap
             else:
-                yield self._rebuilt(node, node.reading)
+                yield self._build_again(place)
 
-    def _rebuilt(self, node: Node, reading: ParsedSitemap) -> AbstractSitemap:
-        """The sitemap of a node, of which not everything may count."""
-        if self._cutting.is_last(node):
-            self._is_past = True
-            if self._cutting.cuts_pages_of(reading):
-                self.cuts[self._cutting.reason] = None
-                reading = self.kept_reading(node)
-        return reading.sitemap(list(self._built(node.children)), node.fetcher.last_modified, node.fetcher.url)
+    def _build_again(self, node: Node) -> AbstractSitemap:
+        """Build the sitemap of a node at which, or below which, the tree may be cut."""
+        parsed = self.kept_part(node)
+        if self.is_last(node):
+            self._is_past_cut = True
+            if parsed is not node.parsed:
+                self.cuts[self._cut.reason] = None
+        return parsed.sitemap(list(self._build(node.children)), node.fetcher.last_modified, node.fetcher.url)
+
+
+class TreeCut:
+    """Where `limits.max_sitemaps` or `limits.max_pages` cuts a tree.
+
+    Both count in tree order, so a site is cut at the same place each time, whatever arrives first. What has arrived
+    behind the cut is dropped.
+    """
+
+    def __init__(self, walk: RootVerdicts, limits: Limits) -> None:
+        self.last: Node | None = None  # the last node within the limits, once one is reached
+        self.reason = ""
+        self.is_marked_once = False  # whether one invalid sitemap stands for everything behind the cut
+        self._places = OrderedArrivals(walk)
+        self._limits = limits
+        self._sitemaps = 0
+        self._pages = 0
+        self._kept_pages: int | None = None  # of the last node; None for all of them
+
+    def count(self) -> bool:
+        """Count the sitemaps that have arrived since the last time. Return whether a limit was reached just now."""
+        if self.last is not None:
+            return False
+        max_pages, max_sitemaps = self._limits.max_pages, self._limits.max_sitemaps
+        for _, node in self._places.advance():
+            if not isinstance(node, Node):
+                continue
+            assert node.parsed is not None
+            self._sitemaps += 1
+            if max_pages is not None:
+                listed = len(node.parsed.pages)
+                self._pages += listed
+                if self._pages >= max_pages:
+                    self.reason = pages_reached(max_pages)
+                    self._kept_pages = listed - (self._pages - max_pages)
+            if not self.reason and self._sitemaps >= max_sitemaps:
+                self.reason = sitemaps_reached(max_sitemaps)
+                self.is_marked_once = True
+            if self.reason:
+                self.last = node
+                return True
+        return False
+
+    def kept_part(self, parsed: ParsedSitemap) -> ParsedSitemap:
+        """Return the parsed sitemap of the last node with the pages within the limit, and a problem if some are not."""
+        if self._kept_pages is None or self._kept_pages >= len(parsed.pages):
+            return parsed
+        log = ProblemLog(parsed.url)
+        log.add("C901", text=self.reason)
+        return parsed.first(self._kept_pages, log.problems())
+
+
+def pages_reached(most: int) -> str:
+    """Return the reason why there are no more pages."""
+    return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
+
+
+def sitemaps_reached(most: int) -> str:
+    """Return the reason why there are no more sitemaps."""
+    return f"the tree has {most:,} sitemap{'s' * (most != 1)} already (limits.max_sitemaps)"
 
 
 def _url_of(place: Node | InvalidSitemap) -> str:
     return place.fetcher.url if isinstance(place, Node) else place.url
 
 
-def _all_refused(url: str, why: str) -> InvalidSitemap:
+def _unfetched_from(url: str, why: str) -> InvalidSitemap:
     return InvalidSitemap(url, f"Not fetched, nor what follows it: {why}.")
 
 
-def _refused(fetcher: SitemapFetcher, why: str) -> InvalidSitemap:
+def _unfetched(fetcher: SitemapFetcher, why: str) -> InvalidSitemap:
     return InvalidSitemap(fetcher.url, f"Not fetched: {why}.", last_modified=fetcher.last_modified)

@@ -1,4 +1,4 @@
-"""`HomepageWalk` walks a whole website: robots.txt, then the known paths, unless the rest led to them already."""
+"""`HomepageWalk` walks a website: robots.txt, and the known paths that nothing else leads to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from usp.walk.walk import Refusal, Walk
 
 __all__ = ["KNOWN_PATHS", "HomepageWalk"]
 
-#: Where sitemaps are often found, in the order in which they are tried.
+#: Paths where sitemaps are often found, in tree order.
 KNOWN_PATHS = (
     "sitemap.xml",
     "sitemap.xml.gz",
@@ -34,10 +34,14 @@ KNOWN_PATHS = (
 
 
 class HomepageWalk(Walk):
-    """Walks a website: `robots` is the fetcher of its robots.txt, if that is wanted; `known`, of the known paths.
+    """Walk a website: its robots.txt and the known paths.
 
-    The known paths wait for robots.txt. After it they are tried beside what it leads to; but where a caller's callbacks
-    leave sitemaps out, one at a time, when all before is in, so that none is requested that they left out.
+    Known paths wait for robots.txt. Then they are fetched alongside the sitemaps that it leads to. If callbacks of the
+    caller leave sitemaps out, known paths are fetched one at a time after everything else, so that none is requested
+    which a callback left out.
+
+    :param robots: the fetcher of robots.txt; None to do without.
+    :param known: the fetchers of the known paths.
     """
 
     def __init__(
@@ -51,64 +55,64 @@ class HomepageWalk(Walk):
         super().__init__([*([robots] if robots else []), *known], limits, refusal)
         self._homepage_url = homepage_url
         self._robots = self.roots[0] if robots else None
-        self._guesses = self.roots[1:] if robots else self.roots[:]
+        self._held_paths = self.roots[1:] if robots else self.roots[:]
         self._to_visit = self.roots[:1] if robots else []
-        self._is_filtered = any(
+        self._has_callbacks = any(
             node.fetcher.recurse_callback or node.fetcher.recurse_list_callback for node in self.roots
         )
         self._verdicts: dict[Node, bool] = {}
-        self._found: set[str] = set()  # URLs that the roots before led to
+        self._urls_in_tree: set[str] = set()  # of all roots with a verdict but the last
 
     def verdict(self, root: Node) -> bool | None:
-        """Whether a root stands in the tree: if it is a sitemap, and nothing before it led there."""
+        """Return whether a root is part of the tree: it is a sitemap, and no root before it leads to its URL."""
         while root not in self._verdicts:
             number = len(self._verdicts)
             judged = self.roots[number]
             before = self.roots[number - 1] if number else None
-            if judged.reading is None or (before is not None and before.sitemap is None):
+            if judged.parsed is None or (before is not None and before.sitemap is None):
                 return None
             if before is not None and self._verdicts[before]:
-                self._found.update(before.urls())
-            urls = {requested_url(judged.fetcher.url), requested_url(judged.reading.url)}
-            is_found = judged is not self._robots and not urls.isdisjoint(self._found)
-            self._verdicts[judged] = judged.reading.sitemap_class is not InvalidSitemap and not is_found
+                self._urls_in_tree.update(before.urls())
+            urls = {requested_url(judged.fetcher.url), requested_url(judged.parsed.url)}
+            is_in_tree = judged is not self._robots and not urls.isdisjoint(self._urls_in_tree)
+            self._verdicts[judged] = judged.parsed.sitemap_class is not InvalidSitemap and not is_in_tree
         return self._verdicts[root]
 
     def website(self) -> IndexWebsiteSitemap:
-        """The whole tree, once the walk is done."""
-        self._is_past = self._is_marked = False
+        """Return the whole tree, once the walk is done."""
+        self._is_past_cut = self._is_cut_marked = False
         sitemaps: list[AbstractSitemap] = []
         for root in self.roots:
-            if self._is_past and self._is_guess(root):  # whether it is a sitemap may not be known, and does not matter
-                self.cuts[self._cutting.reason] = None
+            if self._is_past_cut and self._is_known_path(root):  # it may not have a verdict, and needs none
+                self.cuts[self._cut.reason] = None
             elif self.verdict(root):
-                sitemaps += (sitemap for sitemap in self._built([root]) if not isinstance(sitemap, InvalidSitemap))
-        self.cuts.update((reason, None) for node, reason in self._marks if self.verdict(node.root()))
+                sitemaps += (sitemap for sitemap in self._build([root]) if not isinstance(sitemap, InvalidSitemap))
+        self.cuts.update((reason, None) for node, reason in self._incomplete if self.verdict(node.root()))
         problems = ProblemLog(self._homepage_url)
-        if (robots := self._robots) is not None and robots.reading is not None:
-            # 4xx means that there is none. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
-            if isinstance(robots.sitemap, InvalidSitemap) and not 400 <= (robots.reading.status or 0) < 500:
+        if (robots := self._robots) is not None and robots.parsed is not None:
+            # 4xx means that there is no robots.txt. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
+            if isinstance(robots.sitemap, InvalidSitemap) and not 400 <= (robots.parsed.status or 0) < 500:
                 problems.add("R704", text=robots.sitemap.reason)
         for reason in self.cuts:
             problems.add("C901", text=reason)
         return IndexWebsiteSitemap(self._homepage_url, sitemaps, problems=problems.problems())
 
     def _is_wanted(self, node: Node) -> bool:
-        """A known path is not tried where a sitemap led to it already; `verdict` sees to those found out later."""
-        return not self._is_guess(node) or requested_url(node.fetcher.url) not in self._led_to
+        """Return False for a known path that a sitemap has led to. `verdict` drops those found out later."""
+        return not self._is_known_path(node) or requested_url(node.fetcher.url) not in self._known_urls
 
-    def _is_guess(self, node: Node) -> bool:
+    def _is_known_path(self, node: Node) -> bool:
         return node.parent is None and node is not self._robots
 
     def _release(self) -> bool:
-        is_too_early = self._waiting and (self._is_filtered or (self._robots is not None and not self._robots.reading))
-        if is_too_early or not self._guesses:
+        is_too_early = self._waiting and (self._has_callbacks or (self._robots is not None and not self._robots.parsed))
+        if is_too_early or not self._held_paths:
             return False
-        released = self._guesses[:1] if self._is_filtered else self._guesses
-        self._guesses = self._guesses[len(released) :]
+        released = self._held_paths[:1] if self._has_callbacks else self._held_paths
+        self._held_paths = self._held_paths[len(released) :]
         self._to_visit.extend(reversed(released))
         return True
 
-    def _held(self) -> list[Node]:
-        held, self._guesses = self._guesses, []
+    def _take_held(self) -> list[Node]:
+        held, self._held_paths = self._held_paths, []
         return held
