@@ -23,7 +23,7 @@ from usp.cli import main
 from usp.cli.output import TreeCounts
 from usp.cli.site import print_summary
 from usp.compiled import IS_COMPILED
-from usp.drivers.options import _MAX_CONCURRENCY, DEFAULT_CONCURRENCY
+from usp.drivers.options import DEFAULT_CONCURRENCY, MAX_CONCURRENCY
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSitemap
 from usp.objects.transport import Transport
 from usp.version import __version__
@@ -215,7 +215,7 @@ def test_help_teaches() -> None:
     assert max(map(len, ls.splitlines())) <= 80
     for words in ("usp ls https://www.example.org/", "output:", "what to fetch:", "how to fetch:", "limits:"):
         assert words in ls
-    assert f"to one host (default: {DEFAULT_CONCURRENCY}; at most {_MAX_CONCURRENCY:,})" in ls
+    assert f"to one host (default: {DEFAULT_CONCURRENCY}; at most {MAX_CONCURRENCY:,})" in ls
     scanner = "compiled" if IS_COMPILED else "pure Python"
     assert usp("-v", env={**os.environ, "USP_PURE": "1"}).stdout == f"usp v{__version__} (pure Python scanner)\n"
     assert usp("-v").stdout == usp("--version").stdout == f"usp v{__version__} ({scanner} scanner)\n"

@@ -13,7 +13,7 @@ import pytest
 
 from support import FakeResponse, Server, serve, urlset
 from usp.documents import MAX_DOCUMENT_BYTES, Document, DocumentStore
-from usp.drivers.fetch import Answers
+from usp.drivers.fetch import ResponseReader
 from usp.inflate import engines
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientResponse
 from usp.web_client.policy import RequestPolicy
@@ -212,7 +212,7 @@ def site() -> Iterator[Server]:
 
 def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
     """A body as a tree gets it, and what was noted."""
-    document = Answers(RequestPolicy(url), 0).of(client.get(url), url)
+    document = ResponseReader(RequestPolicy(url), 0).read(client.get(url), url)
     assert isinstance(document, Document), document
     codes: list[str] = []
     return b"".join(document.pieces(codes.append)), codes

@@ -10,8 +10,7 @@ import pytest
 
 from support import FakeClient, FakeResponse, index, urlset
 from usp.documents import Document, Failure
-from usp.drivers.homepage import homepage_walk
-from usp.drivers.options import Options
+from usp.drivers.options import Options, homepage_walk
 from usp.exceptions import InvalidArgumentError, UspError
 from usp.fetch_parse import SitemapFetcher
 from usp.limits import Limits
@@ -45,9 +44,9 @@ SECONDS = ("request_seconds", "tree_seconds")
 @pytest.mark.parametrize("value", [-1, True, False, 1.5, "5", math.nan, math.inf, b"", [], object()])
 @pytest.mark.parametrize("name", WHOLE)
 def test_limits_that_are_no_whole_numbers(name: str, value: object) -> None:
-    """A limit of things is a whole number that is not negative; a bool is none. The message names the limit."""
+    """A limit on a count is an integer of at least 0 or 1, and not a bool. The message names the limit."""
     with pytest.raises(
-        InvalidArgumentError, match=rf"limits: {name} must be a whole number, (\d or more|from 0 to 200), not"
+        InvalidArgumentError, match=rf"limits: {name} must be an integer, (\d or more|from 0 to 200), not"
     ):
         Limits(**{name: value})  # type: ignore[arg-type]
 
@@ -92,7 +91,7 @@ def test_politeness_that_makes_no_sense(name: str, value: object) -> None:
 
 @pytest.mark.parametrize("value", [0, 1.5])
 def test_tries(value: object) -> None:
-    """A URL is tried once at least, and a whole number of times."""
+    """The number of tries is an integer of at least 1."""
     with pytest.raises(InvalidArgumentError, match="politeness: tries"):
         Politeness(tries=value)  # type: ignore[arg-type]
 

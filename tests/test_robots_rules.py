@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from usp.documents import Document, Failure
-from usp.drivers.robots import Rules
+from usp.drivers.hosts import RobotsRules
 
 URL = "http://h/robots.txt"
 
 
-def rules(text: str | bytes, user_agent: str = "usp") -> Rules:
-    return Rules(Document(URL, text.encode() if isinstance(text, str) else text), user_agent)
+def rules(text: str | bytes, user_agent: str = "usp") -> RobotsRules:
+    return RobotsRules(Document(URL, text.encode() if isinstance(text, str) else text), user_agent)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_rules(text: str, path: str, is_allowed: bool) -> None:
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 499])
 def test_none(status: int) -> None:
     """A 4xx means that there is no robots.txt: all is allowed, without a delay."""
-    none = Rules(Failure(f"{status} No", status), "usp")
+    none = RobotsRules(Failure(f"{status} No", status), "usp")
     assert none.refusal("http://h/a") is None
     assert none.delay() == 0
 
@@ -56,14 +56,14 @@ def test_none(status: int) -> None:
 @pytest.mark.parametrize("failure", [Failure("500 Oops", 500), Failure("503 Busy", 503), Failure("timed out")])
 def test_unreachable(failure: Failure) -> None:
     """Where robots.txt cannot be had nothing is allowed, and the reason says what went wrong."""
-    unreachable = Rules(failure, "usp")
+    unreachable = RobotsRules(failure, "usp")
     assert failure.message in (unreachable.refusal("http://h/a") or "")
     assert unreachable.delay() == 0
 
 
 def test_unreachable_without_words() -> None:
     """Nothing is allowed also where a failure says nothing."""
-    assert Rules(Failure(""), "usp").refusal("http://h/a") is not None
+    assert RobotsRules(Failure(""), "usp").refusal("http://h/a") is not None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_bytes(data: bytes) -> None:
 
 
 def test_a_long_robots_txt() -> None:
-    """Rules count within the first 500 KiB; no more than a little over that is looked at."""
+    """RobotsRules count within the first 500 KiB; no more than a little over that is looked at."""
     filler = "# " + "x" * 97 + "\n"
     within = filler * 5_000 + "User-agent: *\nDisallow: /"
     assert rules(within).refusal("http://h/a") is not None

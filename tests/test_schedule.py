@@ -14,9 +14,8 @@ import pytest
 
 from support import FakeClient, index, urlset
 from usp.documents import Document, Failure
-from usp.drivers.homepage import homepage_walk
-from usp.drivers.schedule import Schedule
-from usp.drivers.tasks import Fetch, Parse, Task
+from usp.drivers.options import homepage_walk
+from usp.drivers.schedule import Fetch, Parse, Schedule, Task
 from usp.limits import Limits
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness
@@ -92,13 +91,13 @@ class Driver:
         self.start()
         if self.schedule.is_done:
             return False
-        wakes_at = self.now + self.schedule.seconds(self.now)
+        wakes_at = self.now + self.schedule.wait_seconds(self.now)
         self.running.sort(key=lambda running: running[:2])
         if self.running and self.running[0][0] <= wakes_at:
             self.now, _, task = self.running.pop(0)
             self.end(task)
         else:
-            assert wakes_at > self.now or self.schedule._small, "the schedule waits for nothing"
+            assert wakes_at > self.now or self.schedule._small_documents, "the schedule waits for nothing"
             self.now = wakes_at
             self.schedule.idle()
         return True
@@ -611,7 +610,7 @@ def test_unreachable_robots_txt(failure: Failure) -> None:
     tree = driver.walk.website()
     assert set(driver.urls()) == {H + "robots.txt", "http://o/robots.txt"}
     assert list(tree.all_pages()) == []
-    assert all(f"robots.txt cannot be had ({failure.message})" in reason for reason in reasons(tree).values())
+    assert all(f"robots.txt could not be fetched ({failure.message})" in reason for reason in reasons(tree).values())
     assert len(reasons(tree)) == 3
 
 
@@ -985,7 +984,7 @@ def test_over_https_where_that_is_on_its_way() -> None:
 def test_a_wait_is_never_too_long_for_a_clock() -> None:
     """However long a tree may take, a driver is told to look again before that."""
     driver = Driver({H + "robots.txt": NO_ANSWER}, limits=Limits(tree_seconds=1e300))
-    assert driver.schedule.seconds(driver.now) <= 3600
+    assert driver.schedule.wait_seconds(driver.now) <= 3600
 
 
 def test_what_is_held_back_is_let_go_whatever_comes() -> None:

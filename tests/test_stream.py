@@ -17,7 +17,7 @@ from scanners import FAST, GENERAL
 from support import FakeClient, FakeResponse, index, urlset
 from usp.documents import Document
 from usp.drivers import blocking
-from usp.drivers.homepage import homepage_walk
+from usp.drivers.options import homepage_walk
 from usp.exceptions import InvalidArgumentError, SitemapException, TreeInterrupted, UspError
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser

@@ -1,11 +1,13 @@
-"""The front doors on asyncio: the same parameters as in `usp.tree`, and the same tree.
+"""The front doors on asyncio. Parameters and results are those of `usp.tree`.
 
     import asyncio
     from usp.aio import sitemap_tree_for_homepage
 
     tree = asyncio.run(sitemap_tree_for_homepage("https://www.example.org/"))
 
-To fetch many sites, share one client between them, and have as many trees on their way at once as you like:
+To fetch many sites, share one client between them:
+
+    from usp.web_client.aiohttp_client import AiohttpWebClient
 
     async with AiohttpWebClient() as client:
         trees = await asyncio.gather(*(sitemap_tree_for_homepage(url, client) for url in urls))
@@ -13,12 +15,12 @@ To fetch many sites, share one client between them, and have as many trees on th
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
+TYPE_CHECKING = False  # as in typing, but importing that takes longer than this whole module
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
     from typing import Unpack
 
-    from usp.drivers.homepage import FetchOptions, HomepageOptions
+    from usp.drivers.options import FetchOptions, HomepageOptions
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import IndexWebsiteSitemap
@@ -41,15 +43,22 @@ async def sitemap_tree_for_homepage(
     normalize_homepage_url: bool = True,
     **options: Unpack[FetchOptions],
 ) -> IndexWebsiteSitemap:
-    """Fetch the whole sitemap tree of a website. Parameters are as for `usp.tree.sitemap_tree_for_homepage`.
+    """Fetch the whole sitemap tree of a website.
 
-    `web_client` is an `AiohttpWebClient` if None. Reading the pages of the tree is not awaited: that takes no network.
+        from usp.aio import sitemap_tree_for_homepage
+
+        tree = await sitemap_tree_for_homepage("https://www.example.org/")
+
+    See `usp.tree.sitemap_tree_for_homepage` for the parameters. You do not await the pages of the tree: reading them
+    takes no network.
+
+    :param web_client: fetches the URLs; None for an `AiohttpWebClient`.
     """
-    from usp.drivers.awaiting import client_or_default, run
-    from usp.drivers.homepage import homepage_walk
+    from usp.drivers.asynchronous import fetch_website
 
-    walk, fetching, homepage_url = homepage_walk(
+    return await fetch_website(
         homepage_url,
+        web_client,
         use_robots=use_robots,
         use_known_paths=use_known_paths,
         extra_known_paths=extra_known_paths,
@@ -58,9 +67,6 @@ async def sitemap_tree_for_homepage(
         normalize_homepage_url=normalize_homepage_url,
         **options,
     )
-    async with client_or_default(web_client) as client:
-        await run(walk, client, fetching, homepage_url)
-    return walk.website()
 
 
 def stream_sitemaps_for_homepage(

@@ -1,6 +1,6 @@
-"""`Limits`: what a tree may cost. Passed as `limits=` to the front doors.
+"""`Limits`: what a tree may cost. Pass it as `limits=` to the front doors.
 
-Where a limit is reached, all that was had is kept, the place is marked, and the tree says so.
+When a limit is reached, usp keeps what it has fetched, marks the place, and adds problem C901 to the tree.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from usp.exceptions import InvalidArgumentError
 
 __all__ = ["Limits"]
 
-_MAX_DEPTH = 200  # what goes through a tree calls itself for each level
+_MAX_DEPTH = 200  # functions that go through a tree call themselves once for each level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a tree may cost. Every limit has a default, and none is without end but `max_pages`.
+    """What a tree may cost. Every limit but `max_pages` has a default.
 
-    `max_depth`: how deep sitemaps may be nested, robots.txt and the known paths being at depth 0.
-    `max_sitemap_bytes`: bytes of one sitemap, inflated (100 MiB). No more than that is transferred either.
-    `max_sitemaps`: places in the tree where a sitemap is declared.
-    `max_pages`: pages, counted in the order of the tree; None for all of them.
-    `max_total_bytes`: bytes of all sitemaps together, as they were transferred (10 GiB).
-    `max_redirects`: redirects that are followed from one URL.
-    `request_seconds`: for one request in all, from looking up its host to the last byte of its answer.
-    `tree_seconds`: for the tree in all.
+        from usp import Limits, sitemap_tree_for_homepage
 
-    Example: `Limits(max_pages=1000, tree_seconds=60)`
+        limits = Limits(max_pages=1000, tree_seconds=60)
+        tree = sitemap_tree_for_homepage("https://www.example.org/", limits=limits)
+
+    :param max_depth: levels of nested sitemaps; robots.txt and the known paths are at level 0.
+    :param max_sitemap_bytes: bytes of one sitemap, inflated (100 MiB). No more than that is transferred either.
+    :param max_sitemaps: sitemaps in the tree, counted wherever one is declared.
+    :param max_pages: pages, counted in tree order; None for no limit.
+    :param max_total_bytes: bytes of all sitemaps together, as transferred (10 GiB).
+    :param max_redirects: redirects to follow from one URL.
+    :param request_seconds: time for one request, from the lookup of its host to the last byte of its response.
+    :param tree_seconds: time for the whole tree (6 hours).
     """
 
     max_depth: int = 11
@@ -45,7 +48,7 @@ class Limits:
             value = getattr(self, field.name)
             if field.name == "max_pages" and value is None:
                 continue
-            kind, what = (int, "a whole number") if field.name.startswith("max_") else ((int, float), "a number")
+            kind, what = (int, "an integer") if field.name.startswith("max_") else ((int, float), "a number")
             least = 0 if field.name in ("max_depth", "max_redirects") else 1 if kind is int else 0.001
             most = _MAX_DEPTH if field.name == "max_depth" else math.inf
             if (
@@ -54,5 +57,5 @@ class Limits:
                 or not least <= value <= most
                 or value == math.inf
             ):
-                wanted = f"{least} or more" if most == math.inf else f"from {least} to {most}"
-                raise InvalidArgumentError(f"limits: {field.name} must be {what}, {wanted}, not {value!r}")
+                range_ = f"{least} or more" if most == math.inf else f"from {least} to {most}"
+                raise InvalidArgumentError(f"limits: {field.name} must be {what}, {range_}, not {value!r}")

@@ -1,4 +1,4 @@
-"""The library's loggers. It prints nothing: not even where a program has not set up logging, as Python would."""
+"""The loggers of usp. They print nothing until a program sets up logging; Python would print warnings."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ logging.getLogger("usp").addHandler(logging.NullHandler())
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of a module."""
+    """Return the logger of a module."""
     return logging.getLogger(name)

@@ -1,4 +1,4 @@
-"""`Politeness`: how hosts are treated. Passed as `politeness=` to the front doors."""
+"""`Politeness`: how to treat hosts. Pass it as `politeness=` to the front doors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ __all__ = ["Politeness"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Politeness:
-    """How hosts are treated, beside how many requests are made to one of them at once (`concurrency=`).
+    """How to treat hosts. `concurrency=` of the front doors sets the number of requests at once to one host.
 
-    `spacing`: seconds between the starts of two requests to one host.
-    `crawl_delay`: whether the `Crawl-delay` of a host's robots.txt is kept, where that is longer.
-    `max_delay`: seconds that a host's `Crawl-delay` and `Retry-After` may ask for at most.
-    `tries`: how often a URL is tried, where the failure is worth it.
-    `retry_seconds`: before the second try; each wait after that is twice as long, and each is varied at random.
+        from usp import Politeness, sitemap_tree_for_homepage
 
-    Example: `Politeness(spacing=0.5, crawl_delay=True)`
+        politeness = Politeness(spacing=0.5, crawl_delay=True)
+        tree = sitemap_tree_for_homepage("https://www.example.org/", politeness=politeness)
+
+    :param spacing: seconds between the starts of two requests to one host.
+    :param crawl_delay: whether to obey the `Crawl-delay` of a host's robots.txt, if it is longer than `spacing`.
+    :param max_delay: the longest `Crawl-delay` and `Retry-After` to obey, in seconds.
+    :param tries: how often to try a URL after failures that may pass.
+    :param retry_seconds: seconds before the first retry; each further wait is twice as long, and all vary at random.
     """
 
     spacing: float = 0.0
@@ -36,6 +39,6 @@ class Politeness:
                 if not isinstance(value, bool):
                     raise InvalidArgumentError(f"politeness: crawl_delay must be True or False, not {value!r}")
                 continue
-            kind, least, what = (int, 1, "a whole number") if field.name == "tries" else ((int, float), 0, "a number")
+            kind, least, what = (int, 1, "an integer") if field.name == "tries" else ((int, float), 0, "a number")
             if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
                 raise InvalidArgumentError(f"politeness: {field.name} must be {what}, {least} or more, not {value!r}")

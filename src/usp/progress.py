@@ -1,4 +1,4 @@
-"""`Progress`: what a caller's `progress=` callback is told. Plain values, from one place, in one thread."""
+"""`Progress`: the events that a `progress=` callback receives, one at a time, in one thread."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ __all__ = ["Progress", "ProgressCallbackType"]
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One thing that happened, and how far the tree is.
+    """One event, and the counts of the tree so far.
 
     `kind` is one of
 
-    - "found": a sitemap is to be fetched,
-    - "fetched": its body is here; `size` is how many bytes of it were transferred,
-    - "parsed": it was read; `listed` is how many pages it lists,
-    - "failed": it could not be had, or is no sitemap; `reason` says why.
+    - "found": usp will fetch a sitemap,
+    - "fetched": its document has arrived; `size` is its number of bytes, as transferred,
+    - "parsed": it is a sitemap; `listed` is its number of pages,
+    - "failed": it could not be fetched, or is not a sitemap; `reason` says why.
 
-    Each sitemap is found, and then parsed or failed, once; also one that is left out, for a limit or a rule, which
-    fails without having been fetched. What was only guessed at, and is not there, is found and failed like all else.
-    The counts are those of the whole tree so far.
+    Each sitemap is found once, and then parsed or failed once. A sitemap that a limit or a rule leaves out is found and
+    failed without a request. So is a known path that does not exist.
     """
 
     kind: Literal["found", "fetched", "parsed", "failed"]
@@ -30,18 +29,18 @@ class Progress:
     size: int = 0
     listed: int = 0
     reason: str = ""
-    #: Sitemaps that were found, parsed and failed.
+    #: Sitemaps found, parsed and failed.
     found: int = 0
     parsed: int = 0
     failed: int = 0
-    #: Pages in the sitemaps that were parsed.
+    #: Pages in the parsed sitemaps.
     pages: int = 0
-    #: Bytes that were transferred.
+    #: Bytes transferred.
     bytes: int = 0
 
     @property
     def done(self) -> int:
-        """Sitemaps that were parsed or failed."""
+        """The number of sitemaps that are parsed or failed."""
         return self.parsed + self.failed
 
 

@@ -18,9 +18,8 @@ from typing import Any, NoReturn, Self, Unpack
 
 from usp.documents import MEMORY_BYTES, Document, Failure
 from usp.drivers.blocking import check_client, client_or_default, is_single_threaded, steps
-from usp.drivers.fetch import Answers
-from usp.drivers.homepage import HomepageOptions, homepage_walk
-from usp.drivers.options import Options
+from usp.drivers.fetch import ResponseReader
+from usp.drivers.options import HomepageOptions, Options, homepage_walk
 from usp.exceptions import TreeInterrupted, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.objects.problem import Problems
@@ -41,7 +40,7 @@ class _Stream:
     """What the two streams share: their arguments, the tree, and the place of the sitemap given last."""
 
     def __init__(self, homepage_url: str, memory_bytes: int, in_tree_order: bool, options: HomepageOptions) -> None:
-        self._walk, fetching, self._secret_url = homepage_walk(homepage_url, is_in_order=in_tree_order, **options)
+        self._walk, fetching, self._secret_url = homepage_walk(homepage_url, in_tree_order=in_tree_order, **options)
         self._options = replace(fetching, memory_bytes=memory_bytes)
         self._order: _TreeOrder | _ArrivalOrder = (
             _TreeOrder(self._walk) if in_tree_order else _ArrivalOrder(self._walk, fetching.limits.max_pages)
@@ -206,7 +205,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public
         # are refused, unless the homepage itself is such an address.
         policy.mark_resolved_elsewhere(host_of(self._secret_url))
-        answers = Answers(policy, max_bytes)
+        reader = ResponseReader(policy, max_bytes)
         self._extra_requests.add(policy)
         try:
             if self._is_closed:
@@ -214,9 +213,9 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
             if (refusal := policy.refusal(url)) is not None:
                 return Failure(refusal)
             with applying(policy):
-                return answers.of(self._client.opened().get(policy.with_credentials(url)), url)
+                return reader.read(self._client.opened().get(policy.with_credentials(url)), url)
         except Exception as error:  # a client of the caller's may raise anything
-            return answers.of_error(error, url)
+            return reader.read_error(error, url)
         finally:
             self._extra_requests.discard(policy)
 
@@ -235,7 +234,7 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         in_tree_order: bool = True,
         **options: Unpack[HomepageOptions],
     ) -> None:
-        from usp.drivers.awaiting import check_client
+        from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
         super().__init__(homepage_url, MEMORY_BYTES, in_tree_order, options)
@@ -292,7 +291,7 @@ async def _fetched_async(
     order: _TreeOrder | _ArrivalOrder,
 ) -> AsyncGenerator[AbstractSitemap, None]:
     """Fetch a website on asyncio. Give the sitemaps as they arrive."""
-    from usp.drivers.awaiting import client_or_default, steps
+    from usp.drivers.asynchronous import client_or_default, steps
 
     async with client_or_default(client) as opened, aclosing(steps(walk, opened, options, homepage_url)) as pauses:
         async for _ in pauses:

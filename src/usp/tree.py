@@ -1,17 +1,17 @@
-"""The front doors: from a homepage, or from content that is already here, to a sitemap tree.
+"""The front doors: from a homepage, or from content that you have, to a sitemap tree.
 
-What they need is imported when they are first used, so that importing them costs next to nothing.
+Each imports what it needs when you first call it, so that importing this module takes next to no time.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
+TYPE_CHECKING = False  # as in typing, but importing that takes longer than this whole module
 if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Iterable
     from typing import Unpack
 
-    from usp.drivers.homepage import FetchOptions, HomepageOptions
+    from usp.drivers.options import FetchOptions, HomepageOptions
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Classes that drop-in callers may find here."""
+    """Return a class that drop-in callers import from here."""
     from usp.objects import sitemap
 
     if name in ("AbstractSitemap", "IndexRobotsTxtSitemap", "IndexWebsiteSitemap", "InvalidSitemap"):
@@ -52,29 +52,35 @@ def sitemap_tree_for_homepage(
 ) -> IndexWebsiteSitemap:
     """Fetch the whole sitemap tree of a website.
 
-    :param homepage_url: any URL of the site; stripped to its homepage unless `normalize_homepage_url` is false.
-    :param web_client: fetches the URLs; a `RequestsWebClient` if None.
-    :param use_robots: whether to read robots.txt.
-    :param use_known_paths: whether to try the places where sitemaps are often found; `extra_known_paths` are more.
-    :param recurse_callback: called with the URL of each sitemap that another one lists, that one's level and the URLs
-        above; if it gives false, the sitemap is left out.
-    :param recurse_list_callback: called with the list of all those URLs of one sitemap; gives those to be fetched.
-    :param concurrency: how many requests to make at once to one host, 8 if None; in all hosts together, four times as
-        many. A client that does not say that it `is_thread_safe` gets one at a time.
-    :param limits: what the tree may cost, in sitemaps, pages, bytes and seconds; see `usp.limits.Limits`.
-    :param politeness: the time between requests, and retries; see `usp.politeness.Politeness`.
+        from usp.tree import sitemap_tree_for_homepage
+
+        tree = sitemap_tree_for_homepage("https://www.example.org/")
+        for page in tree.all_pages():
+            print(page.url, page.last_modified)
+
+    :param homepage_url: any URL of the site.
+    :param web_client: fetches the URLs; None for a `RequestsWebClient`.
+    :param use_robots: whether to read the sitemaps that robots.txt names.
+    :param use_known_paths: whether to try paths where sitemaps are often found.
+    :param extra_known_paths: more such paths.
+    :param recurse_callback: called with a child's URL, its parent's level and the URLs above; False leaves it out.
+    :param recurse_list_callback: called with the URLs of all children, likewise; returns those to fetch.
+    :param normalize_homepage_url: whether to strip `homepage_url` to the homepage; False keeps its path.
+    :param concurrency: requests at once to one host, 8 if None; a client that is not `is_thread_safe` gets one.
+    :param limits: limits on sitemaps, pages, bytes and seconds; see `usp.limits.Limits`.
+    :param politeness: waits between requests, and retries; see `usp.politeness.Politeness`.
     :param respect_robots: whether to leave out sitemaps that a robots.txt disallows.
-    :param cross_host: which hosts the site may lead to: "allow" any, "same-site" or "same-host".
-    :param progress: called with a `usp.progress.Progress` for each sitemap that is found, fetched, parsed, or failed.
+    :param cross_host: hosts that the site may lead to: "allow" for any, "same-site" or "same-host".
+    :param progress: called with a `usp.progress.Progress` for each sitemap found, fetched, parsed or failed.
     :return: the tree. What the site does wrong is in it, as `InvalidSitemap`s and problems.
     :raises SitemapException: if the URL is not http or https.
-    :raises TreeInterrupted: a `KeyboardInterrupt`, with what was had of the tree.
+    :raises TreeInterrupted: on Ctrl-C; a `KeyboardInterrupt` that has the partial tree.
     """
-    from usp.drivers.blocking import client_or_default, website
-    from usp.drivers.homepage import homepage_walk
+    from usp.drivers.blocking import fetch_website
 
-    walk, fetching, homepage_url = homepage_walk(
+    return fetch_website(
         homepage_url,
+        web_client,
         use_robots=use_robots,
         use_known_paths=use_known_paths,
         extra_known_paths=extra_known_paths,
@@ -83,8 +89,6 @@ def sitemap_tree_for_homepage(
         normalize_homepage_url=normalize_homepage_url,
         **options,
     )
-    with client_or_default(web_client) as client:
-        return website(walk, client, fetching, homepage_url)
 
 
 def stream_sitemaps_for_homepage(
@@ -151,9 +155,15 @@ def _pages(stream: SitemapStream) -> Generator[SitemapPage, None, IndexWebsiteSi
 
 
 def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap:
-    """Read a sitemap that is given as a text. Nothing is fetched: its children are `InvalidSitemap`s.
+    """Read a sitemap from a text. Nothing is fetched: its children are `InvalidSitemap`s.
 
-    `url` is where it came from: relative URLs in it are resolved against that, and a robots.txt is known by it.
+        from usp.tree import sitemap_from_str
+
+        robots = sitemap_from_str("Sitemap: /sitemap.xml", url="https://www.example.org/robots.txt")
+        print([child.url for child in robots.sub_sitemaps])
+
+    :param content: the text of the document.
+    :param url: where it came from. Relative URLs are resolved against it, and it tells a robots.txt from other text.
     """
     from usp.fetch_parse.fetcher import SitemapStrParser
     from usp.origins import LOCAL_URL
@@ -162,9 +172,10 @@ def sitemap_from_str(content: str, *, url: str | None = None) -> AbstractSitemap
 
 
 def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitemap:
-    """Read a sitemap that is given as bytes, compressed or not, in any encoding. Nothing is fetched.
+    """Read a sitemap from bytes, compressed or not, in any encoding. Nothing is fetched.
 
-    `url` is where it came from, as for `sitemap_from_str`.
+    :param content: the bytes of the document.
+    :param url: where it came from, as for `sitemap_from_str`.
     """
     from usp.exceptions import SitemapException
 
@@ -172,15 +183,15 @@ def sitemap_from_bytes(content: bytes, url: str | None = None) -> AbstractSitema
         raise SitemapException(
             f"A sitemap's content must be bytes, not {type(content).__name__}; see sitemap_from_str()"
         )
-    return _sitemap_from(bytes(content), url)
+    return _parse_bytes(bytes(content), url)
 
 
 def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -> AbstractSitemap:
     """Read a sitemap from a file, compressed or not, in any encoding. Nothing is fetched.
 
-    `url` is where it came from, as for `sitemap_from_str`; if None, one is made up of the file's name, so that a file
-    called robots.txt is read as one.
-
+    :param path: the file.
+    :param url: where it came from, as for `sitemap_from_str`; if None, a made-up URL with the name of the file, so that
+        a file called robots.txt is read as one.
     :raises OSError: if the file cannot be read.
     """
     import os
@@ -190,14 +201,14 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
     from usp.origins import LOCAL_URL
 
     with open(path, "rb") as file:
-        content = file.read(MAX_DOCUMENT_BYTES + 1)  # of more, nothing would be read
+        content = file.read(MAX_DOCUMENT_BYTES + 1)  # the parser ignores what is past that
         written_at = os.fstat(file.fileno()).st_mtime
     name = os.path.basename(os.fsencode(path))
-    return _sitemap_from(content, LOCAL_URL + quote(name) if url is None else url, written_at)
+    return _parse_bytes(content, LOCAL_URL + quote(name) if url is None else url, written_at)
 
 
-def _sitemap_from(content: bytes, url: str | None, written_at: float | None = None) -> AbstractSitemap:
-    """The sitemap of bytes that are here; of a file, it is known when it was written."""
+def _parse_bytes(content: bytes, url: str | None, written_at: float | None = None) -> AbstractSitemap:
+    """Parse a document. `written_at` is when its file was written."""
     from usp.documents import Document
     from usp.fetch_parse.fetcher import SitemapFetcher
     from usp.objects.transport import Transport, utc_time

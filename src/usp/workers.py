@@ -1,4 +1,4 @@
-"""What does the tasks of the blocking driver: the caller's own thread, one at a time, or a few threads beside it."""
+"""Workers perform tasks: in the caller's thread, one at a time, or in a few threads beside it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS_TO_END = 1.0
 
 
 class Inline(Generic[T, R]):
-    """Does tasks in the caller's thread, when they are started."""
+    """Perform tasks in the caller's thread, when they are started."""
 
     def __init__(self, perform: Callable[[T], R], sleep: Callable[[float], None] = time.sleep) -> None:
         self._perform = perform
@@ -29,11 +29,11 @@ class Inline(Generic[T, R]):
         self._done: deque[tuple[T, R]] = deque()
 
     def start(self, task: T) -> None:
-        """Do a task."""
+        """Perform a task."""
         self._done.append((task, self._perform(task)))
 
     def wait(self, seconds: float) -> tuple[T, R] | None:
-        """A task that is done, and its result; None if there is none for so long."""
+        """Return a task that is done, with its result; None, after that time, if there is none."""
         if self._done:
             return self._done.popleft()
         if seconds > 0:
@@ -41,68 +41,71 @@ class Inline(Generic[T, R]):
         return None
 
     def finish(self) -> None:
-        """All tasks are done already."""
+        """Do nothing: all tasks are done."""
 
     def close(self) -> None:
-        """Nothing is going on."""
+        """Do nothing: no task is running."""
 
 
 class Threads(Generic[T, R]):
-    """Does tasks in threads, which are started as they are needed, `most` at most; in one, tasks keep their order.
+    """Perform tasks in threads, which start when they are needed. With one thread, tasks keep their order.
 
-    They are daemons: what cannot be interrupted, such as looking up a host, does not keep a program from ending.
+    The threads are daemons: a call that cannot be interrupted, such as a DNS lookup, does not keep a program from
+    ending.
+
+    :param max_threads: how many threads to start at most.
     """
 
-    def __init__(self, perform: Callable[[T], R], most: float = math.inf) -> None:
+    def __init__(self, perform: Callable[[T], R], max_threads: float = math.inf) -> None:
         self._perform = perform
-        self._most = most
+        self._max_threads = max_threads
         self._tasks: SimpleQueue[T | None] = SimpleQueue()
         self._done: SimpleQueue[tuple[T, R | None, BaseException | None]] = SimpleQueue()
         self._threads: list[Thread] = []
-        self._going_on = 0
+        self._running = 0
         self._process = os.getpid()
 
     def start(self, task: T) -> None:
         """Hand a task to a thread."""
-        self._going_on += 1
-        if len(self._threads) < min(self._going_on, self._most):
+        self._running += 1
+        if len(self._threads) < min(self._running, self._max_threads):
             thread = Thread(target=self._work, name=f"usp-{len(self._threads)}", daemon=True)
-            self._threads.append(thread)  # before it is started: an interrupt may come in between
+            self._threads.append(thread)  # before it starts: an interrupt may come in between
             try:
                 thread.start()
-            except RuntimeError as error:  # no more threads can be had: those that there are do the work
+            except RuntimeError as error:  # the system allows no more threads: those that run do the work
                 self._threads.remove(thread)
                 if not self._threads:
                     raise RuntimeError("no thread can be started; use concurrency=1") from error
         self._tasks.put(task)
 
     def wait(self, seconds: float) -> tuple[T, R] | None:
-        """A task that is done, and its result; None if there is none for so long. Raises what the task raised."""
+        """Wait for a task. Return it with its result; None if none is done in time. Raise what the task raised."""
         if os.getpid() != self._process:
             raise RuntimeError("this tree was being fetched when the process was forked; fetch it anew in the child")
         try:
             task, result, error = self._done.get(timeout=seconds) if seconds > 0 else self._done.get_nowait()
         except Empty:
             return None
-        self._going_on -= 1
+        self._running -= 1
         if error is not None:
             raise error
-        return task, result  # type: ignore[return-value]  # there is a result where there is no error
+        return task, result  # type: ignore[return-value]  # without an error there is a result
 
     def finish(self) -> None:
-        """Wait until all tasks are done, whatever they give. Raises what a task raised."""
-        while self._going_on:
+        """Wait until all tasks are done. Raise what a task raised."""
+        while self._running:
             self.wait(_SECONDS_TO_END)
 
     def close(self) -> None:
-        """Let the threads end, with no new task, and wait a little for those that are at work."""
+        """Drop the tasks that have not started, and wait a little for those that are running."""
         with suppress(Empty):
             while True:
                 self._tasks.get_nowait()
         self._tasks.put(None)
         ends_at = time.monotonic() + _SECONDS_TO_END
         for thread in self._threads:
-            # One that is not alive was never started; and the garbage collector may call this in one of them.
+            # A thread that is not alive never started. The garbage collector may call this in one of the threads.
             if thread.is_alive() and thread is not current_thread():
                 thread.join(max(0.0, ends_at - time.monotonic()))
 
@@ -110,9 +113,9 @@ class Threads(Generic[T, R]):
         while (task := self._tasks.get()) is not None:
             try:
                 self._done.put((task, self._perform(task), None))
-            except BaseException as error:  # whatever it is, it is the caller's to see
+            except BaseException as error:  # the caller of wait() gets it, whatever it is
                 self._done.put((task, None, error))
-        self._tasks.put(None)  # for the next one
+        self._tasks.put(None)  # for the next thread
 
 
 Workers = Inline[T, R] | Threads[T, R]

@@ -1,4 +1,4 @@
-"""The blocking driver: one request at a time, or several at once in threads."""
+"""The blocking driver: one request at a time in your thread, or several at once in other threads."""
 
 from __future__ import annotations
 
@@ -7,39 +7,59 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Unpack
 
 from usp.documents import Document, Failure
-from usp.drivers.fetch import Answers
-from usp.drivers.options import Options
-from usp.drivers.schedule import Schedule
-from usp.drivers.tasks import Fetch, Task
+from usp.drivers.fetch import ResponseReader
+from usp.drivers.options import HomepageOptions, Options, homepage_walk
+from usp.drivers.schedule import Fetch, Schedule, Task
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
-from usp.walk import HomepageWalk, Walk
+from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
 from usp.workers import Inline, Threads, Workers
 
-__all__ = ["check_client", "client_or_default", "is_single_threaded", "run", "sitemap_of", "steps", "website"]
+__all__ = [
+    "check_client",
+    "client_or_default",
+    "fetch_sitemap",
+    "fetch_website",
+    "is_single_threaded",
+    "run",
+    "steps",
+]
 
-Outcome = Document | Failure | ParsedSitemap
+Result = Document | Failure | ParsedSitemap
 
 
 def run(walk: Walk, client: AbstractWebClient, options: Options, homepage_url: str) -> None:
-    """Fetch all that the walk asks for."""
+    """Fetch everything that a walk asks for."""
     for _ in steps(walk, client, options, homepage_url):
         pass
 
 
-def website(walk: HomepageWalk, client: AbstractWebClient, options: Options, homepage_url: str) -> IndexWebsiteSitemap:
-    """The tree of a walk, fetched. Raises `TreeInterrupted`, with all that was had, where Ctrl-C is pressed."""
+def fetch_website(
+    homepage_url: str, web_client: AbstractWebClient | None, **options: Unpack[HomepageOptions]
+) -> IndexWebsiteSitemap:
+    """Fetch the tree of a website. Ctrl-C raises `TreeInterrupted`."""
+    walk, fetching, homepage_url = homepage_walk(homepage_url, **options)
     try:
-        run(walk, client, options, homepage_url)
+        with client_or_default(web_client) as client:
+            run(walk, client, fetching, homepage_url)
     except KeyboardInterrupt:
         raise TreeInterrupted(walk.website()) from None
     return walk.website()
+
+
+def fetch_sitemap(fetcher: SitemapFetcher) -> AbstractSitemap:
+    """Fetch the sitemap of one fetcher, and all below it."""
+    walk = Walk([fetcher])
+    with client_or_default(fetcher.web_client) as client:
+        run(walk, client, Options(), fetcher.url)
+    return walk.sitemaps()[0]
 
 
 def steps(
@@ -49,29 +69,27 @@ def steps(
     homepage_url: str,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Generator[None, None, None]:
-    """Fetch all that the walk asks for, with a pause after each answer. Where it is closed, everything stops at once.
+    """Fetch everything that a walk asks for, and pause after each result. Closing the generator stops at once.
 
-    While it pauses nothing new is started: whoever goes through it slowly holds the fetching back.
+    During a pause no request starts, so a slow consumer slows the fetching down.
     """
-    now = time.monotonic
-    schedule = Schedule(walk, _suited(options, client), homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = RequestPolicy(
-        homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds
-    )
-    perform = _performer(client, policy, Answers(policy, options.memory_bytes))
-    # A client may have the methods of one without being a subclass, as ultimate-sitemap-parser lets it.
+    now, limits = time.monotonic, options.limits
+    is_alone = is_single_threaded(client, options)
+    schedule_options = replace(options, concurrency=1) if is_alone else options
+    schedule = Schedule(walk, schedule_options, homepage_url, now(), getattr(client, "user_agent", "usp"))
+    policy = RequestPolicy(homepage_url, limits, options.cross_host, expires=now() + limits.tree_seconds)
+    perform = _performer(client, policy, ResponseReader(policy, options.memory_bytes))
+    # A client need not be a subclass, as in ultimate-sitemap-parser; then it has only what all clients have there.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
-    limit(options.limits.max_sitemap_bytes)
-    workers: Workers[Task, Outcome] = (
-        Inline(perform, sleep) if is_single_threaded(client, options) else Threads(perform)
-    )
+    limit(limits.max_sitemap_bytes)
+    workers: Workers[Task, Result] = Inline(perform, sleep) if is_alone else Threads(perform)
     try:
         while True:
             for task in schedule.tasks(now()):
                 workers.start(task)
             if schedule.is_done:
                 return
-            if (done := workers.wait(schedule.seconds(now()))) is not None:
+            if (done := workers.wait(schedule.wait_seconds(now()))) is not None:
                 schedule.done(*done, now())
             else:
                 schedule.idle()
@@ -85,37 +103,32 @@ def steps(
     finally:
         policy.cancel()
         workers.close()
-        walk.stop("it was ended early")  # where nothing is left to stop, this does nothing
+        walk.stop("it was ended early")  # changes nothing if everything has arrived
 
 
 def is_single_threaded(client: AbstractWebClient, options: Options) -> bool:
-    """Whether requests are made in the caller's thread only, one at a time."""
+    """Return whether requests run in the caller's thread, one at a time."""
     return options.concurrency == 1 or not getattr(client, "is_thread_safe", False)
 
 
-def _suited(options: Options, client: AbstractWebClient) -> Options:
-    """The options, with one request at a time for a client that cannot make several."""
-    return options if getattr(client, "is_thread_safe", False) else replace(options, concurrency=1)
+def _performer(client: AbstractWebClient, policy: RequestPolicy, reader: ResponseReader) -> Callable[[Task], Result]:
+    """Return a function that performs a task, in any thread."""
 
-
-def _performer(client: AbstractWebClient, policy: RequestPolicy, answers: Answers) -> Callable[[Task], Outcome]:
-    """What does a task, in any thread."""
-
-    def perform(task: Task) -> Outcome:
+    def perform(task: Task) -> Result:
         if not isinstance(task, Fetch):
-            return task.reading()
+            return task.run()
         url, started = task.job.url, time.monotonic()
         try:
             with applying(policy):
-                return answers.of(client.get(policy.with_credentials(url)), url, started)
-        except Exception as error:
-            return answers.of_error(error, url, started)
+                return reader.read(client.get(policy.with_credentials(url)), url, started)
+        except Exception as error:  # a client of the caller's may raise anything
+            return reader.read_error(error, url, started)
 
     return perform
 
 
 def check_client(client: AbstractWebClient | None) -> None:
-    """Raise `InvalidArgumentError` for what cannot be a client."""
+    """Raise `InvalidArgumentError` if a value cannot be a web client."""
     if client is None:
         return
     if inspect.iscoroutinefunction(getattr(client, "get", None)):
@@ -127,7 +140,7 @@ def check_client(client: AbstractWebClient | None) -> None:
 
 @contextmanager
 def client_or_default(client: AbstractWebClient | None) -> Iterator[AbstractWebClient]:
-    """The caller's client, or one of requests for as long as it is needed."""
+    """Give the caller's client; if None, a `RequestsWebClient` that is closed in the end."""
     check_client(client)
     if client is not None:
         yield client
@@ -136,11 +149,3 @@ def client_or_default(client: AbstractWebClient | None) -> Iterator[AbstractWebC
 
     with RequestsWebClient() as default:
         yield default
-
-
-def sitemap_of(fetcher: SitemapFetcher) -> AbstractSitemap:
-    """The sitemap of one fetcher, and all below it."""
-    walk = Walk([fetcher])
-    with client_or_default(fetcher.web_client) as client:
-        run(walk, client, Options(), fetcher.url)
-    return walk.sitemaps()[0]

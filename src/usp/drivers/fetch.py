@@ -1,6 +1,6 @@
-"""One URL through a client, and the client's answer as a plain value: a document, or a failure.
+"""From a web client's response to a plain value: a document, or a failure.
 
-Also `get_with_retries`, which drop-in callers have: the schedule of a tree has retries of its own.
+Also `get_with_retries`, for drop-in callers. A tree does not use it: its schedule has retries of its own.
 """
 
 from __future__ import annotations
@@ -26,70 +26,71 @@ from usp.web_client.abstract_client import (
 )
 from usp.web_client.policy import RequestPolicy
 
-__all__ = ["Answers", "get_with_retries"]
+__all__ = ["ResponseReader", "get_with_retries"]
 
 log = logger(__name__)
 
 _TRIES = 5
 _SECONDS_BETWEEN_TRIES = 1.0
-_CUT_SHORT = frozenset({"T804", "T805"})  # codes of bodies that came in part
+_TRUNCATED = frozenset({"T804", "T805"})  # problems of a body that is not complete
 
 
-class Answers:
-    """Makes plain values of what a client gives, and puts documents into the store of the tree."""
+class ResponseReader:
+    """Turn the responses of a web client into plain values. Documents go to the store of the tree."""
 
     def __init__(self, policy: RequestPolicy, memory_bytes: int) -> None:
         self._policy = policy
-        self._limit = policy.limits.max_sitemap_bytes
+        self._max_bytes = policy.limits.max_sitemap_bytes
         self._store = DocumentStore(memory_bytes)
 
-    def of(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
-        """What a client gave, to a request that was `started` then, by `time.monotonic()`.
+    def read(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
+        """Return the document of a success, or the failure of an error.
 
-        A client of the caller's may raise from any of its methods; see `of_error`.
+        The methods of a caller's response may raise anything; see `read_error`.
+
+        :param started: when the request started, by `time.monotonic()`.
         """
-        tried = _tried(url, started)
+        request = _transport(url, started)
         if isinstance(response, AbstractWebClientSuccessResponse):
-            return self._document(response, tried)
+            return self._document(response, request)
         if not isinstance(response, WebClientErrorResponse):
             kind = type(response).__name__
-            message = f"the web client gave a {kind}, which is neither a success nor an error"
-            return Failure(message, transport=tried)
+            return Failure(f"the web client gave a {kind}, which is neither a success nor an error", transport=request)
         partial, status = response.partial(), response.status_code()
         return Failure(
             response.message(),
             status,
             response.retryable(),
             response.retry_after(),
-            None if partial is None else self._document(partial, tried),
-            replace(tried, status=status),
+            None if partial is None else self._document(partial, request),
+            replace(request, status=status),
         )
 
-    def of_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
-        """What a client raised, which must not cost the rest of the tree."""
+    def read_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
+        """Return the failure of a client that raised. The rest of the tree goes on."""
         if isinstance(error, NoWebClientException):
             return Failure(UNFETCHED)
         log.debug("The web client raised for URL %s", url, exc_info=error)
-        return Failure(f"{type(error).__name__}: {error}", transport=_tried(url, started))
+        return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started))
 
-    def _document(self, response: AbstractWebClientSuccessResponse, tried: Transport) -> Document:
+    def _document(self, response: AbstractWebClientSuccessResponse, request: Transport) -> Document:
         data = response.encoded_data()
-        stated = encoding = response.header("Content-Encoding")
+        declared = encoding = response.header("Content-Encoding")
         if data is None:
             data = response.raw_data()
-            encoding = encoding and "identity"  # what there was, the client has taken off
+            encoding = encoding and "identity"  # the client has decoded the body
         data = data if isinstance(data, bytes) else bytes(memoryview(data))
         content_type = response.header("Content-Type")
         problems = response.transport_problems()
         transport = replace(
-            tried,
-            url=self._policy.without_credentials(response.url() or tried.url),
+            request,
+            url=self._policy.without_credentials(response.url() or request.url),
             status=_status_of(response),
             content_type=content_type,
-            content_encoding=stated,
+            content_encoding=declared,
             size=len(data),
-            last_modified=_date_of(response.header("Last-Modified")),
-            is_whole=_CUT_SHORT.isdisjoint(problems),
+            last_modified=_parse_date(response.header("Last-Modified")),
+            is_whole=_TRUNCATED.isdisjoint(problems),
         )
         return Document(
             transport.url,
@@ -98,30 +99,30 @@ class Answers:
             encoding,
             problems,
             store=self._store,
-            limit=self._limit,
+            limit=self._max_bytes,
             transport=transport,
         )
 
 
-def _tried(url: str, started: float | None) -> Transport:
-    """What is known of a request itself, now that it has ended."""
+def _transport(url: str, started: float | None) -> Transport:
+    """Return what is known of a request itself, now that it has ended."""
     seconds = None if started is None else time.monotonic() - started
     return Transport(url, url, seconds=seconds, fetched_at=datetime.now(UTC))
 
 
 def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
-    """The status, if the client knows it: a success is one without it, too."""
+    """Return the status; None if the client does not know it."""
     try:
         return response.status_code()
     except Exception:  # a client of the caller's may raise anything
         return None
 
 
-def _date_of(value: str | None) -> datetime | None:
-    """The date of a header, in UTC; None if it is none. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7"""
+def _parse_date(value: str | None) -> datetime | None:
+    """Return the date of a header in UTC; None if it is not one. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7"""
     try:
         date = parsedate_to_datetime(value or "")
-        # Without a time zone, or with the -0000 that says nothing about one, it is in UTC as well.
+        # A date without a time zone is in UTC. So is one with -0000, which means that the zone is not known.
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError):
         return None
@@ -136,7 +137,7 @@ def get_with_retries(
     quiet_404: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> AbstractWebClientResponse:
-    """Get a URL, again while the failure is worth it; never waits after the last try."""
+    """Fetch a URL, and again while the failure is retryable. Do not wait after the last try."""
     if tries < 1:
         raise SitemapException(f"A URL must be tried once at least, not {tries} times.")
     for tried in range(1, tries + 1):

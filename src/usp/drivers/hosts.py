@@ -1,110 +1,156 @@
-"""Hosts: how many requests one may get at once, when the next may start, and how it is treated when it is in trouble.
+"""Hosts: how many requests one gets at once, when the next may start, when to give up, and what its robots.txt says.
 
-No I/O and no clock here: times are handed in, as seconds of any clock that only goes forward.
+Nothing here does I/O or reads a clock: callers pass times, as seconds of any clock that only goes forward.
 
-- A host that answers 429 or 503 is left alone for as long as it asks, and then gets half as many requests at once;
-  each answer that is not such a one lets a little more through again, up to where it was.
-- Retries have a budget: each takes of it, each success gives back. Where everything fails, it is soon spent, and URLs
-  are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
-- A host that has never answered is tried less often, and after a few URLs not at all.
+- A host that answers 429 or 503 is left alone for as long as it asks. Then it gets half as many requests at once. Each
+  good answer allows a little more again, up to the number at the start.
+- Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
+  host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+- A host that has never answered gets fewer tries, and none after a few URLs.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from usp.documents import Document, Failure
+from usp.scan.lines import robots_text
 
 if TYPE_CHECKING:
-    from usp.drivers.tasks import Job
+    from protego import Protego
 
-__all__ = ["Host", "Reach"]
+    from usp.drivers.schedule import Job
+
+__all__ = ["Host", "OriginState", "RobotsRules"]
 
 _RETRY_BUDGET = 100.0
-_TRIES_AT_FIRST = 2
-_MAX_UNREACHED = 3
+_TRIES_BEFORE_FIRST_ANSWER = 2
+_MAX_UNREACHED_URLS = 3
 _RECOVERY = 0.25  # of a request at once, for each good answer
 _OVERLOADED = (429, 503)
 
 
 class Host:
-    """One host, and the jobs that wait for it."""
+    """One host: its queue of jobs, its limit on requests at once, and its retry budget."""
 
     def __init__(self, name: str, concurrency: int, spacing: float) -> None:
         self.name = name
         self.spacing = spacing
         self.running = 0
         self.queue: deque[Job] = deque()
-        self.is_listed = False  # among those of the schedule that may have something to start
-        self._most = float(concurrency)
-        self._at_once = float(concurrency)
-        self._budget = _RETRY_BUDGET
-        self._started_at = -math.inf
+        self.is_listed = False  # whether the schedule has it among the hosts that may have a job to start
+        self._max_concurrency = float(concurrency)
+        self._concurrency = float(concurrency)
+        self._retry_budget = _RETRY_BUDGET
+        self._last_start = -math.inf
         self._paused_until = -math.inf
 
     def is_full(self) -> bool:
-        """Whether it has as many requests at once as it may."""
-        return self.running >= max(1, int(self._at_once))
+        """Return whether the host has as many requests at once as it may get."""
+        return self.running >= max(1, int(self._concurrency))
 
     def free_at(self) -> float:
-        """When the next request may start."""
-        return max(self._paused_until, self._started_at + self.spacing)
+        """Return when the next request may start."""
+        return max(self._paused_until, self._last_start + self.spacing)
 
-    def start(self, now: float) -> None:
-        """A request starts."""
+    def start_request(self, now: float) -> None:
+        """Count a request that starts."""
         self.running += 1
-        self._started_at = now
+        self._last_start = now
 
-    def end(self, status: int | None, pause: float, now: float) -> None:
-        """A request ended, with this status or without an answer; `pause` is how long to leave the host alone."""
+    def end_request(self, status: int | None, pause: float, now: float) -> None:
+        """Count a request that ended, and adapt the number of requests at once.
+
+        :param status: the HTTP status; None if there was no answer.
+        :param pause: seconds to leave an overloaded host alone.
+        """
         self.running -= 1
         if status in _OVERLOADED:
-            self._at_once = max(1.0, min(self._at_once, self.running + 1.0) / 2)
+            self._concurrency = max(1.0, min(self._concurrency, self.running + 1.0) / 2)
             self._paused_until = max(self._paused_until, now + pause)
         elif status is not None:
-            self._at_once = min(self._most, self._at_once + _RECOVERY)
+            self._concurrency = min(self._max_concurrency, self._concurrency + _RECOVERY)
 
-    def succeed(self) -> None:
-        """A document was had."""
-        self._budget = min(_RETRY_BUDGET, self._budget + 1)
+    def refund_retry(self) -> None:
+        """Give one retry back, for a document."""
+        self._retry_budget = min(_RETRY_BUDGET, self._retry_budget + 1)
 
-    def take_retry(self) -> bool:
-        """Whether there is something left for another try, which takes of it."""
-        if self._budget < 1:
+    def spend_retry(self) -> bool:
+        """Spend one retry. Return False if none are left."""
+        if self._retry_budget < 1:
             return False
-        self._budget -= 1
+        self._retry_budget -= 1
         return True
 
 
-class Reach:
+class OriginState:
     """Whether an origin (a scheme, host and port) answers at all."""
 
     def __init__(self) -> None:
         self.has_answered = False
-        self.is_doubtful = False  # whether a try has failed, and the next is to show whether it answers at all
-        self.held: deque[Job] = deque()  # that wait for that
-        self.last_words = ""
-        self._unreached = 0  # URLs that were given up
+        self.is_doubtful = False  # a try has failed: the next one shows whether the origin answers at all
+        self.held_jobs: deque[Job] = deque()  # wait while it is doubtful
+        self.last_error = ""
+        self._unreached_urls = 0
 
-    def tries(self, most: int) -> int:
-        """How often a URL is tried."""
+    def max_tries(self, tries: int) -> int:
+        """Return how often to try a URL; at most `tries`."""
         if self.has_answered:
-            return most
-        return min(most, _TRIES_AT_FIRST if not self._unreached else 1)
+            return tries
+        return min(tries, _TRIES_BEFORE_FIRST_ANSWER if not self._unreached_urls else 1)
 
     def doubt(self) -> None:
-        """A URL is to be tried again."""
+        """Hold other jobs back until a URL is tried again, unless the origin has answered before."""
         self.is_doubtful = not self.has_answered
 
-    def settle(self, has_answered: bool, is_unreached: bool) -> deque[Job]:
-        """It has answered, or else a URL was given up, perhaps for lack of an answer; gives the jobs that waited."""
+    def resolve(self, has_answered: bool, is_unreached: bool) -> deque[Job]:
+        """Note that the origin has answered, or that a URL was given up. Return the jobs that were held back.
+
+        :param is_unreached: whether the URL was given up because there was no answer.
+        """
         self.has_answered |= has_answered
-        self._unreached += is_unreached
+        self._unreached_urls += is_unreached
         self.is_doubtful = False
-        held, self.held = self.held, deque()
+        held, self.held_jobs = self.held_jobs, deque()
         return held
 
     @property
-    def is_gone(self) -> bool:
-        """Whether it is not worth trying."""
-        return not self.has_answered and self._unreached >= _MAX_UNREACHED
+    def is_given_up(self) -> bool:
+        """Whether the origin is not worth a request."""
+        return not self.has_answered and self._unreached_urls >= _MAX_UNREACHED_URLS
+
+
+class RobotsRules:
+    """What a robots.txt says to one user agent. https://www.rfc-editor.org/rfc/rfc9309"""
+
+    def __init__(self, response: Document | Failure, user_agent: str) -> None:
+        self._user_agent = user_agent
+        self.unreachable: str | None = None  # why the robots.txt could not be fetched
+        text = ""
+        if isinstance(response, Document):
+            text = robots_text(response.pieces(lambda code: None)).decode("utf-8-sig", "replace")
+        elif not 400 <= (response.status or 0) < 500:  # 2.3.1.3: after a 4xx, everything is allowed
+            self.unreachable = response.message  # 2.3.1.4: nothing is allowed
+        self._rules: Protego = _parse_rules(text)
+
+    def refusal(self, url: str) -> str | None:
+        """Return why a URL may not be fetched; None if it may."""
+        if self.unreachable is not None:
+            return f"its host's robots.txt could not be fetched ({self.unreachable}), so nothing is allowed there"
+        if self._rules.can_fetch(url, self._user_agent):
+            return None
+        return f"its host's robots.txt disallows it to {self._user_agent!r}"
+
+    def delay(self) -> float:
+        """Return the `Crawl-delay` in seconds; 0 if there is none."""
+        return float(self._rules.crawl_delay(self._user_agent) or 0)
+
+
+@lru_cache(16)
+def _parse_rules(text: str) -> Any:
+    from protego import Protego  # imported only when needed
+
+    return Protego.parse(text)

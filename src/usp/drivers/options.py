@@ -1,25 +1,55 @@
-"""`Options`: how a tree is fetched, as the front doors were told, and checked."""
+"""The parameters of the front doors: their types, their checks, and the walk that they describe.
+
+`usp.tree.sitemap_tree_for_homepage` documents each of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypedDict, Unpack
 
 from usp.documents import MEMORY_BYTES
-from usp.exceptions import InvalidArgumentError
+from usp.exceptions import InvalidArgumentError, SitemapException
+from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.limits import Limits
-from usp.origins import CROSS_HOST
+from usp.origins import CROSS_HOST, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
+from usp.scan.urls import is_http_url, strip_url_to_homepage
+from usp.walk import KNOWN_PATHS, HomepageWalk
 
-__all__ = ["DEFAULT_CONCURRENCY", "Options"]
+__all__ = ["DEFAULT_CONCURRENCY", "MAX_CONCURRENCY", "FetchOptions", "HomepageOptions", "Options", "homepage_walk"]
 
 DEFAULT_CONCURRENCY = 8
-_MAX_CONCURRENCY = 1_000
+MAX_CONCURRENCY = 1_000
+
+
+class FetchOptions(TypedDict, total=False):
+    """The parameters that say how to fetch a tree."""
+
+    concurrency: int | None
+    limits: Limits | None
+    politeness: Politeness | None
+    respect_robots: bool
+    cross_host: Literal["allow", "same-site", "same-host"]
+    progress: ProgressCallbackType | None
+
+
+class HomepageOptions(FetchOptions, total=False):
+    """All parameters of the front doors except the homepage and the web client."""
+
+    use_robots: bool
+    use_known_paths: bool
+    extra_known_paths: Iterable[str] | None
+    recurse_callback: RecurseCallbackType | None
+    recurse_list_callback: RecurseListCallbackType | None
+    normalize_homepage_url: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a tree is fetched. See `usp.tree.sitemap_tree_for_homepage` for what each means."""
+    """How to fetch a tree: the values of `FetchOptions`, checked, with their defaults."""
 
     concurrency: int = DEFAULT_CONCURRENCY
     limits: Limits = field(default_factory=Limits)
@@ -27,12 +57,12 @@ class Options:
     respect_robots: bool = False
     cross_host: str = "allow"
     progress: ProgressCallbackType | None = None
-    memory_bytes: int = MEMORY_BYTES  # of documents; the rest of them goes into a temporary file
+    memory_bytes: int = MEMORY_BYTES  # of documents; the rest goes to a temporary file
 
     def __post_init__(self) -> None:
-        if type(self.concurrency) is not int or not 1 <= self.concurrency <= _MAX_CONCURRENCY:
+        if type(self.concurrency) is not int or not 1 <= self.concurrency <= MAX_CONCURRENCY:
             raise InvalidArgumentError(
-                f"concurrency must be a number from 1 to {_MAX_CONCURRENCY:,}, not {self.concurrency!r}"
+                f"concurrency must be a number from 1 to {MAX_CONCURRENCY:,}, not {self.concurrency!r}"
             )
         if not isinstance(self.limits, Limits):
             raise InvalidArgumentError(f"limits must be usp.limits.Limits(...), not {self.limits!r}")
@@ -47,5 +77,71 @@ class Options:
 
     @property
     def needs_rules(self) -> bool:
-        """Whether the robots.txt of each host is read before anything else of it."""
+        """Whether to read the robots.txt of each host before anything else of it."""
         return self.respect_robots or self.politeness.crawl_delay
+
+
+def homepage_walk(
+    homepage_url: str,
+    *,
+    use_robots: bool = True,
+    use_known_paths: bool = True,
+    extra_known_paths: Iterable[str] | None = None,
+    recurse_callback: RecurseCallbackType | None = None,
+    recurse_list_callback: RecurseListCallbackType | None = None,
+    normalize_homepage_url: bool = True,
+    in_tree_order: bool = True,
+    **fetching: Unpack[FetchOptions],
+) -> tuple[HomepageWalk, Options, str]:
+    """Check all parameters. Return the walk of the website, how to fetch it, and the URL of the homepage.
+
+    Only that URL has the user and password, if there are any: they must not appear in the tree.
+
+    :param in_tree_order: False if pages are counted as they arrive, and not by the walk.
+    """
+    secret_url = _check_homepage(homepage_url, normalize_homepage_url)
+    homepage_url, _ = split_credentials(secret_url)
+    for name in fetching:
+        if name not in FetchOptions.__annotations__:
+            known = ", ".join(HomepageOptions.__annotations__)
+            raise TypeError(f"unexpected keyword argument {name!r}; there are: {known}")
+    options = Options(**{name: value for name, value in fetching.items() if value is not None})  # type: ignore[arg-type]
+    extra_paths = _check_paths(extra_known_paths)
+    known_paths = (*KNOWN_PATHS, *extra_paths) if use_known_paths else ()
+    for callback in (recurse_callback, recurse_list_callback):
+        if callback is not None and not callable(callback):
+            raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
+
+    def fetcher(path: str, is_guess: bool = True) -> SitemapFetcher:
+        return SitemapFetcher(
+            homepage_url + path.lstrip("/"),
+            recursion_level=0,
+            quiet_404=is_guess,
+            recurse_callback=recurse_callback,
+            recurse_list_callback=recurse_list_callback,
+            max_depth=options.limits.max_depth,
+        )
+
+    walk = HomepageWalk(
+        homepage_url,
+        fetcher("robots.txt", is_guess=False) if use_robots else None,
+        [fetcher(path) for path in dict.fromkeys(known_paths)],
+        options.limits if in_tree_order else replace(options.limits, max_pages=None),
+        lambda url: outside(url, homepage_url, options.cross_host),
+    )
+    return walk, options, secret_url
+
+
+def _check_homepage(url: str, normalize: bool) -> str:
+    if not is_http_url(url):
+        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
+    url = strip_url_to_homepage(url) if normalize else url
+    return url if url.endswith("/") else f"{url}/"
+
+
+def _check_paths(paths: Iterable[str] | None) -> list[str]:
+    """Return the paths sorted: callers of ultimate-sitemap-parser pass a set, and the order must not be random."""
+    listed = list(paths or ()) if isinstance(paths, Iterable) or paths is None else [paths]
+    if isinstance(paths, str) or not all(isinstance(path, str) and not is_http_url(path) for path in listed):
+        raise InvalidArgumentError(f"extra_known_paths must be several paths, like ['my-sitemap.xml'], not {paths!r}")
+    return sorted(listed)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from usp.drivers.blocking import client_or_default, steps
-from usp.drivers.homepage import HomepageOptions, homepage_walk
-from usp.drivers.options import Options
+from usp.drivers.options import HomepageOptions, Options, homepage_walk
 from usp.exceptions import TreeInterrupted
 from usp.export.batches import Listing, listing_of
 from usp.export.formats import Target, target_of

@@ -96,9 +96,9 @@ class SitemapFetcher:
     def sitemap(self) -> AbstractSitemap:
         """Fetch the sitemap and all sitemaps below it, one after another."""
         # This imports upwards: the blocking driver runs a walk that starts at this fetcher.
-        from usp.drivers.blocking import sitemap_of
+        from usp.drivers.blocking import fetch_sitemap
 
-        return sitemap_of(self)
+        return fetch_sitemap(self)
 
     def receive(self, answer: Document | Failure) -> ParsedSitemap:
         """Parse what a client returned for the URL."""

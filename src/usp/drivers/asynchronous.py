@@ -8,41 +8,41 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from usp.documents import Document, Failure
-from usp.drivers.fetch import Answers
-from usp.drivers.options import Options
-from usp.drivers.schedule import Schedule
-from usp.drivers.tasks import Fetch, Task
+from usp.drivers.fetch import ResponseReader
+from usp.drivers.options import HomepageOptions, Options, homepage_walk
+from usp.drivers.schedule import Fetch, Schedule, Task
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ParsedSitemap
+from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.walk import Walk
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.lookups import call_in_thread
 from usp.web_client.policy import RequestPolicy, applying
 
-__all__ = ["check_client", "client_or_default", "run", "steps"]
+__all__ = ["check_client", "client_or_default", "fetch_website", "steps"]
 
-Outcome = Document | Failure | ParsedSitemap
+Result = Document | Failure | ParsedSitemap
 
 
 class _Tasks:
-    """Tasks of the event loop, and a way to wait for whichever is done first."""
+    """Tasks of the event loop, and a way to wait for the first that is done."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._going_on: set[asyncio.Task[Outcome]] = set()
-        self._done: deque[tuple[Task, asyncio.Task[Outcome]]] = deque()
+        self._running: set[asyncio.Task[Result]] = set()
+        self._done: deque[tuple[Task, asyncio.Task[Result]]] = deque()
         self._waiter: asyncio.Future[None] | None = None
 
-    def start(self, task: Task, doing: Coroutine[Any, Any, Outcome]) -> None:
-        going = self._loop.create_task(doing)
-        self._going_on.add(going)
-        going.add_done_callback(lambda done: self._end(task, done))
+    def start(self, task: Task, coroutine: Coroutine[Any, Any, Result]) -> None:
+        running = self._loop.create_task(coroutine)
+        self._running.add(running)
+        running.add_done_callback(lambda done: self._end(task, done))
 
-    async def wait(self, seconds: float) -> tuple[Task, Outcome] | None:
-        """A task that is done, and its outcome; None if there is none for so long. Raises what the task raised."""
+    async def wait(self, seconds: float) -> tuple[Task, Result] | None:
+        """Wait for a task. Return it with its result; None if none is done in time. Raise what the task raised."""
         if not self._done and seconds <= 0:
             await asyncio.sleep(0)
         elif not self._done:
@@ -59,16 +59,16 @@ class _Tasks:
         return task, done.result()
 
     async def close(self) -> None:
-        """Cancel what is going on, and wait until it has ended."""
-        for going in self._going_on:
-            going.cancel()
-        await asyncio.gather(*self._going_on, return_exceptions=True)
+        """Cancel all running tasks, and wait until they have ended."""
+        for running in self._running:
+            running.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
         for _, done in self._done:
             if not done.cancelled():
-                done.exception()  # looked at, so that asyncio does not complain that nobody did
+                done.exception()  # else asyncio complains that nobody looked at it
 
-    def _end(self, task: Task, done: asyncio.Task[Outcome]) -> None:
-        self._going_on.discard(done)
+    def _end(self, task: Task, done: asyncio.Task[Result]) -> None:
+        self._running.discard(done)
         self._done.append((task, done))
         self._wake()
 
@@ -77,33 +77,35 @@ class _Tasks:
             self._waiter.set_result(None)
 
 
-async def run(walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str) -> None:
-    """Fetch all that the walk asks for."""
-    async with aclosing(steps(walk, client, options, homepage_url)) as pauses:
+async def fetch_website(
+    homepage_url: str, web_client: AbstractAsyncWebClient | None, **options: Unpack[HomepageOptions]
+) -> IndexWebsiteSitemap:
+    """Fetch the tree of a website."""
+    walk, fetching, homepage_url = homepage_walk(homepage_url, **options)
+    async with client_or_default(web_client) as client, aclosing(steps(walk, client, fetching, homepage_url)) as pauses:
         async for _ in pauses:
             pass
+    return walk.website()
 
 
 async def steps(
     walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str
 ) -> AsyncGenerator[None, None]:
-    """Fetch all that the walk asks for, with a pause after each answer; see `usp.drivers.blocking.steps`."""
-    now = time.monotonic
+    """Fetch everything that a walk asks for, and pause after each result; see `usp.drivers.blocking.steps`."""
+    now, limits = time.monotonic, options.limits
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = RequestPolicy(
-        homepage_url, options.limits, options.cross_host, expires=now() + options.limits.tree_seconds
-    )
-    answers = Answers(policy, options.memory_bytes)
+    policy = RequestPolicy(homepage_url, limits, options.cross_host, expires=now() + limits.tree_seconds)
+    reader = ResponseReader(policy, options.memory_bytes)
     if (limit := getattr(client, "limit_response_data_length", None)) is not None:
-        limit(options.limits.max_sitemap_bytes)
+        limit(limits.max_sitemap_bytes)
     tasks = _Tasks()
     try:
         while True:
             for task in schedule.tasks(now()):
-                tasks.start(task, _perform(task, client, policy, answers))
+                tasks.start(task, _perform(task, client, policy, reader))
             if schedule.is_done:
                 return
-            if (done := await tasks.wait(schedule.seconds(now()))) is not None:
+            if (done := await tasks.wait(schedule.wait_seconds(now()))) is not None:
                 schedule.done(*done, now())
             else:
                 schedule.idle()
@@ -114,19 +116,19 @@ async def steps(
         walk.stop("it was ended early")
 
 
-async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, answers: Answers) -> Outcome:
+async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, reader: ResponseReader) -> Result:
     if not isinstance(task, Fetch):
-        return await call_in_thread(task.reading)
+        return await call_in_thread(task.run)
     url, started = task.job.url, time.monotonic()
     try:
         with applying(policy):
-            return answers.of(await client.get(policy.with_credentials(url)), url, started)
-    except Exception as error:
-        return answers.of_error(error, url, started)
+            return reader.read(await client.get(policy.with_credentials(url)), url, started)
+    except Exception as error:  # a client of the caller's may raise anything
+        return reader.read_error(error, url, started)
 
 
 def check_client(client: AbstractAsyncWebClient | None) -> None:
-    """Raise `InvalidArgumentError` for what cannot be a client."""
+    """Raise `InvalidArgumentError` if a value cannot be a web client for asyncio."""
     is_one = isinstance(client, AbstractAsyncWebClient) or inspect.iscoroutinefunction(getattr(client, "get", None))
     if client is not None and (isinstance(client, type) or not is_one):
         raise InvalidArgumentError(
@@ -136,7 +138,7 @@ def check_client(client: AbstractAsyncWebClient | None) -> None:
 
 @asynccontextmanager
 async def client_or_default(client: AbstractAsyncWebClient | None) -> AsyncIterator[AbstractAsyncWebClient]:
-    """The caller's client, or one of aiohttp for as long as it is needed."""
+    """Give the caller's client; if None, an `AiohttpWebClient` that is closed in the end."""
     check_client(client)
     if client is not None:
         yield client
