@@ -156,14 +156,14 @@ def test_parameters() -> None:
 
 
 def test_requests_at_once() -> None:
-    """As many requests are on their way at once as one host may get."""
+    """One host gets `concurrency` requests at once."""
     client = AsyncClient(many(50), lambda url: asyncio.sleep(0.001))
     run(aio.sitemap_tree_for_homepage(H, client, concurrency=6))
     assert client.most_at_once == 6
 
 
 def test_retries() -> None:
-    """What is worth it is tried again."""
+    """A retryable failure is tried again."""
     answers = iter([WebClientErrorResponse("500 Oops", retryable=True)] * 3)
     site = many(1)
     client = AsyncClient(lambda url: next(answers, site[url]) if url == names(1)[0] else site.get(url))
@@ -173,7 +173,7 @@ def test_retries() -> None:
 
 
 def test_tree_seconds() -> None:
-    """When the time is up what was had is kept, and what is on its way is cancelled."""
+    """When the time is up, fetched sitemaps stay in the tree, and running requests are cancelled."""
     client = AsyncClient(many(5), lambda url: asyncio.sleep(0 if url.endswith(("0.xml", ".txt")) else 100))
     tree = run(aio.sitemap_tree_for_homepage(H, client, use_known_paths=False, limits=Limits(tree_seconds=0.05)))
     assert len(list(tree.all_pages())) == 2
@@ -185,7 +185,7 @@ def test_tree_seconds() -> None:
 
 
 def test_cancelled_at_any_time() -> None:
-    """Wherever a tree is cancelled it ends, with no task and no request left."""
+    """A tree that is cancelled at any point leaves no task and no request."""
     site = {**many(6), names(6)[3]: urlset(*(f"{H}{i}" for i in range(1_000)))}
 
     async def cancel_after(turns: int) -> bool:
@@ -209,7 +209,7 @@ def test_cancelled_at_any_time() -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_stream_that_is_cancelled_at_any_time(ordered: bool) -> None:
-    """Wherever whoever goes through a stream is cancelled, it ends, with no task and no request left."""
+    """A stream whose consumer is cancelled at any point leaves no task and no request."""
 
     async def go_through(client: AsyncClient) -> None:
         async with aclosing(aio.stream_pages_for_homepage(H, client, ordered=ordered, concurrency=3)) as stream:
@@ -236,7 +236,7 @@ def test_a_stream_that_is_cancelled_at_any_time(ordered: bool) -> None:
 
 
 def test_a_timeout() -> None:
-    """A tree can be given a time by the means of asyncio."""
+    """`asyncio.timeout` ends a tree."""
     client = AsyncClient(many(5), lambda url: asyncio.sleep(100))
 
     async def main() -> None:
@@ -251,7 +251,7 @@ def test_a_timeout() -> None:
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("pages", [0, 1, 3])
 def test_aclose(ordered: bool, pages: int) -> None:
-    """A stream that is closed stops at once: nothing more is asked for, what is on its way is cancelled."""
+    """Closing a stream starts no more requests, and cancels those that are running."""
     client = AsyncClient(many(200), lambda url: asyncio.sleep(0 if url.endswith((".txt", "0.xml", "1.xml")) else 100))
 
     async def main() -> None:
@@ -271,7 +271,7 @@ def test_aclose(ordered: bool, pages: int) -> None:
 
 
 def test_a_consumer_that_waits() -> None:
-    """Whoever does not ask for more holds the fetching back: nothing is requested but what was on its way."""
+    """While nobody asks for the next page, no new request starts."""
     client = AsyncClient(many(300))
 
     async def main() -> None:
@@ -286,7 +286,7 @@ def test_a_consumer_that_waits() -> None:
 
 @pytest.mark.parametrize("most", [1, 2, 3])
 def test_max_pages_of_a_stream(most: int) -> None:
-    """A stream has as many pages as the limit at most, and then asks for nothing more."""
+    """A stream ends at `max_pages`, and requests nothing more."""
     client = AsyncClient(many(300))
 
     async def main() -> int:
@@ -319,7 +319,7 @@ class SyncGet:
 
 
 class OnlyGet:
-    """Has what a client must have, and is no subclass."""
+    """Has the method of a client, and is not a subclass."""
 
     def __init__(self, inner: AsyncClient) -> None:
         self._inner = inner
@@ -330,25 +330,25 @@ class OnlyGet:
 
 @pytest.mark.parametrize("client", [5, "requests", object(), FakeClient({}), SyncGet(), AsyncClient])
 def test_a_wrong_client(client: Any) -> None:
-    """A client of another kind is refused with a message that says which to give."""
+    """A client of the wrong kind raises, and the message says which kind to pass."""
     with pytest.raises(InvalidArgumentError, match="web_client must be an AbstractAsyncWebClient"):
         run(aio.sitemap_tree_for_homepage(H, client))
 
 
 def test_a_wrong_client_for_a_stream() -> None:
-    """A client of another kind is refused when the stream is asked for, not when it is first gone through."""
+    """A client of the wrong kind raises when the stream is made, not at its first page."""
     with pytest.raises(InvalidArgumentError, match="web_client must be an AbstractAsyncWebClient"):
         aio.stream_pages_for_homepage(H, FakeClient({}))  # type: ignore[arg-type]
 
 
 def test_a_client_that_is_no_subclass() -> None:
-    """Whatever has the method of a client is one, as in the blocking front door."""
+    """Any object with the method of a client is one, as in the blocking front door."""
     client: Any = OnlyGet(AsyncClient(many(3)))
     assert len(list(run(aio.sitemap_tree_for_homepage(H, client)).all_pages())) == 6
 
 
 def test_a_client_whose_method_gives_an_awaitable() -> None:
-    """A client may give any awaitable, not only what `async def` makes."""
+    """`get` of a client may return any awaitable."""
 
     class Client(AbstractAsyncWebClient):
         def get(self, url: str) -> Any:
@@ -370,7 +370,7 @@ def test_a_client_that_raises() -> None:
     "option", ["concurrency", "limits", "politeness", "cross_host", "progress", "recurse_callback"]
 )
 def test_arguments(option: str) -> None:
-    """What cannot be used is refused by a stream when it is asked for, and by a tree before anything is fetched."""
+    """A wrong argument raises when a stream is made, and before a tree makes a request."""
     client = AsyncClient({})
     with pytest.raises(InvalidArgumentError):
         aio.stream_pages_for_homepage(H, client, **{option: 0.5})  # type: ignore[arg-type]
@@ -388,7 +388,7 @@ LONG = 0.35  # seconds that are long for an event loop, on a slow machine
 
 
 async def longest_gap(main: Coroutine[Any, Any, object]) -> float:
-    """The longest time for which the loop did nothing else while this ran."""
+    """Return the longest time in which the event loop did nothing else while a coroutine ran."""
     gaps = [0.0]
 
     async def tick() -> None:
@@ -433,7 +433,7 @@ LISTING = index(*(f"{H}{i % 5}.xml" for i in range(60_000)))
     ids=["20 MB", "slow", "slow, progress", "slow, max_pages", "index", "small, inflates"],
 )
 def test_the_loop_goes_on(body: str | bytes | Callable[[], str], options: dict[str, Any]) -> None:
-    """While a large document is read, or its pages are counted, the loop does other things."""
+    """While a large document is parsed, or its pages are counted, the event loop does other things."""
     site = {H + "robots.txt": f"Sitemap: {H}a.xml", H + "a.xml": body() if callable(body) else body}
 
     def gap() -> float:
@@ -444,7 +444,7 @@ def test_the_loop_goes_on(body: str | bytes | Callable[[], str], options: dict[s
 
 @pytest.mark.slow
 def test_a_stream_lets_the_loop_go_on() -> None:
-    """While the pages of a large document are given out the loop does other things."""
+    """While a stream gives the pages of a large document, the event loop does other things."""
     site = {H + "robots.txt": f"Sitemap: {H}a.xml", H + "a.xml": large_urlset()}
 
     async def go_through() -> int:
@@ -454,7 +454,7 @@ def test_a_stream_lets_the_loop_go_on() -> None:
 
 
 def test_two_trees_in_one_loop() -> None:
-    """Trees that are fetched at once, by one client, do not disturb each other."""
+    """Trees fetched at once with one client do not disturb each other."""
     other = "http://other/"
     site = {**many(20), **{key.replace(H, other): str(value).replace(H, other) for key, value in many(10).items()}}
     client = AsyncClient(site)
@@ -468,7 +468,7 @@ def test_two_trees_in_one_loop() -> None:
 
 
 def test_one_of_two_trees_is_cancelled() -> None:
-    """A tree that is cancelled takes nothing from another that the same client fetches."""
+    """Cancelling a tree does not disturb another with the same client."""
     client = AsyncClient(many(20), lambda url: asyncio.sleep(0.001))
 
     async def main() -> int:

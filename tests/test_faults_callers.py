@@ -50,7 +50,7 @@ class MineError(Exception):
     ],
 )
 def test_callback_that_raises(driver: Driver, name: str, call: int) -> None:
-    """What a caller's callback raises reaches the caller at once, also while a server keeps silent."""
+    """An exception in a callback reaches the caller at once, even while a server keeps silent."""
     calls = 0
 
     def callback(*arguments: Any) -> object:
@@ -67,7 +67,7 @@ def test_callback_that_raises(driver: Driver, name: str, call: int) -> None:
 
 
 class Counted(Coroutine[Any, Any, Any]):
-    """A coroutine each of whose steps is counted."""
+    """A coroutine that counts its steps."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any], count: Callable[[], None]) -> None:
         self.inner = inner
@@ -88,7 +88,7 @@ class Counted(Coroutine[Any, Any, Any]):
 
 
 async def cancelled_after(steps: int, url: str) -> bool:
-    """Fetch a tree and cancel it after so many steps of all its tasks; whether it was done before."""
+    """Fetch a tree and cancel it after a number of steps of all its tasks. Return whether it was done before."""
     loop = asyncio.get_running_loop()
     taken = 0
 
@@ -124,7 +124,7 @@ def in_pieces(request: Request) -> None:
 
 
 def test_cancelled_at_any_await() -> None:
-    """A tree that is cancelled, at whatever await, ends at once and leaves nothing."""
+    """A tree that is cancelled at any await ends at once and leaves nothing."""
     site = good_site() | {
         BAD: in_pieces,
         "/before.xml": status(302, Location="/moved.xml"),
@@ -139,7 +139,7 @@ def test_cancelled_at_any_await() -> None:
 
 
 def test_cancelled_while_a_server_keeps_silent() -> None:
-    """A tree that is cancelled does not wait for servers."""
+    """Cancelling a tree does not wait for servers."""
 
     async def main(url: str) -> None:
         with pytest.raises(TimeoutError):
@@ -151,7 +151,7 @@ def test_cancelled_while_a_server_keeps_silent() -> None:
 
 
 def first_pages(driver: Driver, url: str, count: int) -> list[str]:
-    """So many pages of a stream, which is left then."""
+    """Return the first pages of a stream, and leave it."""
     options: dict[str, Any] = {"use_known_paths": False, "limits": PATIENT, "politeness": QUICK}
     if driver.name == "threads":
         with closing(usp.tree.stream_pages_for_homepage(url, **options)) as pages:
@@ -173,7 +173,7 @@ def first_pages(driver: Driver, url: str, count: int) -> list[str]:
 @each_driver
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_stream_that_is_left(driver: Driver, count: int) -> None:
-    """A stream that is left early ends at once, also while a server keeps silent."""
+    """Leaving a stream early ends it at once, even while a server keeps silent."""
     with serve_faults(good_site() | {BAD: silent}) as server, nothing_left(server), within(3):
         found = first_pages(driver, server.url, count)
     assert len(found) == count
@@ -182,7 +182,7 @@ def test_a_stream_that_is_left(driver: Driver, count: int) -> None:
 
 @each_driver
 def test_one_silent_server_does_not_hold_up_the_rest(driver: Driver) -> None:
-    """While one server keeps silent, the others are fetched, and the tree ends with the request's seconds."""
+    """While one server keeps silent, the others are fetched, and the tree ends after `request_seconds`."""
     found = visit(driver, silent, limits=Limits(request_seconds=1), politeness=Politeness(tries=1), seconds=2.5)
     assert "timed out" in described(found.sitemap)
     (asked,) = found.server.times(BAD)

@@ -40,7 +40,7 @@ def in_seconds(seconds: float) -> str:
     ],
 )
 def test_retry_after(driver: Driver, code: int, form: str, least: float, most: float) -> None:
-    """A server that asks to wait is left alone for as long, up to the limit; what makes no sense asks for nothing."""
+    """A `Retry-After` is obeyed up to the limit; one that makes no sense is ignored."""
     values = {
         "seconds": "1",
         "date": in_seconds(1.5),  # dates have whole seconds
@@ -65,7 +65,7 @@ def test_retry_after(driver: Driver, code: int, form: str, least: float, most: f
 
 @each_driver
 def test_never_anything_but_429(driver: Driver) -> None:
-    """A server that always asks to wait is asked a few times, and the sitemap says so."""
+    """A server that always answers 429 is asked a few times, and the sitemap says so."""
     found = visit(driver, status(429, Retry_After="0"), politeness=QUICK)
     assert "429" in found.reason
     assert found.server.count(BAD) == 2
@@ -75,7 +75,7 @@ GIB = 1 << 30
 
 
 def bomb(size: int) -> bytes:
-    """Gzip data that inflates to one page and this many spaces: one compressed piece, repeated."""
+    """Return gzip data that inflates to one page and many spaces: one compressed piece, repeated."""
     block = 1 << 20
     start, rest = zlib.compressobj(9, zlib.DEFLATED, 31), zlib.compressobj(9, zlib.DEFLATED, -15)
     first = start.compress(START) + start.flush(zlib.Z_FULL_FLUSH)
@@ -86,7 +86,7 @@ def bomb(size: int) -> bytes:
 @each_driver
 @pytest.mark.parametrize("way", ["file", "transport", "file in file", "file in transport", "twice in transport"])
 def test_bomb(driver: Driver, way: str) -> None:
-    """What inflates to ten gigabytes is read up to the limit, with little memory."""
+    """A document that inflates to ten gigabytes is read up to the limit, with little memory."""
     data = bomb(10 * GIB)
     twice = gzip.compress(data, 1)
     handler = {

@@ -118,7 +118,7 @@ def serve_crowd() -> Iterator[str]:
 
 
 def served_log(base: str) -> dict[str, Any]:
-    """What a `Crowd` was asked for since the last time: how often, and which paths it served whole."""
+    """Return the number of requests to a `Crowd` since the last time, and the paths that it served whole."""
     with urllib.request.urlopen(f"{base}/log", timeout=10) as answer:  # noqa: S310 -- our own server
         found: dict[str, Any] = json.load(answer)
     return found
@@ -126,7 +126,7 @@ def served_log(base: str) -> dict[str, Any]:
 
 @each_driver
 def test_many_slow_children(driver: Driver) -> None:
-    """Ten thousand slow sitemaps are cut at the tree's seconds, each with that reason, the good ones intact."""
+    """Ten thousand slow sitemaps end at `tree_seconds`, each with that reason, and the good ones are intact."""
     for seconds in (2, 6, 18):  # a busy machine may not get to the first children in time
         limits = Limits(request_seconds=3, tree_seconds=seconds)
         with serve_crowd() as base, nothing_left(), within(seconds + 3):

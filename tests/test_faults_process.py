@@ -41,7 +41,7 @@ pytestmark = pytest.mark.network
 
 
 def wide_site(count: int, seconds: float = 0.0, padding: int = 0) -> dict[str, Handler]:
-    """A site of so many sitemaps, each of which takes its time and has this many spaces in it."""
+    """Return a site of many slow sitemaps, each with this many spaces."""
 
     def sitemap(number: int) -> Handler:
         answer = ok(urlset(f"http://x/{number}") + " " * padding)
@@ -62,7 +62,7 @@ def pages_of(tree: IndexWebsiteSitemap) -> list[str]:
 
 
 def run_apart(program: str, driver: Driver, url: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own, as its limits stay with it; `driver` and `url` are set in it."""
+    """Run a program in a process of its own, because its limits cannot be undone; `driver` and `url` are set in it."""
     start = f"from faults import Driver, described\ndriver, url = Driver({driver.name!r}), {url!r}\n"
     return subprocess.run(
         [sys.executable, "-c", start + program],
@@ -94,7 +94,7 @@ print(json.dumps([*told, [problem.message for problem in poor.problems], rich ==
 @each_driver
 @pytest.mark.parametrize("spare", [4, 8])
 def test_out_of_file_descriptors(driver: Driver, spare: int) -> None:
-    """Where no more connections can be opened, what cannot be had says so, and all is well once there are files."""
+    """If no more files can be opened, the failures say so; later everything works again."""
     with serve_faults(wide_site(40, seconds=0.02)) as server:
         run = run_apart(OUT_OF_FILES.replace("SPARE", str(spare)), driver, server.url)
     assert (run.returncode, run.stderr) == (0, "")
@@ -123,7 +123,7 @@ print(json.dumps([[described(node) for node in tree.all_sitemaps()], [page.url f
     ids=["full", "no place"],
 )
 def test_disk_full(driver: Driver, fault: str) -> None:
-    """Where the temporary file cannot be written, nothing is lost, and a warning says what to do."""
+    """If the temporary file cannot be written, nothing is lost, and a warning says what to do."""
     with serve_faults(wide_site(3, padding=30_000_000)) as server, within(20):
         run = run_apart(DISK_FULL.replace("FAULT", fault), driver, server.url)
     assert run.returncode == 0, run.stderr
@@ -135,7 +135,7 @@ def test_disk_full(driver: Driver, fault: str) -> None:
 
 @contextmanager
 def forked(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
-    """Do work in a child while the body runs; what is yielded waits for its result."""
+    """Do work in a forked child while the body runs; the yielded function waits for its result."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is what is tested
@@ -167,7 +167,7 @@ def forked(work: Callable[[], Any]) -> Iterator[Callable[[], Any]]:
 
 @each_driver
 def test_pages_read_on_both_sides_of_a_fork(driver: Driver) -> None:
-    """A tree is read in a child and in its parent at once, also what is in the temporary file."""
+    """A forked child and its parent can read a tree at once, including its temporary file."""
 
     def read(tree: IndexWebsiteSitemap) -> None:
         expected = [f"http://x/{number}" for number in range(4)]
@@ -180,7 +180,7 @@ def test_pages_read_on_both_sides_of_a_fork(driver: Driver) -> None:
 
 
 def test_pooled_connections_and_a_fork() -> None:
-    """A client with open connections serves a child and its parent at once, each with its own answers."""
+    """A forked child and its parent can use a client with open connections at once."""
     driver = Driver("threads")
     site = wide_site(60, seconds=0.002)
     with serve_faults(site) as server, nothing_left(server), within(20), RequestsWebClient() as client:
@@ -192,7 +192,7 @@ def test_pooled_connections_and_a_fork() -> None:
 
 
 def test_a_running_loop_and_a_fork() -> None:
-    """A tree is fetched in a child while its parent has a client with open connections on a running loop."""
+    """A forked child can fetch a tree while its parent has a running loop with open connections."""
     driver = Driver("asyncio")
 
     async def main(url: str) -> None:
@@ -214,7 +214,7 @@ def test_a_running_loop_and_a_fork() -> None:
 
 @each_driver
 def test_trees_in_many_threads(driver: Driver) -> None:
-    """Eight threads fetch a tree each, at once, the blocking ones with one client."""
+    """Eight threads can fetch a tree each at once, the blocking ones with one client."""
     with serve_faults(wide_site(40, seconds=0.002)) as server, nothing_left(server), within(20):
         with RequestsWebClient() as client, ThreadPoolExecutor(8) as pool:
             options = {"web_client": client} if driver.name == "threads" else {}
@@ -226,7 +226,7 @@ def test_trees_in_many_threads(driver: Driver) -> None:
 
 @each_driver
 def test_pages_read_by_many_threads(driver: Driver) -> None:
-    """One tree is read by several threads at once, each of which gets all of it."""
+    """Several threads can read one tree at once."""
 
     def read(tree: IndexWebsiteSitemap) -> None:
         with ThreadPoolExecutor(8) as pool:

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.network
 
 @each_driver
 def test_an_index_that_lists_itself(driver: Driver) -> None:
-    """A sitemap that lists itself is fetched once, and the place where it stands again says why not."""
+    """A sitemap that lists itself is fetched once, and its second place says why."""
     found = visit(
         driver, ok(index("{base}/bad.xml", "{base}/inside.xml")), more={"/inside.xml": ok(urlset("http://x/"))}
     )
@@ -71,7 +71,7 @@ def endless_chain(request: Request) -> None:
 
 @each_driver
 def test_an_endless_chain(driver: Driver) -> None:
-    """A chain of ever new indexes ends at the depth that is allowed, with all that stands beside it."""
+    """A chain of ever new indexes ends at `max_depth`, and keeps the sitemaps beside it."""
     found = visit(driver, endless_chain, default=endless_chain, limits=Limits(max_depth=7, request_seconds=2))
     reasons = [node.reason for node in found.sitemap.all_sitemaps() if isinstance(node, InvalidSitemap)]
     assert reasons
@@ -88,7 +88,7 @@ def ever_wider(request: Request) -> None:
 
 @each_driver
 def test_an_endless_forest(driver: Driver) -> None:
-    """A site that has ever more indexes ends at the number of sitemaps that is allowed, and says so."""
+    """A site with ever more indexes ends at `max_sitemaps`, and says so."""
     limits = Limits(max_sitemaps=500, request_seconds=2, tree_seconds=20)
     robots = {"/robots.txt": ok("Sitemap: {base}/0.xml")}
     with serve_faults(robots, default=ever_wider) as server, nothing_left(server), within(10):
@@ -107,7 +107,7 @@ def cut_off(request: Request) -> None:
 
 @each_driver
 def test_an_index_that_is_cut_off(driver: Driver) -> None:
-    """Of an index whose transfer breaks off each time, the children that came are fetched."""
+    """The children of a truncated index are fetched as far as they have arrived."""
     found = visit(driver, cut_off, more={"/inside.xml": ok(urlset("http://x/inside"))}, politeness=QUICK)
     inside, missing = found.sitemap.sub_sitemaps
     assert [page.url for page in inside.pages] == ["http://x/inside"]
@@ -118,7 +118,7 @@ def test_an_index_that_is_cut_off(driver: Driver) -> None:
 @each_driver
 @pytest.mark.parametrize("fault", [reset, status(500), silent], ids=["reset", "500", "silent"])
 def test_robots_that_cannot_be_had(driver: Driver, fault: Handler) -> None:
-    """Without its robots.txt a site still has what is at the known paths, and says what may be missing."""
+    """If robots.txt cannot be fetched, the tree has the known paths, and says what may be missing."""
     site = {"/robots.txt": fault, "/sitemap.xml": ok(index("{base}/a.xml")), "/a.xml": ok(urlset("http://x/a"))}
     limits = Limits(request_seconds=0.4, tree_seconds=10)
     with serve_faults(site) as server, nothing_left(server), within(5):
@@ -136,7 +136,7 @@ def delayed(handler: Handler, seconds: float) -> Handler:
 
 
 def varied_site(seed: int) -> dict[str, Handler]:
-    """Nested indexes, sitemaps that several of them list, some that fail; each takes its time."""
+    """Return a site of nested indexes, shared sitemaps and failures, all slow."""
     dice = random.Random(seed)
     names = [f"/s{number}.xml" for number in range(60)]
     site: dict[str, Handler] = {name: ok(urlset(f"http://x{name}", "http://x/all")) for name in names}
@@ -153,7 +153,7 @@ def varied_site(seed: int) -> dict[str, Handler]:
 
 
 def test_the_same_tree_by_every_driver() -> None:
-    """However many requests are made at once, by whatever driver and in whatever order, the tree is the same."""
+    """The tree is the same, whatever the driver, the concurrency and the order of responses."""
     with serve_faults(varied_site(1)) as server, nothing_left(server), within(30):
         trees = [
             driver.tree(server.url, concurrency=concurrency, use_known_paths=True)
@@ -170,7 +170,7 @@ def test_the_same_tree_by_every_driver() -> None:
 
 @each_driver
 def test_one_fetch_for_each_url(driver: Driver) -> None:
-    """A URL that many sitemaps declare at the same moment is fetched once."""
+    """A URL that many sitemaps declare at once is fetched once."""
     names = [f"/s{number}.xml" for number in range(10)]
     site = {name: delayed(ok(urlset(f"http://x{name}")), 0.05) for name in names}
     for number in range(20):

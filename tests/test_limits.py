@@ -54,21 +54,21 @@ def test_limits_that_are_no_whole_numbers(name: str, value: object) -> None:
 @pytest.mark.parametrize("value", [-1, 0, True, "5", math.nan, math.inf, -math.inf, None, []])
 @pytest.mark.parametrize("name", SECONDS)
 def test_limits_that_are_no_seconds(name: str, value: object) -> None:
-    """A limit of time is a number of seconds over zero. The message names the limit."""
+    """A limit on time is a number of seconds over zero. The message names the limit."""
     with pytest.raises(InvalidArgumentError, match=f"limits: {name} must be a number"):
         Limits(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [name for name in WHOLE if name not in ("max_depth", "max_redirects")])
 def test_limits_of_nothing(name: str) -> None:
-    """Nothing at all is no limit that makes sense, but for depth and redirects."""
+    """Only depth and redirects may be limited to 0."""
     with pytest.raises(InvalidArgumentError, match=name):
         Limits(**{name: 0})
     assert Limits(max_depth=0, max_redirects=0) != Limits()
 
 
 def test_no_limit() -> None:
-    """Only `max_pages` can be without end."""
+    """Only `max_pages` can be None."""
     assert Limits(max_pages=None) == Limits()
     for name in set(WHOLE) - {"max_pages"}:
         with pytest.raises(InvalidArgumentError, match=name):
@@ -77,14 +77,14 @@ def test_no_limit() -> None:
 
 @pytest.mark.parametrize("name", WHOLE[1:])
 def test_limits_that_are_never_reached(name: str) -> None:
-    """A number that is larger than any that can be reached is a limit too."""
+    """A limit may be larger than anything that can be reached."""
     assert getattr(Limits(**{name: 10**400}), name) == 10**400
 
 
 @pytest.mark.parametrize("name", ["spacing", "max_delay", "retry_seconds", "tries"])
 @pytest.mark.parametrize("value", [-1, True, "1", math.nan, math.inf, None, []])
 def test_politeness_that_makes_no_sense(name: str, value: object) -> None:
-    """Politeness is numbers that are not negative; a bool is none. The message names the parameter."""
+    """Parameters of `Politeness` are numbers of at least 0, and not bools. The message names the parameter."""
     with pytest.raises(InvalidArgumentError, match=f"politeness: {name} must be"):
         Politeness(**{name: value})  # type: ignore[arg-type]
 
@@ -98,7 +98,7 @@ def test_tries(value: object) -> None:
 
 @pytest.mark.parametrize("value", [10, 0.5, "yes", None])
 def test_crawl_delay_is_yes_or_no(value: object) -> None:
-    """`crawl_delay` says whether it is kept, not how long it is: a number of seconds is refused."""
+    """`crawl_delay` is a bool; a number of seconds is refused."""
     with pytest.raises(InvalidArgumentError, match="politeness: crawl_delay"):
         Politeness(crawl_delay=value)  # type: ignore[arg-type]
 
@@ -114,7 +114,7 @@ def test_crawl_delay_is_yes_or_no(value: object) -> None:
     ],
 )
 def test_options_that_make_no_sense(name: str, value: object) -> None:
-    """What cannot be used is refused before anything is fetched, and the message names the parameter."""
+    """A wrong option raises before the first request, and the message names it."""
     with pytest.raises(InvalidArgumentError, match=f"^{name} must be"):
         Options(**{name: value})  # type: ignore[arg-type]
     client = FakeClient({})
@@ -131,7 +131,7 @@ def test_errors_are_value_errors() -> None:
 
 
 def test_options_are_values() -> None:
-    """Limits and politeness are given by name, compare by value, and cannot be changed."""
+    """Limits and politeness take keywords only, compare by value, and are frozen."""
     assert Limits(max_pages=3) == Limits(max_pages=3) != Limits(max_pages=4)
     assert len({Limits(), Limits(), Politeness(), Politeness()}) == 2
     with pytest.raises(AttributeError):
@@ -147,7 +147,7 @@ def test_options_are_values() -> None:
 
 
 def drive(walk: Walk, site: dict[str, Any], seed: int, concurrency: int) -> int:
-    """Drive a walk with so many on their way at once, received in any order; gives how many were asked for."""
+    """Drive a walk with several requests at once, whose responses arrive in any order. Return how many it made."""
     chance = random.Random(seed)
     on_their_way: list[SitemapFetcher] = []
     asked = 0
@@ -194,7 +194,7 @@ ALL += [*(f"e{i}" for i in range(5)), *(f"s{i}" for i in range(6))]
 @pytest.mark.slow
 @pytest.mark.parametrize("most", range(1, len(ALL) + 2))
 def test_pages_are_cut_at_the_same_place(most: int) -> None:
-    """However many requests are made at once, and however answers interleave, a tree is cut at the same page."""
+    """A tree is cut at the same page, whatever the concurrency and the order of responses."""
     first = website(max_pages=most)
     drive(first, SITE, 0, 1)
     expected = first.website()
@@ -210,7 +210,7 @@ def test_pages_are_cut_at_the_same_place(most: int) -> None:
 )
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
 def test_what_is_cut_is_marked(most: int, cut: str, concurrency: int) -> None:
-    """The root and the sitemap that is cut have a problem that names the limit; so has all that follows a reason."""
+    """The root and the sitemap that is cut have a problem that names the limit; so do the reasons of all others."""
     walk = website(max_pages=most)
     drive(walk, SITE, most, concurrency)
     tree = walk.website()
@@ -229,7 +229,7 @@ def test_what_is_cut_is_marked(most: int, cut: str, concurrency: int) -> None:
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
 @pytest.mark.parametrize("most", [3, 7, 9, 13, 18])
 def test_a_cut_between_sitemaps(most: int, concurrency: int) -> None:
-    """Where a sitemap's last page is the last of all, it is not marked; the root is, for what follows."""
+    """If the limit falls between two sitemaps, the last has no problem; the root has one."""
     walk = website(max_pages=most)
     drive(walk, SITE, most, concurrency)
     tree = walk.website()
@@ -240,7 +240,7 @@ def test_a_cut_between_sitemaps(most: int, concurrency: int) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_as_many_pages_as_there_may_be(concurrency: int) -> None:
-    """A site that has just as many pages as the limit, and nothing behind them, is not marked."""
+    """A site with exactly as many pages as the limit has no problem."""
     site = {"robots.txt": f"Sitemap: {H}i.xml", "i.xml": listing("a.xml", "b.xml")}
     site |= {"a.xml": numbered("a", 3), "b.xml": numbered("b", 4)}
     for seed in range(8):
@@ -263,7 +263,7 @@ def test_more_pages_than_there_are() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_pages_of_shared_sitemaps_count_in_each_place(concurrency: int) -> None:
-    """A sitemap that stands in several places counts in each, also where it comes last and was fetched before."""
+    """A sitemap in several places counts in each."""
     site = {"robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}i.xml", "i.xml": listing("a.xml"), "a.xml": numbered("a", 5)}
     walk = website(use_known_paths=False, max_pages=7)
     drive(walk, site, 0, concurrency)
@@ -283,7 +283,7 @@ def test_pages_of_shared_sitemaps_count_in_each_place(concurrency: int) -> None:
     ],
 )
 def test_what_is_behind_the_cut_does_not_matter(behind: object) -> None:
-    """What follows the last page is left out alike, whether it had been fetched already or not, whatever it is."""
+    """What follows the last page is left out, whether or not it has been fetched."""
     site = {"robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}b.xml", "a.xml": numbered("a", 5), "b.xml": behind}
     trees = []
     for order in (["a.xml", "b.xml"], ["b.xml", "a.xml"]):
@@ -304,7 +304,7 @@ def test_what_is_behind_the_cut_does_not_matter(behind: object) -> None:
 
 
 def test_pages_of_an_index_are_counted() -> None:
-    """Pages that stand in an index come before those of its children."""
+    """Pages of an index count before those of its children."""
     site = {
         "robots.txt": f"Sitemap: {H}i.xml",
         "i.xml": f"<sitemapindex><sitemap><loc>{H}a.xml</loc></sitemap><url><loc>{H}stray</loc></url></sitemapindex>",
@@ -316,7 +316,7 @@ def test_pages_of_an_index_are_counted() -> None:
 
 
 def test_a_cut_sitemap_keeps_its_own_problems() -> None:
-    """A sitemap that is cut says so first, and then what else is wrong with it."""
+    """The first problem of a sitemap that is cut says so; its own problems follow."""
     site = {"robots.txt": f"Sitemap: {H}a.xml", "a.xml": urlset(H + "1", "/2", H + "3")}
     walk = website(use_known_paths=False, max_pages=2)
     drive(walk, site, 0, 1)
@@ -329,7 +329,7 @@ def test_a_cut_sitemap_keeps_its_own_problems() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_nothing_more_is_asked_for(concurrency: int) -> None:
-    """Once there are enough pages the walk asks for nothing more."""
+    """At `max_pages` the walk gives out nothing more."""
     names = [f"{i}.xml" for i in range(100)]
     site = {"robots.txt": "".join(f"Sitemap: {H}{name}\n" for name in names)}
     walk = website(max_pages=10)
@@ -343,7 +343,7 @@ def test_nothing_more_is_asked_for(concurrency: int) -> None:
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 11])
 def test_max_depth(depth: int) -> None:
-    """robots.txt and the known paths are at depth 0; what is deeper than the limit is not fetched, and says so."""
+    """robots.txt and the known paths are at depth 0; a sitemap deeper than the limit is not fetched, and says so."""
     site = {H + f"{i}.xml": index(f"{H}{i + 1}.xml") for i in range(1, 30)}
     client = FakeClient({H + "robots.txt": f"Sitemap: {H}1.xml", H + "sitemap.xml": index(H + "1.xml"), **site})
     tree = sitemap_tree_for_homepage(H, client, limits=Limits(max_depth=depth))
@@ -354,7 +354,7 @@ def test_max_depth(depth: int) -> None:
 
 @pytest.mark.parametrize("most", [1, 5, 20, 21, 22, 30])
 def test_max_sitemaps(most: int) -> None:
-    """A tree has as many sitemaps as the limit; one invalid one stands for all that follow, and the root says so."""
+    """At `max_sitemaps`, one `InvalidSitemap` stands for all that follow, and the root has a problem."""
     site = {"robots.txt": "".join(f"Sitemap: {H}{i}.xml\n" for i in range(20))}
     site |= {f"{i}.xml": numbered(f"{i}-", 1) for i in range(20)}
     walk = website(use_known_paths=False, max_sitemaps=most)
@@ -373,7 +373,7 @@ def test_max_sitemaps(most: int) -> None:
 
 
 def test_known_paths_that_are_not_there_are_no_sitemaps() -> None:
-    """What was only guessed at, and is not there, does not use up the number of sitemaps that there may be."""
+    """A known path that does not exist does not count as a sitemap."""
     site = {"robots.txt": "".join(f"Sitemap: {H}{i}.xml\n" for i in range(4))}
     site |= {f"{i}.xml": numbered(f"{i}-", 1) for i in range(4)}
     walk = website(max_sitemaps=8)
@@ -383,7 +383,7 @@ def test_known_paths_that_are_not_there_are_no_sitemaps() -> None:
 
 
 def test_max_sitemap_bytes() -> None:
-    """A sitemap that is longer than the limit is cut there, marked, and the tree goes on."""
+    """A sitemap longer than the limit is truncated, with a problem, and the tree goes on."""
     body = urlset(*(f"{H}{i}" for i in range(1_000)))
     site = {H + "robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}b.xml", H + "a.xml": body, H + "b.xml": urlset(H + "x")}
     tree = sitemap_tree_for_homepage(
@@ -400,7 +400,7 @@ def test_max_sitemap_bytes() -> None:
 
 
 def led_to(url: str, cross_host: Any, homepage: str = "https://www.example.co.uk/") -> str | None:
-    """Whether a site may lead there; the reason if it may not."""
+    """Return why a site may not lead to a URL; None if it may."""
     client = FakeClient({f"{homepage}robots.txt": f"Sitemap: {url}", url: urlset("http://x/page")})
     tree = sitemap_tree_for_homepage(homepage, client, use_known_paths=False, cross_host=cross_host)
     (child,) = tree.sub_sitemaps[0].sub_sitemaps
@@ -429,14 +429,14 @@ def led_to(url: str, cross_host: Any, homepage: str = "https://www.example.co.uk
     ],
 )
 def test_cross_host(url: str, is_same_site: bool, is_same_host: bool) -> None:
-    """A site may lead to any host, to those that the same registrant has, or to its own only."""
+    """`cross_host` allows any host, those of the same registered domain, or only the homepage's."""
     assert led_to(url, "allow") is None
     assert (led_to(url, "same-site") is None) is is_same_site
     assert (led_to(url, "same-host") is None) is is_same_host
 
 
 def test_cross_host_reason() -> None:
-    """What lies outside says which host, and which option would have let it through."""
+    """The reason for a refused URL names its host and the option."""
     reason = led_to("https://cdn.net/a.xml", "same-site")
     assert reason == (
         "Not fetched: cdn.net is not among hosts of the same site, such as www.example.org and news.example.org"
@@ -454,7 +454,7 @@ def test_cross_host_reason() -> None:
     ],
 )
 def test_international_hosts(homepage: str, url: str, cross_host: Any) -> None:
-    """A host is the same in both of its forms."""
+    """An international host name equals its ASCII form."""
     assert led_to(url, cross_host, homepage) is None
 
 
@@ -477,7 +477,7 @@ def test_sites_of_addresses_and_suffixes(homepage: str, url: str, is_same: bool)
 
 
 def test_known_paths_are_on_the_home_host() -> None:
-    """What is left out for its host is not requested by another way either."""
+    """A URL that is refused for its host is not requested by other means."""
     client = FakeClient({H + "robots.txt": "Sitemap: http://o/sitemap.xml", "http://o/sitemap.xml": urlset(H)})
     tree = sitemap_tree_for_homepage(H, client, cross_host="same-host")
     assert list(tree.all_pages()) == []
@@ -485,7 +485,7 @@ def test_known_paths_are_on_the_home_host() -> None:
 
 
 def test_types_of_trees() -> None:
-    """A tree that was cut is still a website, with its robots.txt in its place."""
+    """A tree that is cut is an `IndexWebsiteSitemap` with its robots.txt."""
     client = FakeClient({H + "robots.txt": FakeResponse(f"Sitemap: {H}a.xml".encode(), H + "robots.txt")})
     tree = sitemap_tree_for_homepage(H, client, limits=Limits(max_sitemaps=1, max_pages=1))
     assert isinstance(tree, IndexWebsiteSitemap)
@@ -493,7 +493,7 @@ def test_types_of_trees() -> None:
 
 
 def test_sitemaps_that_are_no_part_of_the_tree_do_not_count() -> None:
-    """A known path that redirects to what robots.txt names takes nothing of the limit, even if it comes in first."""
+    """A known path that redirects to a sitemap of robots.txt does not count, even if it arrives first."""
     children = listing(*(f"{i}.xml" for i in range(60)))
     site: dict[str, Any] = {"robots.txt": f"Sitemap: {H}a.xml", "a.xml": children}
     site["sitemap.xml"] = Document(H + "a.xml?x", children.encode())
@@ -506,7 +506,7 @@ def test_sitemaps_that_are_no_part_of_the_tree_do_not_count() -> None:
 
 @pytest.mark.parametrize("most", [3, 8, 9])
 def test_sitemaps_are_counted_in_the_order_of_the_tree(most: int) -> None:
-    """Whichever index comes in first, the same sitemaps stand in the tree."""
+    """Whichever index arrives first, the tree has the same sitemaps."""
     site = {"robots.txt": f"Sitemap: {H}i.xml\nSitemap: {H}j.xml"}
     for name in "ij":
         site[f"{name}.xml"] = listing(*(f"{name}{number}.xml" for number in range(5)))

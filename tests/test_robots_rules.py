@@ -47,7 +47,7 @@ def test_rules(text: str, path: str, is_allowed: bool) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 499])
 def test_none(status: int) -> None:
-    """A 4xx means that there is no robots.txt: all is allowed, without a delay."""
+    """A 4xx means that everything is allowed, without a delay."""
     none = RobotsRules(Failure(f"{status} No", status), "usp")
     assert none.refusal("http://h/a") is None
     assert none.delay() == 0
@@ -55,14 +55,14 @@ def test_none(status: int) -> None:
 
 @pytest.mark.parametrize("failure", [Failure("500 Oops", 500), Failure("503 Busy", 503), Failure("timed out")])
 def test_unreachable(failure: Failure) -> None:
-    """Where robots.txt cannot be had nothing is allowed, and the reason says what went wrong."""
+    """If robots.txt cannot be fetched, nothing is allowed, and the reason says why."""
     unreachable = RobotsRules(failure, "usp")
     assert failure.message in (unreachable.refusal("http://h/a") or "")
     assert unreachable.delay() == 0
 
 
 def test_unreachable_without_words() -> None:
-    """Nothing is allowed also where a failure says nothing."""
+    """If the failure has no message, nothing is allowed either."""
     assert RobotsRules(Failure(""), "usp").refusal("http://h/a") is not None
 
 
@@ -85,7 +85,7 @@ def test_delay(text: str, delay: float) -> None:
 
 @pytest.mark.parametrize("value", ["-5", "nan", "-inf", "-0"])
 def test_delays_that_make_no_sense(value: str) -> None:
-    """A delay is never negative, nor no number."""
+    """A delay is a number, and never negative."""
     assert rules(f"User-agent: *\nCrawl-delay: {value}").delay() >= 0
 
 
@@ -105,7 +105,7 @@ def test_bytes(data: bytes) -> None:
 
 
 def test_a_long_robots_txt() -> None:
-    """RobotsRules count within the first 500 KiB; no more than a little over that is looked at."""
+    """Rules within the first 500 KiB apply; little more than that is read."""
     filler = "# " + "x" * 97 + "\n"
     within = filler * 5_000 + "User-agent: *\nDisallow: /"
     assert rules(within).refusal("http://h/a") is not None
@@ -130,7 +130,7 @@ def test_a_long_robots_txt() -> None:
 )
 @settings(max_examples=300)
 def test_no_robots_txt_raises(data: bytes, url: str) -> None:
-    """Whatever a robots.txt holds, there is an answer."""
+    """No robots.txt raises."""
     asked = rules(data)
     asked.refusal(url)
     assert asked.delay() >= 0

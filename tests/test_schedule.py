@@ -41,7 +41,7 @@ def robots(*names: str, home: str = H) -> str:
 
 
 class Driver:
-    """Runs a walk of a website by its schedule. Each request takes `seconds`; reading a document takes no time."""
+    """Runs the walk of a website by its schedule. Each request takes `seconds`; parsing takes no time."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Driver:
         return Document(url, found) if isinstance(found, bytes) else found
 
     def start(self) -> None:
-        """Start all that is to be started now."""
+        """Start the tasks of this moment."""
         for task in self.schedule.tasks(self.now):
             takes = 0.0
             if isinstance(task, Fetch):
@@ -87,7 +87,7 @@ class Driver:
             self.most_at_once |= hosts | Counter({"all": hosts.total()})
 
     def step(self) -> bool:
-        """Start what is to be started, and go on to the next thing that happens; False where there is none."""
+        """Start tasks and move the clock to the next event. Return False if there is none."""
         self.start()
         if self.schedule.is_done:
             return False
@@ -155,7 +155,7 @@ def test_order_of_starts() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_requests_at_once(concurrency: int) -> None:
-    """One host gets `concurrency` requests at once; all hosts together four times that, or one where that is asked."""
+    """One host gets `concurrency` requests at once, all hosts together four times that; with 1, one request in all."""
     hosts = [f"http://h{i}/" for i in range(10)]
     names = [f"{host}{i}.xml" for i in range(20) for host in hosts]
     site = {H + "robots.txt": robots(*names), **{name: urlset(name + "/p") for name in names}}
@@ -174,7 +174,7 @@ def test_one_host_gets_no_more_than_its_share() -> None:
 
 
 def test_a_slow_host_does_not_hold_up_others() -> None:
-    """While one host takes its time, others are fetched."""
+    """A slow host does not hold up others."""
     slow, quick = many(8, "http://slow/"), many(80, "http://quick/")
     site = {**slow, **quick, H + "robots.txt": slow["http://slow/robots.txt"] + quick["http://quick/robots.txt"]}  # type: ignore[operator]
     driver = Driver(site, seconds=lambda url: 1_000 if "slow" in url else 1)
@@ -183,7 +183,7 @@ def test_a_slow_host_does_not_hold_up_others() -> None:
 
 
 def test_spacing() -> None:
-    """Requests to one host start `spacing` apart, those to another are not held up by that."""
+    """Requests to one host start `spacing` apart; other hosts are not held up."""
     site = {**many(5), **many(5, "http://o/")}
     site[H + "robots.txt"] = str(site[H + "robots.txt"]) + str(site["http://o/robots.txt"])
     driver = Driver(site, politeness=Politeness(spacing=10))
@@ -204,7 +204,7 @@ def test_spacing() -> None:
     ],
 )
 def test_crawl_delay(politeness: Politeness, spacing: float) -> None:
-    """A Crawl-delay is kept if that is asked for, up to `max_delay`, and never shortens `spacing`."""
+    """With `crawl_delay`, a Crawl-delay is obeyed up to `max_delay`, and never shortens `spacing`."""
     site = many(3)
     site[H + "robots.txt"] = "User-agent: *\nCrawl-delay: 7\n" + str(site[H + "robots.txt"])
     driver = Driver(site, politeness=politeness, seconds=0)
@@ -230,7 +230,7 @@ def test_crawl_delay_of_another_host() -> None:
 @pytest.mark.parametrize(("asked", "kept"), [(30, 30), (5_000, 120), (0, 0)])
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after(status: int, asked: float, kept: float) -> None:
-    """Where a host asks to wait, nothing at all is requested of it for so long, or `max_delay` at most."""
+    """A host that asks to wait gets no request for that time, at most `max_delay`."""
     site: dict[str, Any] = many(6)
     site[H + "0.xml"] = [Failure(f"{status} No", status, is_retryable=True, retry_after=asked), urlset(H)]
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=0))
@@ -240,7 +240,7 @@ def test_retry_after(status: int, asked: float, kept: float) -> None:
 
 
 def test_retry_after_leaves_other_hosts_alone() -> None:
-    """A host that asks to wait holds up no other."""
+    """A host that asks to wait does not hold up others."""
     site: dict[str, Any] = many(20)
     site["http://o/x.xml"] = [Failure("429 No", 429, is_retryable=True, retry_after=100), urlset(H)]
     site[H + "robots.txt"] = "Sitemap: http://o/x.xml\n" + site[H + "robots.txt"]
@@ -251,7 +251,7 @@ def test_retry_after_leaves_other_hosts_alone() -> None:
 
 
 def test_429_without_retry_after() -> None:
-    """A host that has too many requests is left alone for as long as the next try waits."""
+    """A host that answers 429 gets no request until the next try."""
     site: dict[str, Any] = many(6)
     site[H + "0.xml"] = [Failure("429 No", 429, is_retryable=True), urlset(H)]
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=40))
@@ -261,7 +261,7 @@ def test_429_without_retry_after() -> None:
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_concurrency_halves_and_recovers(status: int) -> None:
-    """An overloaded host gets half as many requests at once, and more again as it answers, up to where it was."""
+    """An overloaded host gets half as many requests at once, and recovers with each answer."""
     site: dict[str, Any] = many(200)
     site[H + "0.xml"] = [Failure(f"{status} No", status, is_retryable=True), urlset(H)]
     driver = Driver(site, concurrency=8, politeness=Politeness(retry_seconds=0), seconds=lambda url: 1)
@@ -276,7 +276,7 @@ def test_concurrency_halves_and_recovers(status: int) -> None:
 
 
 def test_concurrency_is_one_at_least() -> None:
-    """A host that is always overloaded still gets one request at a time, to the end."""
+    """A host that is always overloaded gets one request at a time."""
     driver = Driver({**dict.fromkeys(many(30), BUSY), H + "robots.txt": many(30)[H + "robots.txt"]}, concurrency=8)
     tree = driver.run()
     assert len(reasons(tree)) == 30
@@ -288,7 +288,7 @@ def test_concurrency_is_one_at_least() -> None:
 
 
 def test_waits_grow() -> None:
-    """Each wait is twice as long as the one before, varied at random from half to one and a half of that."""
+    """Each wait is twice as long as the one before, varied at random by half."""
     seen: list[list[float]] = []
     for _ in range(60):
         driver = Driver(
@@ -306,7 +306,7 @@ def test_waits_grow() -> None:
 
 
 def test_waits_are_capped() -> None:
-    """No wait is longer than five minutes; `max_delay` is about what servers ask for, and makes none shorter."""
+    """No wait is longer than five minutes; `max_delay` limits only what servers ask for."""
     site: dict[str, Answer] = {H + "robots.txt": robots("a.xml"), H + "a.xml": BROKEN}
     driver = Driver(site, politeness=Politeness(retry_seconds=50, max_delay=0))
     driver.run()
@@ -314,7 +314,7 @@ def test_waits_are_capped() -> None:
 
 
 def test_others_go_on_while_one_waits() -> None:
-    """A URL that waits for its next try holds up no other, not even one at a time."""
+    """A URL that waits for its next try does not hold up others, even with one request at a time."""
     site = {**many(5), H + "0.xml": BROKEN}
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=100))
     driver.run()
@@ -334,7 +334,7 @@ def test_others_go_on_while_one_waits() -> None:
     ],
 )
 def test_tries_of_a_host_that_answered(failure: Failure, tries: int) -> None:
-    """What is worth it is tried five times on a host that has answered before; what is not, once."""
+    """On a host that has answered, a retryable failure is tried five times, any other once."""
     driver = Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": failure})
     driver.run()
     assert len(driver.times(H + "a.xml")) == tries
@@ -349,7 +349,7 @@ def test_tries_are_an_option(tries: int) -> None:
 
 
 def test_a_retry_that_succeeds() -> None:
-    """A document that comes at a later try is used, and nothing says that there was trouble."""
+    """A document that arrives at a later try has no problem."""
     site: Site = {H + "robots.txt": robots("a.xml"), H + "a.xml": [BROKEN, NO_ANSWER, urlset(H + "1")]}
     tree = Driver(site).run()
     assert [page.url for page in tree.all_pages()] == [H + "1"]
@@ -357,7 +357,7 @@ def test_a_retry_that_succeeds() -> None:
 
 
 def test_tries_of_a_host_that_never_answered() -> None:
-    """A host that never answered: two tries for its first URL, one for the next two, none for all others."""
+    """A host that never answered gets two tries for its first URL, one for the next two, and none for others."""
     names = [f"http://gone/{i}.xml" for i in range(10)]
     site: Site = {H + "robots.txt": robots(*names), **dict.fromkeys(names, NO_ANSWER)}
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=0))
@@ -371,7 +371,7 @@ def test_tries_of_a_host_that_never_answered() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "tries"), [(60, 40), (0.001, 120)])
 def test_many_urls_of_a_host_that_never_answered(seconds: float, tries: int) -> None:
-    """Ten thousand URLs of a host that is not there cost a few tries in all, however soon each of them fails."""
+    """Ten thousand URLs of a host that does not exist cost a few tries in all."""
     names = [f"http://gone/{i}.xml" for i in range(10_000)]
     driver = Driver({H + "robots.txt": robots(*names), **dict.fromkeys(names, NO_ANSWER)}, seconds=seconds)
     assert len(reasons(driver.run())) == 10_000
@@ -379,7 +379,7 @@ def test_many_urls_of_a_host_that_never_answered(seconds: float, tries: int) -> 
 
 
 def test_a_host_that_answers_later() -> None:
-    """A host that answered once, with whatever status, is not taken for gone any more."""
+    """A host that has answered once, with any status, is not given up."""
     names = [f"http://o/{i}.xml" for i in range(8)]
     site: dict[str, Any] = {H + "robots.txt": robots(*names), **dict.fromkeys(names, NO_ANSWER), names[0]: MISSING}
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=0))
@@ -389,7 +389,7 @@ def test_a_host_that_answers_later() -> None:
 
 
 def test_ports_are_told_apart() -> None:
-    """Whether there is an answer is known of each scheme and port of a host by itself."""
+    """Each scheme and port of a host is given up on its own."""
     names = [f"http://h:81/{i}.xml" for i in range(8)]
     site: Site = {H + "robots.txt": robots(*names), **dict.fromkeys(names, NO_ANSWER)}
     driver = Driver(site, concurrency=1, politeness=Politeness(retry_seconds=0))
@@ -399,7 +399,7 @@ def test_ports_are_told_apart() -> None:
 
 @pytest.mark.slow
 def test_retry_budget() -> None:
-    """Where everything fails retries end: ten thousand URLs are tried about once each."""
+    """If everything fails, retries end: ten thousand URLs are tried about once each."""
     names = [f"{H}{i}.xml" for i in range(10_000)]
     driver = Driver({H + "robots.txt": robots(*names), **dict.fromkeys(names, BROKEN)})
     assert len(reasons(driver.run())) == 10_000
@@ -407,7 +407,7 @@ def test_retry_budget() -> None:
 
 
 def test_retry_budget_is_refilled() -> None:
-    """Each document gives back one retry, so a host that mostly answers never runs out of them."""
+    """Each document gives back one retry, so a host that mostly answers never runs out."""
     site: dict[str, Any] = many(2_000)
     for i in range(0, 2_000, 2):
         site[f"{H}{i}.xml"] = [BROKEN, urlset(f"{H}{i}")]
@@ -417,7 +417,7 @@ def test_retry_budget_is_refilled() -> None:
 
 
 def test_a_budget_for_each_host() -> None:
-    """What one host wastes is no other's loss."""
+    """Each host has a retry budget of its own."""
     names = [f"http://o/{i}.xml" for i in range(500)]
     site: dict[str, Any] = {H + "robots.txt": robots(*names, "a.xml"), **dict.fromkeys(names, BROKEN)}
     site[H + "a.xml"] = [BROKEN] * 4 + [urlset(H)]
@@ -433,7 +433,7 @@ def partial(text: str, url: str = H + "a.xml") -> Failure:
 
 
 def test_a_partial_document() -> None:
-    """What came of a document is used after the last try, and marked."""
+    """A partial document is used after the last try, with a problem."""
     driver = Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": partial(urlset(H + "1")[:-9])})
     (sitemap,) = driver.run().sub_sitemaps[0].sub_sitemaps
     assert len(driver.times(H + "a.xml")) == 5
@@ -442,7 +442,7 @@ def test_a_partial_document() -> None:
 
 
 def test_a_partial_document_is_not_used_early() -> None:
-    """What came in part is not used where a later try gives all of it."""
+    """A partial document is dropped if a later try brings all of it."""
     site: Site = {H + "robots.txt": robots("a.xml"), H + "a.xml": [partial(urlset(H + "1")), urlset(H + "1", H + "2")]}
     tree = Driver(site).run()
     assert [page.url for page in tree.all_pages()] == [H + "1", H + "2"]
@@ -451,7 +451,7 @@ def test_a_partial_document_is_not_used_early() -> None:
 
 @pytest.mark.parametrize("last", [BROKEN, NO_ANSWER, Failure("410 Gone", 410)])
 def test_a_partial_document_of_an_earlier_try(last: Failure) -> None:
-    """What came in part is used if no later try gives all of it, whatever these end with."""
+    """A partial document is used if no later try brings all of it, however those fail."""
     site: Site = {H + "robots.txt": robots("a.xml"), H + "a.xml": [partial(urlset(H + "1")), last]}
     tree = Driver(site).run()
     assert [page.url for page in tree.all_pages()] == [H + "1"]
@@ -465,7 +465,7 @@ def https_site(failure: Failure, http: str = "http://o/") -> dict[str, Any]:
 
 
 def test_http_to_https() -> None:
-    """What does not answer over http is tried over https, where the homepage is https."""
+    """If the homepage is https, a URL that does not answer over http is tried over https."""
     driver = Driver(https_site(NO_ANSWER), S)
     tree = driver.run()
     assert driver.urls() == [S + "robots.txt", "http://o/a.xml", "http://o/a.xml", "https://o/a.xml"]
@@ -474,7 +474,7 @@ def test_http_to_https() -> None:
 
 
 def test_http_to_https_in_vain() -> None:
-    """If neither can be had the reason says what happened over http and over https."""
+    """If both fail, the reason says what happened over http and over https."""
     site = https_site(NO_ANSWER) | {"https://o/a.xml": Failure("403 Forbidden", 403)}
     driver = Driver(site, S)
     (reason,) = reasons(driver.run()).values()
@@ -483,7 +483,7 @@ def test_http_to_https_in_vain() -> None:
 
 
 def test_http_to_https_and_no_answer_there() -> None:
-    """Over https a host that does not answer is tried as any other is, and not over http again."""
+    """The try over https is retried like any other, and not over http again."""
     site = https_site(NO_ANSWER) | {"https://o/a.xml": NO_ANSWER}
     driver = Driver(site, S)
     driver.run()
@@ -500,7 +500,7 @@ def test_http_to_https_and_no_answer_there() -> None:
     ],
 )
 def test_no_change_to_https(homepage: str, http: str, failure: Failure) -> None:
-    """What is http stays so unless the homepage is https, the port the usual one, and there is no answer at all."""
+    """A URL stays http unless the homepage is https, its port is 80, and there is no answer at all."""
     site = https_site(failure, http) | {H + "robots.txt": robots(http + "a.xml")}
     driver = Driver(site, homepage)
     assert http + "a.xml" in reasons(driver.run())
@@ -508,7 +508,7 @@ def test_no_change_to_https(homepage: str, http: str, failure: Failure) -> None:
 
 
 def test_no_change_to_https_of_a_host_that_answered() -> None:
-    """A host that answered over http before is not tried over https."""
+    """A host that has answered over http is not tried over https."""
     site = https_site(NO_ANSWER)
     site |= {S + "robots.txt": robots("http://o/0.xml", "http://o/a.xml"), "http://o/0.xml": urlset(S)}
     driver = Driver(site, S, concurrency=1)
@@ -517,7 +517,7 @@ def test_no_change_to_https_of_a_host_that_answered() -> None:
 
 
 def test_many_urls_over_https() -> None:
-    """Every URL of a host that only answers over https is had, with few tries over http."""
+    """Every URL of a host that only answers over https is fetched, with few tries over http."""
     names = [f"http://o/{i}.xml" for i in range(200)]
     site: dict[str, Any] = {S + "robots.txt": robots(*names), **dict.fromkeys(names, NO_ANSWER)}
     site |= {f"https{name[4:]}": urlset(name) for name in names}
@@ -528,7 +528,7 @@ def test_many_urls_over_https() -> None:
 
 
 def test_what_is_had_over_https_is_not_fetched_again() -> None:
-    """A URL that was fetched already is not fetched again in place of one over http."""
+    """An https URL that has been fetched is not fetched again in place of an http one."""
     site: dict[str, Any] = {
         S + "robots.txt": robots("https://o/a.xml", "http://o/a.xml"),
         "http://o/a.xml": NO_ANSWER,
@@ -547,7 +547,7 @@ DISALLOW = "User-agent: *\nDisallow: /private/\n"
 
 
 def test_robots_of_the_home_host() -> None:
-    """The rules of the home host are those of the robots.txt that the walk fetches anyway: once."""
+    """The rules of the homepage's host come from the robots.txt of the tree, which is fetched once."""
     site = {H + "robots.txt": DISALLOW + robots("private/a.xml", "b.xml"), H + "b.xml": urlset(H)}
     driver = Driver(site, respect_robots=True)
     tree = driver.run()
@@ -559,14 +559,14 @@ def test_robots_of_the_home_host() -> None:
 
 
 def test_robots_is_an_option() -> None:
-    """What robots.txt disallows is fetched all the same, unless it is to be respected."""
+    """Without `respect_robots`, disallowed sitemaps are fetched."""
     site = {H + "robots.txt": DISALLOW + robots("private/a.xml"), H + "private/a.xml": urlset(H)}
     assert len(list(Driver(site).run().all_pages())) == 1
 
 
 @pytest.mark.parametrize(("user_agent", "is_allowed"), [("usp", True), ("Acme/2.0", False), ("another", True)])
 def test_rules_are_those_of_the_user_agent(user_agent: str, is_allowed: bool) -> None:
-    """The rules that count are those for the client's user agent."""
+    """The rules for the client's user agent apply."""
     text = "User-agent: acme\nDisallow: /\n\nUser-agent: *\nDisallow:\n" + robots("a.xml")
     driver = Driver({H + "robots.txt": text, H + "a.xml": urlset(H)}, respect_robots=True, user_agent=user_agent)
     driver.run()
@@ -583,7 +583,7 @@ def rules_driver(answer: Answer, **options: Any) -> Driver:
 
 
 def test_robots_of_other_hosts() -> None:
-    """The robots.txt of another host is fetched before anything else of it, once, and is no part of the tree."""
+    """The robots.txt of another host is fetched once, before anything else of it, and is not part of the tree."""
     driver = rules_driver("User-agent: *\nDisallow: /1.xml")
     assert driver.urls()[:2] == [H + "robots.txt", "http://o/robots.txt"]
     assert sorted(driver.urls()[2:]) == ["http://o/0.xml", "http://o/2.xml"]
@@ -592,20 +592,20 @@ def test_robots_of_other_hosts() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_order_under_rules(concurrency: int) -> None:
-    """URLs that waited for a robots.txt start in the order in which they were declared."""
+    """URLs that wait for a robots.txt start in the order they are declared."""
     assert rules_driver("", concurrency=concurrency).urls()[2:] == [f"http://o/{i}.xml" for i in range(3)]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429])
 def test_no_robots_txt(status: int) -> None:
-    """A 4xx means that there are no rules: all is allowed."""
+    """A 4xx means that everything is allowed."""
     driver = rules_driver(Failure(f"{status} No", status))
     assert len(list(driver.walk.website().all_pages())) == 3
 
 
 @pytest.mark.parametrize("failure", [BROKEN, BUSY, NO_ANSWER, Failure("no such host")])
 def test_unreachable_robots_txt(failure: Failure) -> None:
-    """Where robots.txt cannot be had because of the server or the network, nothing is allowed."""
+    """If robots.txt cannot be fetched because of the server or the network, nothing is allowed."""
     driver = rules_driver(failure)
     tree = driver.walk.website()
     assert set(driver.urls()) == {H + "robots.txt", "http://o/robots.txt"}
@@ -615,7 +615,7 @@ def test_unreachable_robots_txt(failure: Failure) -> None:
 
 
 def test_unreachable_robots_txt_of_the_home_host() -> None:
-    """Where the home host's robots.txt cannot be had the known paths are not tried either."""
+    """If the robots.txt of the homepage's host cannot be fetched, known paths are not requested either."""
     driver = Driver({H + "robots.txt": BROKEN, H + "sitemap.xml": urlset(H)}, respect_robots=True, use_known_paths=True)
     tree = driver.run()
     assert set(driver.urls()) == {H + "robots.txt"}
@@ -625,7 +625,7 @@ def test_unreachable_robots_txt_of_the_home_host() -> None:
 
 
 def test_robots_txt_that_disallows_itself() -> None:
-    """robots.txt itself is always fetched, also where a sitemap lists it."""
+    """robots.txt itself is always allowed, even if a sitemap lists it."""
     site = {H + "robots.txt": "User-agent: *\nDisallow: /\n" + robots("http://o/robots.txt")}
     site["http://o/robots.txt"] = "User-agent: *\nDisallow: /"
     driver = Driver(site, respect_robots=True)
@@ -634,7 +634,7 @@ def test_robots_txt_that_disallows_itself() -> None:
 
 
 def test_rules_without_use_robots() -> None:
-    """The rules are kept also where robots.txt is not read for its sitemaps, and it is no part of the tree."""
+    """Without `use_robots`, the rules apply too, and robots.txt is not part of the tree."""
     site = {H + "robots.txt": DISALLOW + robots("b.xml"), H + "sitemap.xml": index(H + "private/a.xml", H + "c.xml")}
     site |= {H + name: urlset(H + name) for name in ("b.xml", "c.xml", "private/a.xml")}
     driver = Driver(site, respect_robots=True, use_robots=False, use_known_paths=True)
@@ -646,7 +646,7 @@ def test_rules_without_use_robots() -> None:
 
 
 def test_known_paths_under_rules_keep_their_order() -> None:
-    """Under the rules of robots.txt too, the known paths are tried in their order."""
+    """With `respect_robots`, too, known paths are requested in their order."""
     plain = Driver({}, use_robots=False, use_known_paths=True, concurrency=1)
     ruled = Driver({}, use_robots=False, use_known_paths=True, concurrency=1, respect_robots=True)
     plain.run()
@@ -655,7 +655,7 @@ def test_known_paths_under_rules_keep_their_order() -> None:
 
 
 def test_rules_over_https() -> None:
-    """A host that answers over https only is asked for its rules there."""
+    """The rules of a host that only answers over https are fetched over https."""
     site: dict[str, Any] = https_site(NO_ANSWER) | {"http://o/robots.txt": NO_ANSWER}
     site["https://o/robots.txt"] = "User-agent: *\nDisallow: /a.xml"
     driver = Driver(site, S, respect_robots=True)
@@ -666,7 +666,7 @@ def test_rules_over_https() -> None:
 
 
 def test_a_robots_txt_is_fetched_once() -> None:
-    """A robots.txt that was fetched for its rules is not fetched again where a sitemap lists it."""
+    """A robots.txt that was fetched for its rules is not fetched again if a sitemap lists it."""
     site = {H + "robots.txt": robots("http://o/i.xml"), "http://o/robots.txt": "Sitemap: http://o/a.xml"}
     site |= {"http://o/i.xml": index("http://o/robots.txt"), "http://o/a.xml": urlset(H + "1")}
     driver = Driver(site, respect_robots=True)
@@ -694,7 +694,7 @@ def tangled(chance: random.Random, failing: float = 0.2) -> dict[str, Answer]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_url_is_fetched_twice(seed: int) -> None:
-    """However the answers interleave no URL is fetched again once it was answered for good; the tree is the same."""
+    """Whatever the order of responses, no URL is fetched again after its last try, and the tree is the same."""
     chance = random.Random(seed)
     site = tangled(chance)
     options: dict[str, Any] = {"use_known_paths": True, "politeness": Politeness(retry_seconds=0.1)}
@@ -747,7 +747,7 @@ def test_progress(seed: int) -> None:
 
 
 def test_progress_of_what_is_stopped() -> None:
-    """Where the tree is stopped, too, each URL that was found is parsed or failed, once."""
+    """If the tree is stopped, too, each URL that was found is parsed or failed once."""
     events: list[Progress] = []
     Driver(many(50), concurrency=2, limits=Limits(tree_seconds=4.5), progress=events.append).run()
     kinds: dict[str, list[str]] = {}
@@ -769,7 +769,7 @@ def test_a_callback_that_raises() -> None:
 
 
 def test_tree_seconds() -> None:
-    """When the time is up all that was had is kept, what is missing says why, and nothing more starts."""
+    """When the time is up, fetched sitemaps stay in the tree, the rest says why, and no request starts."""
     driver = Driver(many(50), concurrency=2, limits=Limits(tree_seconds=4.5))
     tree = driver.run()
     assert driver.now == 104.5
@@ -783,7 +783,7 @@ def test_tree_seconds() -> None:
 
 
 def test_late_answers() -> None:
-    """What is answered after a stop changes nothing."""
+    """A response after a stop changes nothing."""
     driver = Driver(many(50), concurrency=2, limits=Limits(tree_seconds=4.5))
     tree = driver.run()
     assert len(driver.running) == 2
@@ -795,7 +795,7 @@ def test_late_answers() -> None:
 
 @pytest.mark.parametrize("is_reading", [False, True])
 def test_documents_that_wait_to_be_read(is_reading: bool) -> None:
-    """A stop keeps documents that are here already, whether they wait to be read or are being read."""
+    """A stop keeps documents that have arrived, whether they wait to be parsed or are being parsed."""
     site = {**many(10), **{f"{H}{i}.xml": LARGE for i in range(10)}}
     driver = Driver(site, concurrency=8, limits=Limits(tree_seconds=1_000))
     parses: list[Task] = []
@@ -820,7 +820,7 @@ def test_documents_that_wait_to_be_read(is_reading: bool) -> None:
 
 @pytest.mark.parametrize("large", [False, True])
 def test_max_total_bytes(large: bool) -> None:
-    """When there are as many bytes as there may be nothing more is fetched, and all that came is kept."""
+    """At `max_total_bytes` no request starts, and fetched sitemaps stay in the tree."""
     body = LARGE if large else urlset(H + "1")
     site = {**many(10), **{f"{H}{i}.xml": body for i in range(10)}}
     first = len(str(site[H + "robots.txt"]))
@@ -835,7 +835,7 @@ def test_max_total_bytes(large: bool) -> None:
 
 
 def test_max_total_bytes_that_are_just_enough() -> None:
-    """A tree that has just as many bytes as it may, and nothing behind, is not marked."""
+    """A tree of exactly `max_total_bytes` has no problem."""
     site = many(3)
     size = sum(len(str(body)) for body in site.values())
     tree = Driver(site, limits=Limits(max_total_bytes=size)).run()
@@ -845,14 +845,14 @@ def test_max_total_bytes_that_are_just_enough() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_max_pages_ends_the_fetching(concurrency: int) -> None:
-    """Once there are as many pages as there may be nothing more is requested."""
+    """At `max_pages` no request starts."""
     driver = Driver(many(200), concurrency=concurrency, limits=Limits(max_pages=5))
     assert len(list(driver.run().all_pages())) == 5
     assert len(driver.started) <= 1 + 5 + 2 * concurrency
 
 
 def test_a_stop_ends_everything() -> None:
-    """A schedule that is stopped is done at once, and gives out nothing more."""
+    """A stopped schedule is done at once, and gives no more tasks."""
     driver = Driver(many(20), concurrency=4)
     for _ in range(6):
         driver.step()
@@ -867,7 +867,7 @@ def test_a_stop_ends_everything() -> None:
 
 
 def test_what_inflates_is_large() -> None:
-    """A small body that inflates to a large one is read like a large one: not while others wait for the schedule."""
+    """A small body that inflates to a large one is parsed as a task, like a large one."""
     packed = gzip.compress(index(*(f"{H}{i % 7}" for i in range(40_000))).encode())
     assert len(packed) < 1 << 15
     driver = Driver({H + "robots.txt": robots("a.xml.gz"), H + "a.xml.gz": packed})
@@ -897,7 +897,7 @@ def test_urls_that_lead_nowhere() -> None:
 
 
 def test_clients_that_do_not_say_the_status() -> None:
-    """A client whose errors have no status, as drop-in callers have them, is asked for all known paths."""
+    """A client whose errors have no status, as those of drop-in callers, is asked for all known paths."""
 
     class Client(FakeClient):
         def get(self, url: str) -> Any:
@@ -909,7 +909,7 @@ def test_clients_that_do_not_say_the_status() -> None:
 
 
 def test_a_host_that_never_answers_holds_back_its_other_urls() -> None:
-    """While the first URL of a host that never answered waits for its second try, none of the others is started."""
+    """While the first URL of a host that never answered waits for its second try, its other URLs do not start."""
     site: dict[str, Answer] = {H + "robots.txt": robots(*(f"http://dead/{i}.xml" for i in range(50)))}
     site |= {f"http://dead/{i}.xml": NO_ANSWER for i in range(50)}
     driver = Driver(site, concurrency=1)
@@ -928,7 +928,7 @@ def test_a_host_that_never_answers_holds_back_its_other_urls() -> None:
     ],
 )
 def test_progress_of_what_is_left_out(options: dict[str, Any], reason: str) -> None:
-    """A sitemap that is declared but never fetched is found and failed too, with its reason."""
+    """A sitemap that is declared but not fetched is reported as found and failed, with its reason."""
     events: list[Progress] = []
     site = {H + "robots.txt": robots("http://o/1.xml", "http://o/2.xml")}
     tree = Driver(site, progress=events.append, **options).run()
@@ -940,7 +940,7 @@ def test_progress_of_what_is_left_out(options: dict[str, Any], reason: str) -> N
 
 
 def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A URL that is given up is a warning, each try before that is not."""
+    """Giving up a URL is logged as a warning; the tries before are not."""
     caplog.set_level(logging.INFO, logger="usp")
     Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": BROKEN}).run()
     levels = [record.levelno for record in caplog.records if "a.xml" in record.message and "500" in record.message]
@@ -949,7 +949,7 @@ def test_failures_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_hosts_are_asked_in_the_order_they_are_listed() -> None:
-    """Children on many hosts are requested in their order, so that little more is than a limit on pages needs."""
+    """Children on many hosts are requested in their order, so a limit on pages needs few requests."""
     site = {H + "robots.txt": robots(*(f"http://h{i}/a.xml" for i in range(200)))}
     site |= {f"http://h{i}/a.xml": urlset(f"http://h{i}/") for i in range(200)}
     driver = Driver(site, concurrency=1)
@@ -961,7 +961,7 @@ def test_hosts_are_asked_in_the_order_they_are_listed() -> None:
 
 
 def test_rules_of_a_host_that_does_not_answer_over_http() -> None:
-    """Its robots.txt is not requested over https for that, where it may be had already; its sitemaps are."""
+    """If a host does not answer over http, its sitemaps are requested over https, but its robots.txt is not."""
     site: dict[str, Answer] = {S + "robots.txt": robots("http://s/a.xml", "http://s/robots.txt", home=S)}
     site |= {"http://s/robots.txt": NO_ANSWER, "http://s/a.xml": NO_ANSWER, S + "a.xml": urlset(S)}
     driver = Driver(site, S, respect_robots=True)
@@ -972,7 +972,7 @@ def test_rules_of_a_host_that_does_not_answer_over_http() -> None:
 
 
 def test_over_https_where_that_is_on_its_way() -> None:
-    """A URL that is wanted over https instead of http, and is on its way over https already, is not requested again."""
+    """An http URL that is being fetched over https is not requested over https again."""
     site: dict[str, Answer] = {S + "robots.txt": robots("http://s/a.xml", S + "a.xml", home=S)}
     site |= {"http://s/a.xml": NO_ANSWER, S + "a.xml": urlset(S)}
     driver = Driver(site, S, seconds=lambda url: 60.0 if url == S + "a.xml" else 1.0)
@@ -982,13 +982,13 @@ def test_over_https_where_that_is_on_its_way() -> None:
 
 
 def test_a_wait_is_never_too_long_for_a_clock() -> None:
-    """However long a tree may take, a driver is told to look again before that."""
+    """However long a tree may take, a driver waits for an hour at most."""
     driver = Driver({H + "robots.txt": NO_ANSWER}, limits=Limits(tree_seconds=1e300))
     assert driver.schedule.wait_seconds(driver.now) <= 3600
 
 
 def test_what_is_held_back_is_let_go_whatever_comes() -> None:
-    """The URLs that wait for a second try of another are tried also where that fails in a way that is not to pass."""
+    """URLs that wait for the second try of another are tried if that try fails for good."""
     site: dict[str, Answer | list[Answer]] = {H + "robots.txt": robots("http://o/0.xml", "http://o/1.xml")}
     site["http://o/0.xml"] = [NO_ANSWER, Failure("the certificate is not accepted")]
     site["http://o/1.xml"] = urlset("http://o/page")
@@ -999,7 +999,7 @@ def test_what_is_held_back_is_let_go_whatever_comes() -> None:
 
 
 def test_a_request_that_the_end_of_the_tree_cut_short() -> None:
-    """What fails when the tree's time is up is left out for that, and is not a failure of the site."""
+    """A request that the end of the tree's time cut short is left out for that reason, not as a failure."""
     driver = Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": NO_ANSWER}, limits=Limits(tree_seconds=2))
     driver.step()
     driver.start()

@@ -119,7 +119,7 @@ def test_the_pages_of_the_tree(seed: int, concurrency: int) -> None:
 
 
 def test_as_they_come() -> None:
-    """Pages of a sitemap that is here are given out while one before it is not."""
+    """A stream gives the pages of a sitemap before an earlier sitemap has arrived."""
     gates = {name: threading.Event() for name in names(3)}
     client = ThreadedClient(many(3), gates)
     stream = stream_pages_for_homepage(H, client, use_known_paths=False)
@@ -132,7 +132,7 @@ def test_as_they_come() -> None:
 
 
 def test_ordered() -> None:
-    """In the order of the tree the first sitemap comes first, however late it is here."""
+    """With `ordered`, the first sitemap comes first even if it arrives last."""
     gates = {names(3)[0]: threading.Event()}
     client = ThreadedClient(many(3), gates)
     done: list[str] = []
@@ -149,7 +149,7 @@ def test_ordered() -> None:
 
 
 def test_robots_comes_before_known_paths() -> None:
-    """As they come, too, pages that robots.txt leads to stand before those of known paths."""
+    """Without `ordered`, too, pages of robots.txt come before those of known paths."""
     gate = threading.Event()
     site = {**many(1), H + "sitemap.xml": urlset(H + "guess")}
 
@@ -165,7 +165,7 @@ def test_robots_comes_before_known_paths() -> None:
 
 
 def test_nothing_is_fetched_before_the_first_page_is_asked_for() -> None:
-    """A stream that is never gone through costs nothing."""
+    """A stream makes no request before its first page is asked for."""
     client = ThreadedClient(many(3))
     stream = stream_pages_for_homepage(H, client)
     stream.close()
@@ -210,7 +210,7 @@ def test_the_sitemap_of_a_page(kind: str, ordered: bool) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
 @pytest.mark.parametrize("readers", ["in use", "pure", "general"])
 def test_the_sitemap_of_a_page_by_each_reader(kind: str, readers: str) -> None:
-    """Every way to read entries gives pages that know their sitemap; it is no part of their value."""
+    """Pages of every reader know their sitemap; it does not count for equality."""
     parser = parser_of(Document(H + "s.xml", KINDS[kind].encode()), is_robots_url=False)
     assert isinstance(parser, XMLSitemapParser)
     parser.readers = GENERAL if readers == "general" else FAST[readers]
@@ -224,7 +224,7 @@ def test_the_sitemap_of_a_page_by_each_reader(kind: str, readers: str) -> None:
 
 
 def test_a_page_of_no_sitemap() -> None:
-    """A page that was made by hand is from no sitemap."""
+    """A page made by hand has no sitemap."""
     assert SitemapPage(H).sitemap_url is None
 
 
@@ -234,7 +234,7 @@ def test_a_page_of_no_sitemap() -> None:
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_a_consumer_that_waits(ordered: bool, concurrency: int) -> None:
-    """Whoever does not ask for more holds the fetching back: nothing is requested but what was on its way."""
+    """While nobody asks for the next page, no new request starts."""
     client = ThreadedClient(many(500))
     stream = stream_pages_for_homepage(H, client, ordered=ordered, concurrency=concurrency, use_known_paths=False)
     next(stream)
@@ -249,7 +249,7 @@ def test_a_consumer_that_waits(ordered: bool, concurrency: int) -> None:
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_closing(ordered: bool) -> None:
-    """When a stream is closed requests that are on their way are cancelled, and the threads are gone."""
+    """Closing a stream cancels its running requests and ends its threads."""
     gates = {name: threading.Event() for name in names(20)[1:]}
     client = ThreadedClient(many(20), gates)
     stream = stream_pages_for_homepage(H, client, ordered=ordered, concurrency=8, use_known_paths=False)
@@ -267,7 +267,7 @@ def test_closing(ordered: bool) -> None:
 
 
 def test_an_error_in_the_loop() -> None:
-    """A stream that is left by an error, and not kept, ends as one that is closed."""
+    """A stream that is dropped because of an error ends as if it were closed."""
     client = ThreadedClient(many(50))
 
     def go_through() -> None:
@@ -291,7 +291,7 @@ def test_a_callback_that_raises() -> None:
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize("most", [1, 2, 3, 39, 40, 41])
 def test_max_pages(ordered: bool, concurrency: int, most: int) -> None:
-    """A stream has as many pages as the limit at most, and asks for little more than it needs for them."""
+    """A stream ends at `max_pages`, with few requests more than it needs."""
     client = ThreadedClient(many(20))
     stream = stream_pages_for_homepage(
         H, client, ordered=ordered, concurrency=concurrency, use_known_paths=False, limits=Limits(max_pages=most)
@@ -304,7 +304,7 @@ def test_max_pages(ordered: bool, concurrency: int, most: int) -> None:
 
 
 def test_tree_seconds() -> None:
-    """When the time is up a stream ends, with the pages that were had."""
+    """When the time is up, a stream ends."""
     gates = {name: threading.Event() for name in names(5)[1:]}
     client = ThreadedClient(many(5), gates)
     stream = stream_pages_for_homepage(H, client, use_known_paths=False, limits=Limits(tree_seconds=0.1))
@@ -312,7 +312,7 @@ def test_tree_seconds() -> None:
 
 
 def test_two_streams_at_once() -> None:
-    """Streams that are gone through in turn do not disturb each other, nor does one that is closed the other."""
+    """Two streams do not disturb each other, even if one is closed."""
     client = ThreadedClient(many(10))
     first = stream_pages_for_homepage(H, client, use_known_paths=False, ordered=True)
     second = stream_pages_for_homepage(H, client, use_known_paths=False, ordered=True)
@@ -342,13 +342,13 @@ def test_two_streams_at_once() -> None:
     ],
 )
 def test_arguments(homepage: str, options: dict[str, Any], error: type[Exception]) -> None:
-    """What cannot be used is refused when the stream is asked for, not when it is first gone through."""
+    """A wrong argument raises when the stream is made, not at its first page."""
     with pytest.raises(error):
         stream_pages_for_homepage(homepage, **({"web_client": FakeClient({})} | options))
 
 
 def test_none_means_the_default() -> None:
-    """What is None is as if it were not given, as in the other front door."""
+    """None means the default."""
     stream = stream_pages_for_homepage(
         H, FakeClient(many(2)), concurrency=None, limits=None, politeness=None, progress=None, extra_known_paths=None
     )
@@ -360,7 +360,7 @@ def test_none_means_the_default() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 8])
 def test_requests_at_once(concurrency: int) -> None:
-    """A client that can be asked by several threads is asked by as many as allowed, and no more."""
+    """A thread-safe client gets `concurrency` requests at once, and no more."""
     lock = threading.Lock()
     at_once: list[int] = []
     going_on = 0
@@ -382,7 +382,7 @@ def test_requests_at_once(concurrency: int) -> None:
 
 
 def test_a_client_for_one_thread() -> None:
-    """A client that does not say that it is made for threads is only ever asked by the caller's own."""
+    """A client that is not thread-safe is called in the caller's thread only."""
     asked_by = set()
 
     def look_up(url: str) -> str | None:
@@ -394,7 +394,7 @@ def test_a_client_for_one_thread() -> None:
 
 
 def test_callbacks_are_called_in_one_thread() -> None:
-    """The caller's callbacks are called in the caller's thread, however many make requests."""
+    """Callbacks are called in the caller's thread, however many threads make requests."""
     called_in = set()
 
     def note(*_: object) -> bool:
@@ -406,7 +406,7 @@ def test_callbacks_are_called_in_one_thread() -> None:
 
 
 def test_ctrl_c() -> None:
-    """Ctrl-C ends the fetching at once, with all that was had of the tree."""
+    """Ctrl-C ends the fetching at once, with the partial tree."""
     gates = {name: threading.Event() for name in names(5)[1:]}
 
     def interrupt(event: Progress) -> None:
@@ -423,7 +423,7 @@ def test_ctrl_c() -> None:
 
 
 def test_retries_sleep_by_the_schedule() -> None:
-    """One request at a time, the driver sleeps as long as the schedule says, and only then."""
+    """With one request at a time, the driver sleeps as long as the schedule says."""
     answers = {H + "a.xml": iter([WebClientErrorResponse("500 Oops", retryable=True), urlset(H + "1")])}
     client = FakeClient(lambda url: next(answers[url]) if url in answers else f"Sitemap: {H}a.xml")
     walk, options, url = homepage_walk(H, use_known_paths=False, politeness=Politeness(retry_seconds=0.01))
@@ -440,7 +440,7 @@ def test_retries_sleep_by_the_schedule() -> None:
 
 
 def test_stream_of_no_sitemaps() -> None:
-    """A stream of a walk that has not begun is empty, and stops nothing."""
+    """Before a walk begins, its stream is empty and does not stop it."""
     walk, _, _ = homepage_walk(H)
     for order in (_TreeOrder(walk), _ArrivalOrder(walk, None), _ArrivalOrder(walk, 1)):
         assert list(order.arrived()) == []
@@ -453,7 +453,7 @@ def _start_and_wait(workers: Workers[int, int], number: int) -> None:
 
 
 def test_workers() -> None:
-    """Both kinds of workers give what each task gave, and raise what it raised."""
+    """Both kinds of workers return the result of each task, and raise what it raised."""
 
     def halve(number: int) -> int:
         if number % 2:
@@ -471,7 +471,7 @@ def test_workers() -> None:
 
 
 def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no more threads can be had those that there are do all the work; where there is none, it is said."""
+    """If the system allows no more threads, those that run do all the work; if none runs, the error says what to do."""
     started: list[threading.Thread] = []
     start = threading.Thread.start
 
@@ -492,7 +492,7 @@ def test_threads_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_an_interrupt_while_a_thread_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that was started when an interrupt came is ended like all others, at once."""
+    """An interrupt while a thread starts leaves no thread."""
     start = threading.Thread.start
 
     def interrupted(thread: threading.Thread) -> None:
@@ -510,7 +510,7 @@ def test_an_interrupt_while_a_thread_is_started(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_stream_in_a_forked_process() -> None:
-    """A child that goes on with its parent's stream is told at once that it cannot."""
+    """A forked child that goes on with its parent's stream gets an error at once."""
     stream = stream_pages_for_homepage(H, ThreadedClient(many(30)), use_known_paths=False)
     next(stream)
     if (child := os.fork()) == 0:
@@ -524,7 +524,7 @@ def test_a_stream_in_a_forked_process() -> None:
 
 
 def test_the_tree_of_a_stream() -> None:
-    """In the end a stream gives the tree, cut where its pages were."""
+    """A stream returns the tree, cut where its pages were cut."""
 
     def tree_of(**options: Any) -> IndexWebsiteSitemap:
         stream = stream_pages_for_homepage(H, ThreadedClient(many(5)), use_known_paths=False, **options)
@@ -540,7 +540,7 @@ def test_the_tree_of_a_stream() -> None:
 
 
 def test_an_asynchronous_client_is_refused() -> None:
-    """A client for asyncio is not taken for one that blocks."""
+    """A client for asyncio raises in the blocking front door."""
 
     class Awaited:
         async def get(self, url: str) -> None: ...
@@ -551,7 +551,7 @@ def test_an_asynchronous_client_is_refused() -> None:
 
 
 def test_options_that_are_not_known() -> None:
-    """A keyword that there is none of is named, with those that there are."""
+    """An unknown keyword raises; the message names it, and the known ones."""
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'timeout'; there are: .*concurrency"):
         sitemap_tree_for_homepage(H, timeout=5)  # type: ignore[call-arg]
     with pytest.raises(InvalidArgumentError, match="several paths"):

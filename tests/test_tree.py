@@ -111,7 +111,7 @@ def test_whole_tree_through_requests() -> None:
 
 
 def test_transport_and_file_compression() -> None:
-    """A gzipped file may be sent gzipped; transport gzip that is cut short is used as far as it goes, and noted."""
+    """A gzipped file may be sent gzipped; truncated transport gzip is used as far as it goes, with a problem."""
     text = gzip.compress("\n".join(f"http://x/{i}" for i in range(5_000)).encode())
     site_pages = {
         "/robots.txt": (200, {}, b"Sitemap: {base}/both.xml.gz\nSitemap: {base}/cut.txt"),
@@ -126,7 +126,7 @@ def test_transport_and_file_compression() -> None:
 
 
 def test_a_limit_is_noted() -> None:
-    """A body over the client's limit is used as far as it goes, and noted; one of just that length is whole."""
+    """A body over the client's limit is truncated, with a problem; one of exactly that length is not."""
     body = b"http://x/1\nhttp://x/2\n"
     with serve({"/a.txt": (200, {}, body)}) as site, RequestsWebClient() as client:
         for limit, codes in ((len(body), []), (len(body) - 1, ["T804"])):
@@ -137,7 +137,7 @@ def test_a_limit_is_noted() -> None:
 
 
 def test_order_of_requests() -> None:
-    """robots.txt comes first, what it leads to next, then the known paths in their fixed order."""
+    """robots.txt is requested first, then its sitemaps, then the known paths in their fixed order."""
     client = fake("http://h")
     sitemap_tree_for_homepage("http://h/", client)
     assert [url.removeprefix("http://h/") for url in client.asked] == [
@@ -150,7 +150,7 @@ def test_order_of_requests() -> None:
 
 
 def test_options() -> None:
-    """robots.txt and the known paths can be left out, and more paths be tried."""
+    """Options switch robots.txt and the known paths off, and add paths."""
     assert outline(
         sitemap_tree_for_homepage("http://h/", fake("http://h"), use_robots=False, use_known_paths=False)
     ) == ["IndexWebsiteSitemap http://h/ []"]
@@ -186,7 +186,7 @@ def test_extra_paths_in_any_collection(paths: list[str]) -> None:
     ],
 )
 def test_arguments_that_make_no_sense(option: str, value: object, message: str) -> None:
-    """What cannot be used is refused, with one base class and a message that says what to give."""
+    """A wrong argument raises an exception of one base class whose message says what to pass."""
     options = {"web_client": fake("http://h"), option: value}
     with pytest.raises(UspError, match=message):
         sitemap_tree_for_homepage("http://h/", **options)  # type: ignore[arg-type]
@@ -203,7 +203,7 @@ def test_arguments_that_make_no_sense(option: str, value: object, message: str) 
     ],
 )
 def test_homepage(homepage: str, normalize: bool, root: str) -> None:
-    """The root is the homepage with a slash, without credentials, stripped to the host unless that is not wanted."""
+    """The root's URL is the homepage with a slash and without credentials; its path is stripped by default."""
     client = FakeClient({})
     tree = sitemap_tree_for_homepage(homepage, client, normalize_homepage_url=normalize)
     assert tree == IndexWebsiteSitemap(root, [])
@@ -212,7 +212,7 @@ def test_homepage(homepage: str, normalize: bool, root: str) -> None:
 
 @pytest.mark.parametrize("homepage", ["", "example.org", "ftp://h/", "http://", "//h/", None])
 def test_bad_homepage(homepage: str) -> None:
-    """A homepage that is none raises, and says what to give."""
+    """A homepage that is not an HTTP URL raises, and the message says what to pass."""
     with pytest.raises(SitemapException, match=r"https://example\.org/"):
         sitemap_tree_for_homepage(homepage, FakeClient({}))
 
@@ -273,7 +273,7 @@ def test_a_client_that_raises() -> None:
 
 
 def test_fetcher_on_its_own() -> None:
-    """A fetcher gives its sitemap and all below it."""
+    """A fetcher fetches its sitemap and all below it."""
     client = fake("http://h")
     sitemap = SitemapFetcher("http://h/index.xml", 0, client).sitemap()
     assert isinstance(sitemap, IndexXMLSitemap)
@@ -296,7 +296,7 @@ class Flaky(FakeClient):
     [(0, True, 1, []), (2, True, 3, [1, 1]), (9, True, 5, [1, 1, 1, 1]), (9, False, 1, [])],
 )
 def test_retries(failures: int, retryable: bool, tries: int, sleeps: list[float]) -> None:
-    """What is worth retrying is tried five times, a second apart, with no wait after the last."""
+    """A retryable failure is tried five times, a second apart, with no wait after the last try."""
     slept: list[float] = []
     client = Flaky(failures, WebClientErrorResponse("503 Busy", retryable))
     get_with_retries("http://h/s.xml", client, sleep=slept.append)
@@ -305,7 +305,7 @@ def test_retries(failures: int, retryable: bool, tries: int, sleeps: list[float]
 
 
 def test_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Problems are logged at INFO; what is no sitemap at WARNING, unless it was only a guess."""
+    """Problems are logged at INFO; a document that is not a sitemap at WARNING, unless it is a known path."""
     caplog.set_level(logging.DEBUG, logger="usp")
     site = {"http://h/a.xml": urlset("/1"), "http://h/b.xml": "<html>", "http://h/sitemap.xml": "<html>"}
     client = FakeClient(site | {"http://h/robots.txt": "Sitemap: http://h/a.xml\nSitemap: http://h/b.xml"})
@@ -318,7 +318,7 @@ def test_problems_are_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize(("quiet", "level"), [(True, logging.INFO), (False, logging.WARNING)])
 def test_expected_404(quiet: bool, level: int, caplog: pytest.LogCaptureFixture) -> None:
-    """A 404 that is expected is logged at INFO, else at WARNING."""
+    """A 404 is logged at INFO if it is expected, else at WARNING."""
     caplog.set_level(logging.DEBUG, logger="usp")
     get_with_retries("http://h/s.xml", FakeClient({}), quiet_404=quiet)
     (record,) = (record for record in caplog.records if "failed: 404 Not Found" in record.message)
@@ -327,7 +327,7 @@ def test_expected_404(quiet: bool, level: int, caplog: pytest.LogCaptureFixture)
 
 
 def test_the_library_prints_nothing() -> None:
-    """The library logs and never prints, not even where logging was not set up."""
+    """The library never prints, even if logging is not set up."""
     with serve({"/robots.txt": (200, {}, b"Sitemap: /missing.xml\nSitemap: ftp://x")}) as site:
         program = f"import usp; print(usp.sitemap_tree_for_homepage({site.url!r}, use_known_paths=False).problems)"
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -358,7 +358,7 @@ def test_sitemap_from_str() -> None:
     ],
 )
 def test_kinds_of_text(text: str, expected: type[AbstractSitemap]) -> None:
-    """Each kind is recognised; a text is never decoded again by what it declares."""
+    """Each kind of sitemap is recognised; a str is never decoded again by the encoding that it declares."""
     sitemap = sitemap_from_str(text)
     assert type(sitemap) is expected
     assert all(page.url in text for page in sitemap.pages)
@@ -366,7 +366,7 @@ def test_kinds_of_text(text: str, expected: type[AbstractSitemap]) -> None:
 
 
 def test_sitemap_from_bytes() -> None:
-    """Bytes are inflated and decoded by what they are; the URL resolves relative ones and tells a robots.txt."""
+    """Bytes are inflated and decoded by their content; the URL resolves relative URLs and tells a robots.txt."""
     packed = gzip.compress(urlset("/a").encode("utf-16"))
     assert [p.url for p in sitemap_from_bytes(packed, "http://h/s.xml").pages] == ["http://h/a"]
     robots = sitemap_from_bytes(b"Sitemap: http://h/a.xml", url="http://h/robots.txt")
@@ -380,7 +380,7 @@ def test_sitemap_from_bytes() -> None:
 
 
 def test_sitemap_from_file(tmp_path: Path) -> None:
-    """A file is read as what it is, and a robots.txt is known by its name."""
+    """The content of a file decides how it is read, and its name tells a robots.txt."""
     assert len(sitemap_from_file(FIXTURES / "gzip.xml.gz").pages) == 3
     assert len(sitemap_from_file(os.fspath(FIXTURES / "clean-three.xml")).pages) == 3
     (tmp_path / "relative.xml").write_text(urlset("/a"))
@@ -397,7 +397,7 @@ def test_sitemap_from_file(tmp_path: Path) -> None:
 
 
 def test_a_tree_as_plain_data() -> None:
-    """A tree's dictionary has all of it."""
+    """The dictionary of a tree has all of its pages and sitemaps."""
     tree = sitemap_tree_for_homepage("http://h/", fake("http://h"), use_known_paths=False)
     as_dict = plain(tree.to_dict())
     assert as_dict["sub_sitemaps"][0]["sub_sitemaps"][0]["sub_sitemaps"][0] == {
@@ -407,7 +407,7 @@ def test_a_tree_as_plain_data() -> None:
 
 
 def test_a_client_that_is_no_subclass() -> None:
-    """Whatever has the two methods of a client is one."""
+    """Any object with the two methods of a client is one."""
 
     class Duck:
         def __init__(self, inner: FakeClient) -> None:
@@ -420,7 +420,7 @@ def test_a_client_that_is_no_subclass() -> None:
 
 
 def test_a_client_written_for_another_library_version() -> None:
-    """A client with the methods of 1.8.1 and no others works unchanged, and is told the limit before it is asked."""
+    """A client with only the methods of 1.8.1 works, and learns the limit before its first request."""
 
     class Client(AbstractWebClient):
         def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
@@ -441,7 +441,7 @@ def test_a_client_written_for_another_library_version() -> None:
 
 
 def test_unreachable_site(server_that_is_gone: str) -> None:
-    """A site that does not answer gives an empty tree that says why."""
+    """A site that does not answer has an empty tree that says why."""
     tree = sitemap_tree_for_homepage(server_that_is_gone)
     assert tree.sub_sitemaps == []
     (problem,) = tree.problems
@@ -458,7 +458,7 @@ def server_that_is_gone() -> str:
 
 @pytest.mark.parametrize("is_awaited", [False, True])
 def test_credentials_of_the_homepage(is_awaited: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """User and password in the homepage's URL are sent for all of its origin, and stand nowhere in the tree or log."""
+    """User and password of the homepage's URL are sent to its origin, and appear in neither the tree nor the log."""
     caplog.set_level(logging.DEBUG, logger="usp")
     pages = {
         "/robots.txt": (302, {"Location": "{base}/robots"}, b""),

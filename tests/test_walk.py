@@ -34,7 +34,7 @@ def answer(site: dict[str, str | Document | Failure], url: str) -> Document | Fa
 
 
 def run(walk: Walk, site: dict[str, str | Document | Failure]) -> list[str]:
-    """Drive a walk one at a time; gives the URLs in the order they were asked for."""
+    """Drive a walk with one request at a time. Return the URLs in the order of requests."""
     asked = []
     while (wanted := walk.next()) is not None:
         asked.append(wanted.url.removeprefix(H))
@@ -43,7 +43,7 @@ def run(walk: Walk, site: dict[str, str | Document | Failure]) -> list[str]:
 
 
 def run_at_random(walk: Walk, site: dict[str, str | Document | Failure], seed: int) -> None:
-    """Drive a walk with several on their way at once, received in any order."""
+    """Drive a walk with several requests at once, whose responses arrive in any order."""
     chance = random.Random(seed)
     on_their_way: list[SitemapFetcher] = []
     while True:
@@ -79,7 +79,7 @@ def website(**options: object) -> HomepageWalk:
 
 
 def test_order() -> None:
-    """URLs are asked for in the order they are declared, children before the next sibling, each once."""
+    """URLs are requested once each, in the order they are declared, children before the next sibling."""
     walk = website()
     assert run(walk, SITE) == [
         *("robots.txt", "index.xml", "a.xml", "deeper.xml", "b.xml", "c.xml", "gone.xml"),
@@ -104,7 +104,7 @@ def test_order() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_interleaving_gives_the_same_tree(seed: int) -> None:
-    """However answers interleave, the tree is equal."""
+    """The tree does not depend on the order of responses."""
     in_order, at_random = website(), website()
     run(in_order, SITE)
     run_at_random(at_random, SITE, seed)
@@ -112,7 +112,7 @@ def test_any_interleaving_gives_the_same_tree(seed: int) -> None:
 
 
 def test_nothing_is_dropped_across_sitemaps() -> None:
-    """A page in two sitemaps comes out twice, a child in two indexes stands in both."""
+    """A page in two sitemaps is listed twice, and a child of two indexes is in both."""
     walk = website()
     run(walk, SITE)
     urls = [page.url.removeprefix(H) for page in walk.website().all_pages()]
@@ -170,7 +170,7 @@ def test_indexes_that_list_each_other_in_all_combinations() -> None:
 
 
 def test_long_urls_do_not_multiply() -> None:
-    """The reason of a loop does not repeat all the URLs that it is in."""
+    """The reason of a loop does not grow with the length of its URLs."""
     url = H + "x" * 60_000
     walk = Walk([SitemapFetcher(url, 0)])
     run(walk, {url.removeprefix(H): index(url)})
@@ -180,7 +180,7 @@ def test_long_urls_do_not_multiply() -> None:
 
 
 def test_places_share_pages() -> None:
-    """A document that stands in several places is kept once."""
+    """Nodes with the same document share its pages."""
     walk = Walk([fetcher("index.xml")])
     run(walk, SITE)
     kept = [s._pages for s in walk.sitemaps()[0].all_sitemaps() if s.url == H + "b.xml"]
@@ -190,7 +190,7 @@ def test_places_share_pages() -> None:
 
 
 def test_a_failure_stands_in_its_place() -> None:
-    """A child that cannot be had is invalid, with the cause, between its siblings."""
+    """A child that cannot be fetched is an `InvalidSitemap` with the reason, between its siblings."""
     site: dict[str, str | Document | Failure] = {
         "index.xml": index(H + "a.xml", H + "b.xml", H + "c.xml", "ftp://h/x", H + "d.xml"),
         "a.xml": urlset(H),
@@ -235,7 +235,7 @@ def robots_answer(robots: str | Document | Failure) -> HomepageWalk:
 
 @pytest.mark.parametrize("status", [404, 410, 401, 403])
 def test_no_robots_txt(status: int) -> None:
-    """Where robots.txt is not there, there is no node for it, and nothing is wrong."""
+    """Without a robots.txt there is no node for it, and no problem."""
     site = robots_answer(Failure(f"{status} something", status)).website()
     assert site.sub_sitemaps == []
     assert site.problems == ()
@@ -243,7 +243,7 @@ def test_no_robots_txt(status: int) -> None:
 
 @pytest.mark.parametrize("failure", [Failure("500 Oops", 500), Failure("timed out")])
 def test_unreachable_robots_txt(failure: Failure) -> None:
-    """Where robots.txt could not be fetched there is no node for it, but the root says why."""
+    """A robots.txt that could not be fetched has no node, but the root says why."""
     site = robots_answer(failure).website()
     assert site.sub_sitemaps == []
     (problem,) = site.problems
@@ -252,7 +252,7 @@ def test_unreachable_robots_txt(failure: Failure) -> None:
 
 
 def test_known_paths_leave_no_trace() -> None:
-    """A known path that is not there, is no sitemap, or redirects to what was found already leaves no trace."""
+    """A known path that does not exist, is not a sitemap, or redirects to a known sitemap leaves no trace."""
     site: dict[str, str | Document | Failure] = {
         "robots.txt": f"Sitemap: {H}real.xml",
         "real.xml": urlset(H),
@@ -297,7 +297,7 @@ def test_callbacks() -> None:
 
 
 def test_a_list_callback_may_give_any_iterable() -> None:
-    """What a list callback gives may be a filter or a set; what is no URL in it stands in its place, invalid."""
+    """A list callback may return any iterable; a value that is not a URL becomes an `InvalidSitemap` in its place."""
     walk = Walk([fetcher("index.xml", recurse_list_callback=lambda urls, *_: filter(None, [1, H + "a.xml"]))])
     assert run(walk, SITE) == ["index.xml", "a.xml"]
     first, second = walk.sitemaps()[0].sub_sitemaps
@@ -327,7 +327,7 @@ def test_filtered_known_paths_stay_filtered() -> None:
 
 
 def test_a_deep_and_wide_tree() -> None:
-    """Ten thousand children are no matter."""
+    """A tree of ten thousand children is built in little time."""
     site = {"index.xml": index(*(f"{H}{i}.xml" for i in range(10_000)))}
     walk = Walk([fetcher("index.xml")])
     assert len(run(walk, dict(site))) == 10_001
@@ -348,7 +348,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("first", SPELLINGS)
 def test_one_fetch_for_all_spellings(first: str) -> None:
-    """URLs that are requested alike are one: however they are spelled, there is one fetch, and each place has it."""
+    """Spellings of a URL that are requested alike are fetched once, and each node has the result."""
     spelled = [first, *(url for url in SPELLINGS if url != first)]
     walk = Walk([fetcher("index.xml")])
     wanted = walk.next()
@@ -378,7 +378,7 @@ def test_one_fetch_for_all_spellings(first: str) -> None:
     ],
 )
 def test_urls_that_are_not_one(url: str, other: str) -> None:
-    """URLs that are requested differently are two."""
+    """URLs that are requested differently are fetched separately."""
     assert requested_url(url) != requested_url(other)
 
 
@@ -402,7 +402,7 @@ HOSTS = [
 @given(st.sampled_from(["http", "HTTPS"]), st.sampled_from(HOSTS), st.text(st.sampled_from("/.?#%aA \u00e9&=\t\\")))
 @settings(max_examples=300)
 def test_the_requested_url_is_settled(scheme: str, host: str, rest: str) -> None:
-    """The form as which a URL is requested has no other form."""
+    """`requested_url` of a requested URL is the same."""
     requested = requested_url(f"{scheme}://{host}/{rest}")
     assert requested_url(requested) == requested
 
@@ -410,7 +410,7 @@ def test_the_requested_url_is_settled(scheme: str, host: str, rest: str) -> None
 @given(st.text())
 @settings(max_examples=300)
 def test_any_text_can_be_asked_for(text: str) -> None:
-    """What is no URL comes back as it is; nothing raises."""
+    """`requested_url` returns a text that is not a URL as it is; nothing raises."""
     assert is_http_url(text) or requested_url(text) == text or text.lower().startswith("http")
 
 
@@ -418,7 +418,7 @@ def test_any_text_can_be_asked_for(text: str) -> None:
     "spelling", ["http://H/index.xml", "http://h:80/index.xml", "http://h/index.xml#x", "HTTP://h/./index.xml"]
 )
 def test_an_index_that_lists_itself_in_another_spelling(spelling: str) -> None:
-    """A loop is one in any spelling: nothing is fetched again, and the place says why."""
+    """A loop in another spelling is a loop: nothing is fetched again, and the node says why."""
     walk = Walk([fetcher("index.xml")])
     assert run(walk, {"index.xml": index(spelling)}) == ["index.xml"]
     (loop,) = walk.sitemaps()[0].sub_sitemaps
@@ -436,7 +436,7 @@ def test_a_loop_through_another_spelling() -> None:
 
 
 def test_a_known_path_in_another_spelling() -> None:
-    """A known path to which robots.txt leads in another spelling is not tried."""
+    """A known path that robots.txt names in another spelling is not requested again."""
     walk = HomepageWalk(H, fetcher("robots.txt"), [fetcher("a.xml")])
     site: dict[str, str | Document | Failure] = {
         "robots.txt": "Sitemap: http://H:80/a.xml",
@@ -447,7 +447,7 @@ def test_a_known_path_in_another_spelling() -> None:
 
 
 def test_stop() -> None:
-    """A walk that is stopped keeps what it has; what was missing has the reason, and nothing comes any more."""
+    """A stopped walk keeps what has arrived; the rest has the reason, and the walk gives out nothing more."""
     walk = website()
     robots = walk.next()
     assert robots is not None
@@ -474,7 +474,7 @@ def test_stop() -> None:
 
 @pytest.mark.parametrize("after", range(12))
 def test_stop_at_any_time(after: int) -> None:
-    """Wherever a walk is stopped there is a tree, whose pages come in the order of the whole one."""
+    """A walk that is stopped at any point has a tree, whose pages are in the order of the whole tree."""
     whole, walk = website(), website()
     run(whole, SITE)
     for _ in range(after):
@@ -486,7 +486,7 @@ def test_stop_at_any_time(after: int) -> None:
 
 
 def test_a_stop_after_the_end() -> None:
-    """A walk that is done already is not changed by a stop, nor marked."""
+    """A stop after the end changes nothing."""
     walk = website()
     run(walk, SITE)
     before = walk.website()
@@ -496,7 +496,7 @@ def test_a_stop_after_the_end() -> None:
 
 
 def test_an_answer_that_was_not_asked_for() -> None:
-    """What nobody waits for, and what comes a second time, is passed over."""
+    """A response that the walk does not wait for, or gets again, is ignored."""
     walk = website()
     walk.receive(fetcher("unasked.xml"), Document(H + "unasked.xml", urlset(H).encode()))
     robots = walk.next()
@@ -515,7 +515,7 @@ known = ("a.xml", "b.xml", "c.xml", "d.xml")
 
 @st.composite
 def sites(draw: st.DrawFn) -> dict[str, str | Document | Failure]:
-    """A website at random: shared children, loops, known paths that others lead to, redirects, failures."""
+    """A random website: shared children, loops, known paths that others lead to, redirects, failures."""
     bodies: dict[str, str] = {}
     moved: dict[str, str] = {}
     for name in NAMES:
@@ -609,7 +609,7 @@ def test_orders(
 def test_any_interleaving_of_any_site(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int
 ) -> None:
-    """However answers interleave, the tree of any site is that of one request at a time."""
+    """Whatever the order of responses, the tree of any site is that of one request at a time."""
     in_turn, at_random = (HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known]) for _ in "12")
     asked = run(in_turn, site)
     assert len(asked) == len(set(asked))
@@ -624,7 +624,7 @@ def test_any_interleaving_of_any_site(
 def test_a_limit_on_the_pages_of_any_site(
     site: dict[str, str | Document | Failure], chance: random.Random, at_once: int, most: int
 ) -> None:
-    """However answers interleave a limit on pages gives the first of all pages, as many as it allows."""
+    """Whatever the order of responses, a limit on pages keeps the first pages of the tree."""
     whole = HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known])
     run(whole, site)
     limited = HomepageWalk(H, fetcher("robots.txt"), [fetcher(path) for path in known], Limits(max_pages=most))
@@ -633,7 +633,7 @@ def test_a_limit_on_the_pages_of_any_site(
 
 
 def test_ordered_arrivals_wait_for_a_gap() -> None:
-    """In the order of the tree nothing is given out before all that stands before it."""
+    """`OrderedArrivals` gives a node only after all nodes before it."""
     walk = Walk([fetcher("index.xml")])
     ordered = OrderedArrivals(walk)
 
@@ -654,7 +654,7 @@ def test_ordered_arrivals_wait_for_a_gap() -> None:
 
 
 def test_arrivals_hold_back_guesses() -> None:
-    """A known path is held back until it is sure that nothing before it leads there."""
+    """`Arrivals` holds a known path back until it is certain that no sitemap before it leads there."""
     walk = HomepageWalk(H, fetcher("robots.txt"), [fetcher("a.xml"), fetcher("b.xml")])
     arrivals: Arrivals = walk.arrivals()
     robots = walk.next()
