@@ -23,7 +23,7 @@ from usp.cli import main
 from usp.cli.output import TreeCounts
 from usp.cli.site import print_summary
 from usp.compiled import IS_COMPILED
-from usp.drivers.options import DEFAULT_CONCURRENCY, MAX_CONCURRENCY
+from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSitemap
 from usp.objects.transport import Transport
 from usp.version import __version__

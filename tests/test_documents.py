@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from support import FakeResponse, Server, serve, urlset
-from usp.documents import MAX_DOCUMENT_BYTES, Document, DocumentStore
+from usp.documents import Document, DocumentStore
 from usp.drivers.fetch import ResponseReader
 from usp.inflate import engines
+from usp.limits import MAX_SITEMAP_BYTES
 from usp.web_client.abstract_client import AbstractWebClient, AbstractWebClientResponse
 from usp.web_client.policy import RequestPolicy
 from usp.web_client.requests_client import RequestsWebClient, RequestsWebClientSuccessResponse
@@ -109,11 +110,11 @@ def test_reading_ahead(data: bytes, encoding: str | None, is_ahead: bool) -> Non
 @pytest.mark.slow
 def test_the_budget_of_a_document() -> None:
     """A document of the largest size is whole, one byte more is cut off and noted, compressed or not."""
-    text = bytes(MAX_DOCUMENT_BYTES)
+    text = bytes(MAX_SITEMAP_BYTES)
     for more, expected in ((b"", []), (b"\0", ["T804"])):
         for data in (text + more, gzip.compress(text + more, 1)):
             codes: list[str] = []
-            assert sum(map(len, Document(URL, data).pieces(codes.append))) == MAX_DOCUMENT_BYTES
+            assert sum(map(len, Document(URL, data).pieces(codes.append))) == MAX_SITEMAP_BYTES
             assert codes == expected
 
 

@@ -21,7 +21,6 @@ from weakref import finalize
 from usp.exceptions import DocumentReadError
 from usp.inflate import (
     GZIP_MAGIC,
-    MAX_INFLATED_BYTES,
     PIECE_BYTES,
     Budget,
     Engine,
@@ -31,19 +30,16 @@ from usp.inflate import (
     split,
     with_fastest,
 )
+from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
 from usp.logs import logger
 
 if TYPE_CHECKING:
     from usp.objects.transport import Transport
 
-__all__ = ["MAX_DOCUMENT_BYTES", "MEMORY_BYTES", "Document", "DocumentStore", "Failure"]
+__all__ = ["Document", "DocumentStore", "Failure"]
 
 log = logger(__name__)
 
-#: How much of one document is read, inflated; twice what the protocol allows, as in ultimate-sitemap-parser.
-MAX_DOCUMENT_BYTES = MAX_INFLATED_BYTES
-#: How many bytes of bodies a tree keeps in memory.
-MEMORY_BYTES = 64 * 1024 * 1024
 _WHOLE_BYTES = 16 * 1024 * 1024
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
@@ -83,7 +79,7 @@ class Document:
         transport_problems: tuple[str, ...] = (),
         *,
         store: DocumentStore | None = None,
-        limit: int = MAX_DOCUMENT_BYTES,
+        limit: int = MAX_SITEMAP_BYTES,
         transport: Transport | None = None,
     ) -> None:
         self.url = url

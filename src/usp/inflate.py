@@ -18,9 +18,10 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from usp.limits import MAX_SITEMAP_BYTES
+
 __all__ = [
     "GZIP_MAGIC",
-    "MAX_INFLATED_BYTES",
     "PIECE_BYTES",
     "ZLIB",
     "Budget",
@@ -35,8 +36,6 @@ __all__ = [
 ]
 
 GZIP_MAGIC = b"\x1f\x8b"
-#: How much is made of one document, by all layers together; twice what the protocol allows for a sitemap.
-MAX_INFLATED_BYTES = 100 * 1024 * 1024
 #: Pieces that come out are about this long: less than what C libraries get from the system anew each time (128 KiB in
 #: glibc), which costs more than inflating does. Of what goes in, less is taken at a time, as it grows about tenfold.
 PIECE_BYTES = 3 << 15
@@ -186,7 +185,7 @@ def inflated(
     note: Note,
     *,
     encoding: str | None = None,
-    limit: int | None = MAX_INFLATED_BYTES,
+    limit: int | None = MAX_SITEMAP_BYTES,
     layers: int = MAX_LAYERS,
     engine: Engine = ZLIB,
 ) -> Iterator[bytes]:

@@ -1,6 +1,8 @@
 """`Limits`: what a tree may cost. Pass it as `limits=` to the front doors.
 
 When a limit is reached, usp keeps what it has fetched, marks the place, and adds problem C901 to the tree.
+
+Numbers that several rooms need are defined here, and nowhere else.
 """
 
 from __future__ import annotations
@@ -10,9 +12,29 @@ from dataclasses import dataclass, fields
 
 from usp.exceptions import InvalidArgumentError
 
-__all__ = ["Limits"]
+__all__ = [
+    "DEFAULT_CONCURRENCY",
+    "MAX_CONCURRENCY",
+    "MAX_DEPTH",
+    "MAX_SITEMAP_BYTES",
+    "MEMORY_BYTES",
+    "SMALL_MEMORY_BYTES",
+    "Limits",
+]
 
-_MAX_DEPTH = 200  # functions that go through a tree call themselves once for each level
+#: Requests at once to one host.
+DEFAULT_CONCURRENCY = 8
+MAX_CONCURRENCY = 1_000
+#: Levels of nested sitemaps, as in ultimate-sitemap-parser.
+MAX_DEPTH = 11
+#: Bytes of one sitemap, inflated: twice what the protocol allows, as in ultimate-sitemap-parser.
+MAX_SITEMAP_BYTES = 100 * 1024 * 1024
+#: Bytes of documents that a tree keeps in memory. The rest goes to a temporary file.
+MEMORY_BYTES = 64 * 1024 * 1024
+#: The same for checks and exports: they read each document once more, and need memory for their tables.
+SMALL_MEMORY_BYTES = 16 * 1024 * 1024
+
+_DEEPEST = 200  # functions that go through a tree call themselves once for each level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +56,8 @@ class Limits:
     :param tree_seconds: time for the whole tree (6 hours).
     """
 
-    max_depth: int = 11
-    max_sitemap_bytes: int = 100 * 1024 * 1024
+    max_depth: int = MAX_DEPTH
+    max_sitemap_bytes: int = MAX_SITEMAP_BYTES
     max_sitemaps: int = 100_000
     max_pages: int | None = None
     max_total_bytes: int = 10 * 1024 * 1024 * 1024
@@ -50,7 +72,7 @@ class Limits:
                 continue
             kind, what = (int, "an integer") if field.name.startswith("max_") else ((int, float), "a number")
             least = 0 if field.name in ("max_depth", "max_redirects") else 1 if kind is int else 0.001
-            most = _MAX_DEPTH if field.name == "max_depth" else math.inf
+            most = _DEEPEST if field.name == "max_depth" else math.inf
             if (
                 not isinstance(value, kind)
                 or isinstance(value, bool)

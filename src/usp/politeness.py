@@ -7,7 +7,11 @@ from dataclasses import dataclass, fields
 
 from usp.exceptions import InvalidArgumentError
 
-__all__ = ["Politeness"]
+__all__ = ["DEFAULT_RETRY_SECONDS", "DEFAULT_TRIES", "Politeness"]
+
+#: How often to try a URL, and how long to wait before the first retry.
+DEFAULT_TRIES = 5
+DEFAULT_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +33,8 @@ class Politeness:
     spacing: float = 0.0
     crawl_delay: bool = False
     max_delay: float = 120.0
-    tries: int = 5
-    retry_seconds: float = 1.0
+    tries: int = DEFAULT_TRIES
+    retry_seconds: float = DEFAULT_RETRY_SECONDS
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -16,12 +16,13 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
-from usp.documents import MEMORY_BYTES, Document, Failure
+from usp.documents import Document, Failure
 from usp.drivers.blocking import check_client, client_or_default, is_single_threaded, steps
 from usp.drivers.fetch import ResponseReader
 from usp.drivers.options import HomepageOptions, Options, homepage_walk
 from usp.exceptions import TreeInterrupted, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.limits import MEMORY_BYTES
 from usp.objects.problem import Problems
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.origins import host_of, split_credentials

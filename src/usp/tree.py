@@ -197,11 +197,11 @@ def sitemap_from_file(path: str | os.PathLike[str], *, url: str | None = None) -
     import os
     from urllib.parse import quote
 
-    from usp.documents import MAX_DOCUMENT_BYTES
+    from usp.limits import MAX_SITEMAP_BYTES
     from usp.origins import LOCAL_URL
 
     with open(path, "rb") as file:
-        content = file.read(MAX_DOCUMENT_BYTES + 1)  # the parser ignores what is past that
+        content = file.read(MAX_SITEMAP_BYTES + 1)  # the parser ignores what is past that
         written_at = os.fstat(file.fileno()).st_mtime
     name = os.path.basename(os.fsencode(path))
     return _parse_bytes(content, LOCAL_URL + quote(name) if url is None else url, written_at)

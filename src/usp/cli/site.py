@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from usp.cli import INTERRUPTED
 from usp.cli.output import LogLines, TreeCounts, duration, log_to, say, size
-from usp.limits import Limits
+from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Limits
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.politeness import Politeness
@@ -52,7 +52,6 @@ _CROSS_HOST = {
 }
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _MAX_SECONDS_TO_CONNECT = 10.0
-_MAX_CONCURRENCY = 1_000  # the front doors refuse more
 _MAX_SECONDS = 1_000_000  # eleven days; operating systems refuse to wait much longer
 _MAX_DIGITS = 18  # a longer number is as good as no limit
 
@@ -97,9 +96,9 @@ def _add_request_options(group: Group) -> None:
     group.add_argument(
         "-c",
         "--concurrency",
-        type=_count_of("requests", _MAX_CONCURRENCY),
+        type=_count_of("requests", MAX_CONCURRENCY),
         metavar="N",
-        help=f"requests at once to one host (default: 8; at most {_MAX_CONCURRENCY:,})",
+        help=f"requests at once to one host (default: {DEFAULT_CONCURRENCY}; at most {MAX_CONCURRENCY:,})",
     )
     group.add_argument(
         "--spacing",

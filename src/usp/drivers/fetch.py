@@ -18,6 +18,7 @@ from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.parsed import UNFETCHED
 from usp.logs import logger
 from usp.objects.transport import Transport
+from usp.politeness import DEFAULT_RETRY_SECONDS, DEFAULT_TRIES
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
@@ -30,8 +31,6 @@ __all__ = ["ResponseReader", "get_with_retries"]
 
 log = logger(__name__)
 
-_TRIES = 5
-_SECONDS_BETWEEN_TRIES = 1.0
 _TRUNCATED = frozenset({"T804", "T805"})  # problems of a body that is not complete
 
 
@@ -132,8 +131,8 @@ def get_with_retries(
     url: str,
     client: AbstractWebClient,
     *,
-    tries: int = _TRIES,
-    seconds_between: float = _SECONDS_BETWEEN_TRIES,
+    tries: int = DEFAULT_TRIES,
+    seconds_between: float = DEFAULT_RETRY_SECONDS,
     quiet_404: bool = False,
     sleep: Callable[[float], None] = time.sleep,
 ) -> AbstractWebClientResponse:

@@ -9,20 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, Unpack
 
-from usp.documents import MEMORY_BYTES
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
-from usp.limits import Limits
+from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
 from usp.origins import CROSS_HOST, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk
 
-__all__ = ["DEFAULT_CONCURRENCY", "MAX_CONCURRENCY", "FetchOptions", "HomepageOptions", "Options", "homepage_walk"]
-
-DEFAULT_CONCURRENCY = 8
-MAX_CONCURRENCY = 1_000
+__all__ = ["FetchOptions", "HomepageOptions", "Options", "homepage_walk"]
 
 
 class FetchOptions(TypedDict, total=False):

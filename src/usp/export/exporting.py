@@ -22,6 +22,7 @@ from usp.export.schema import type_name
 from usp.export.selection import Moment, Selection, select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.export.writing import Writer
+from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.sitemap import AbstractSitemap
 from usp.walk import HomepageWalk
 from usp.walk.nodes import Node, OrderedArrivals
@@ -29,8 +30,6 @@ from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = ["ExportOptions", "Exported", "Order", "WriteOptions", "carry_out", "export_homepage", "order_of", "write"]
 
-#: How many bytes of documents stay in memory: less than of other trees, for each is read only once more.
-MEMORY_BYTES = 16 * 1024 * 1024
 _CUT = "C901"
 
 
@@ -143,7 +142,7 @@ def carry_out(
 ) -> Exported:
     """Fetch a site and write what is ordered of it."""
     walk, fetching, homepage_url = homepage_walk(homepage_url, **options)
-    source = _Source(walk, replace(fetching, memory_bytes=MEMORY_BYTES), homepage_url)
+    source = _Source(walk, replace(fetching, memory_bytes=SMALL_MEMORY_BYTES), homepage_url)
     # Where a tree is cut at a number of pages is known when it is whole.
     is_streamed = "pages" in order.selections and fetching.limits.max_pages is None
     try:

@@ -18,6 +18,7 @@ from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.opening import read
 from usp.fetch_parse.parsed import ParsedSitemap
+from usp.limits import MAX_DEPTH
 from usp.logs import logger
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
@@ -38,7 +39,7 @@ __all__ = [
 log = logger(__name__)
 
 #: How deep sitemaps may be nested, unless `Limits.max_depth` says otherwise.
-MAX_RECURSION_LEVEL = 11
+MAX_RECURSION_LEVEL = MAX_DEPTH
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 
 #: Takes the URL of a child, the level of its parent and the URLs above the child. Returns whether to fetch the child.

@@ -36,6 +36,7 @@ from http.client import HTTPException
 from typing import Any, ClassVar
 
 from usp.inflate import transport_decoded
+from usp.limits import MAX_SITEMAP_BYTES
 from usp.origins import host_of, origin_of
 from usp.web_client.abstract_client import (
     RETRYABLE_HTTP_STATUS_CODES,
@@ -50,7 +51,7 @@ from usp.web_client.failures import cut_off_message, failure_of, retry_after_sec
 from usp.web_client.lookups import AddressInfo, Resolver, call_in_time, look_up, look_up_async, system_lookup
 from usp.web_client.policy import RefusedError, RequestPolicy, bytes_allowed, policy_for, seconds_until
 from usp.web_client.redirects import REDIRECTS, Redirects
-from usp.web_client.settings import DEFAULT_MAX_BYTES, add_headers, headers_to_send, split_authorization
+from usp.web_client.settings import add_headers, headers_to_send, split_authorization
 
 __all__ = [
     "AbstractAsyncHTTPClient",
@@ -299,7 +300,7 @@ class _HTTPClient:
 
     # Defaults, for subclasses that do not call __init__.
     _headers, _home_headers = headers_to_send(None, None)
-    _max_bytes: int | None = DEFAULT_MAX_BYTES
+    _max_bytes: int | None = MAX_SITEMAP_BYTES
     _has_own_limit = False
     _resolver: Resolver | None = None
 

@@ -22,7 +22,6 @@ from usp.origins import Origin, split_credentials
 from usp.version import __version__
 
 __all__ = [
-    "DEFAULT_MAX_BYTES",
     "DEFAULT_TIMEOUT",
     "DEFAULT_USER_AGENT",
     "DRAIN_SECONDS",
@@ -46,7 +45,6 @@ Timeout = float | tuple[float | None, float | None] | None
 
 DEFAULT_USER_AGENT = f"ultimate_sitemap_parser/{__version__}"
 DEFAULT_TIMEOUT = (9.05, 60)  # to connect (a little over three TCP retransmissions), and between two reads
-DEFAULT_MAX_BYTES = 100 * 1024 * 1024
 #: How many bytes of a body to read at once.
 PIECE_BYTES = 1 << 16
 #: How long to read the body of an answer that is not a success, to reuse its connection.
