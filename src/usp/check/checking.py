@@ -20,6 +20,7 @@ from usp.check.scope import CrossSubmissions
 from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError
+from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.scan import (
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "check_bytes", "check_homepage", "check_path", "check_tree"]
 
-#: Bytes of documents to keep in memory: fewer than for other trees, because the tables of all URLs need room too.
-MEMORY_BYTES = 16 * 1024 * 1024
 _CUT = "C901"
 
 
@@ -59,7 +58,7 @@ def check_homepage(
     is_whole = has_robots and bool(options.get("use_known_paths", True))
     is_whole = is_whole and not options.get("recurse_callback") and not options.get("recurse_list_callback")
     checked_time = _checked_time(now)
-    stream = SitemapStream(homepage_url, web_client, memory_bytes=MEMORY_BYTES, **options)
+    stream = SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options)
     submissions = CrossSubmissions(stream.fetch_extra)
     reader = SitemapReader(Site(stream.homepage_url, checked_time, {}, is_named=submissions.is_named))
     tree = check_while_fetching(stream, reader.receive)
