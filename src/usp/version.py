@@ -1,3 +1,3 @@
-"""The version, in one place."""
+"""The version of usp."""
 
 __version__ = "2.0.0.dev0"

@@ -113,7 +113,7 @@ async def steps(
     finally:
         policy.cancel()
         await tasks.close()
-        walk.stop("it was ended early")
+        walk.stop("the stream was closed early")
 
 
 async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, reader: ResponseReader) -> Result:

@@ -103,7 +103,7 @@ def steps(
     finally:
         policy.cancel()
         workers.close()
-        walk.stop("it was ended early")  # changes nothing if everything has arrived
+        walk.stop("the stream was closed early")  # changes nothing if everything has arrived
 
 
 def is_single_threaded(client: AbstractWebClient, options: Options) -> bool:

@@ -118,7 +118,10 @@ def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
 
 
 def _parse_date(value: str | None) -> datetime | None:
-    """Return the date of a header in UTC; None if it is not one. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7"""
+    """Return the date of a header in UTC; None if it is not one.
+
+    https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
+    """
     try:
         date = parsedate_to_datetime(value or "")
         # A date without a time zone is in UTC. So is one with -0000, which means that the zone is not known.

@@ -124,7 +124,10 @@ class OriginState:
 
 
 class RobotsRules:
-    """What a robots.txt says to one user agent. https://www.rfc-editor.org/rfc/rfc9309"""
+    """What a robots.txt says to one user agent.
+
+    https://www.rfc-editor.org/rfc/rfc9309
+    """
 
     def __init__(self, response: Document | Failure, user_agent: str) -> None:
         self._user_agent = user_agent
