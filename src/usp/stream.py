@@ -1,9 +1,9 @@
-"""The stream of a site's sitemaps. Every other front door is built on it.
+"""The stream of a site's sitemaps. Streams of pages, checks and exports are built on it.
 
 A stream gives the sitemaps of a website in the order of the tree while others are still being fetched, and then the
 tree. `usp.tree.stream_sitemaps_for_homepage` opens a `SitemapStream`, `usp.aio.stream_sitemaps_for_homepage` an
-`AsyncSitemapStream`. `check` and `export` open a `SitemapStream` themselves, for its further keyword arguments, and
-need nothing of the walk or of the drivers.
+`AsyncSitemapStream`. `check` and `export` open a `SitemapStream` themselves, for its further keyword arguments. So they
+import nothing of the walk, the drivers or a web client.
 """
 
 from __future__ import annotations
