@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import inspect
 import logging
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent, indent
 
 import pytest
 
+import usp.aio
+import usp.limits
+import usp.politeness
+import usp.tree
 from support import FIXTURES, FakeClient, FakeResponse, Server, index, plain, serve, urlset
 from usp import aio
+from usp.cli.demo import demo_site
 from usp.drivers.fetch import get_with_retries
 from usp.exceptions import SitemapException, UspError
 from usp.fetch_parse import SitemapFetcher
@@ -477,3 +485,34 @@ def test_credentials_of_the_homepage(is_awaited: bool, caplog: pytest.LogCapture
         assert [page.url for page in tree.all_pages()] == ["http://x/1", "http://x/2"]
         assert [s.url for s in tree.all_sitemaps()][1:] == [f"{site.url}/a.xml", f"{site.url}/sitemap.xml"]
         assert "s3cret" not in repr(tree.to_dict()) + caplog.text
+
+
+def examples() -> dict[str, str]:
+    """Return the examples in the docstrings of the front doors and their options: indented code with an import."""
+    documented = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in (usp.tree, usp.aio, usp.limits, usp.politeness)
+        for name in module.__all__
+        if callable(getattr(module, name))
+    }
+    blocks = {
+        name: re.findall(r"(?:^(?: {4}.*)?\n)+", f"{inspect.getdoc(of)}\n", re.MULTILINE)
+        for name, of in documented.items()
+    }
+    return {name: dedent(block) for name, found in blocks.items() for block in found if "import" in block}
+
+
+@pytest.mark.parametrize("example", examples().values(), ids=examples())
+def test_examples_in_docstrings_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example in the docstring of a front door runs."""
+    if "async " in example or "await " in example:
+        example = f"import asyncio\nasync def main():\n{indent(example, '    ')}\nasyncio.run(main())"
+    with demo_site() as homepage:
+        exec(compile(example.replace("https://www.example.org/", homepage), "docstring", "exec"), {})  # noqa: S102 -- running it is the test
+    if "print(" in example:
+        assert capsys.readouterr().out
+
+
+def test_every_front_door_has_an_example() -> None:
+    """Every function that fetches a website shows how."""
+    assert {f"{module}.{name}" for module in ("usp.tree", "usp.aio") for name in usp.aio.__all__} <= set(examples())

@@ -74,6 +74,8 @@ def stream_sitemaps_for_homepage(
 ) -> AsyncSitemapStream:
     """Stream the sitemaps of a website while others are still being fetched, and then the tree.
 
+        from usp.aio import stream_sitemaps_for_homepage
+
         async with stream_sitemaps_for_homepage("https://www.example.org/") as stream:
             async for sitemap in stream:
                 print(sitemap.url, len(sitemap.pages))
@@ -94,6 +96,10 @@ def stream_pages_for_homepage(
     **options: Unpack[HomepageOptions],
 ) -> AsyncGenerator[SitemapPage, None]:
     """Stream the pages of a website while its sitemaps are still being fetched.
+
+        from contextlib import aclosing
+
+        from usp.aio import stream_pages_for_homepage
 
         async with aclosing(stream_pages_for_homepage("https://www.example.org/")) as pages:
             async for page in pages:
