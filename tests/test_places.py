@@ -1,4 +1,4 @@
-"""Places: from offsets to lines and columns, whatever was dropped meanwhile."""
+"""Places: from offsets to lines and columns, even if parts of the document were dropped."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROOT = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
 
 
 def place_in(text: bytes, offset: int) -> Place:
-    """The judge: the whole text, cut there."""
+    """Count in the whole text: the result to compare with."""
     before = text[:offset]
     return Place(1 + before.count(b"\n"), 1 + len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "ignore")))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_place_is_that_in_the_whole_text(seed: int) -> None:
-    """However a text is cut, a place is where a reader of the whole text would count it."""
+    """A place does not depend on how the text is cut."""
     chance = random.Random(seed)
     text = "".join(chance.choice(["a", "\n", "ü", "日", "😀", "    ", "x" * 50]) for _ in range(3_000)).encode()
     starts = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80]
@@ -35,12 +35,12 @@ def test_a_place_is_that_in_the_whole_text(seed: int) -> None:
 
 
 def test_what_is_beyond_the_text_is_at_its_end() -> None:
-    """An offset that the text does not have is where it ends."""
+    """An offset beyond the text is at its end."""
     assert places_of([2, 99], [b"a\n", b"b"]) == {2: Place(2, 1), 99: Place(2, 2)}
 
 
 def test_nothing_is_read_where_no_place_is_asked_for() -> None:
-    """Where there are no offsets, the text is not opened again."""
+    """Without offsets, the text is not read again."""
     opened = []
 
     def open_text(log: ProblemLog) -> list[bytes]:
@@ -69,7 +69,7 @@ def test_nothing_is_read_where_no_place_is_asked_for() -> None:
     ],
 )
 def test_problems_are_where_they_are(entry: str, code: str, column: int) -> None:
-    """A problem points at the very character, or at the text of its field, or at the tag of its element."""
+    """A problem points at the character, or at the text of its field, or at the tag of its element."""
     for before in ("\n", "\n\n<url><loc>http://h/before</loc></url>\n", "<!-- ü -->" * 9_000 + "\n"):
         document = f"{ROOT}{before}{entry}\n</urlset>"
         found = next(p for p in sitemap_from_bytes(document.encode(), "http://h/s.xml").problems if p.code == code)
@@ -83,7 +83,7 @@ def test_text_is_shown_around_the_place() -> None:
 
 
 def test_what_stands_before_does_not_move_places() -> None:
-    """A warning printed before the document, and white space, count."""
+    """A warning before the document, and white space, count for places."""
     entry = "<url><loc>http://h/?a&b</loc></url></urlset>"
     for before, line, column in (("Warning: x\n  ", 2, 3), ("<b>Notice</b>", 1, 14), ("\n\n \n ", 4, 2)):
         document = f"{before}{ROOT}{entry}"
@@ -92,13 +92,13 @@ def test_what_stands_before_does_not_move_places() -> None:
 
 
 def test_lines_of_texts_have_places() -> None:
-    """A line that is no URL is pointed at where it begins."""
+    """A problem of a line points at its start."""
     problems = sitemap_from_bytes(b"http://h/a\n\n  what\r\nhttp://h/b\n").problems
     assert [(p.code, p.line, p.column) for p in problems] == [("P412", 3, 3)]
 
 
 def test_a_log_without_a_document_has_no_places() -> None:
-    """Where nothing was read, an offset leads nowhere."""
+    """If nothing was read, an offset has no place."""
     log = ProblemLog("http://h/")
     log.add("X109", 12)
     assert [(p.line, p.column) for p in log.problems()] == [(None, None)]

@@ -14,9 +14,9 @@ from support import FIXTURES, SITEMAP_XMLNS, fixtures
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.dates import parse_date
-from usp.scan.entities import unescape
 from usp.scan.entries import XMLScanner
 from usp.scan.places import places_of
+from usp.scan.values import unescape
 from usp.tree import sitemap_from_bytes
 
 SEEDS = [fixture.data for fixture in fixtures() if len(fixture.data) < 5_000]

@@ -15,12 +15,11 @@ from support import SITEMAP_XMLNS, urlset
 from usp.exceptions import StripURLToHomepageException
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
-from usp.scan.entities import unescape
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
 from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
-from usp.scan.values import MAX_FIELD_BYTES
+from usp.scan.values import MAX_FIELD_BYTES, unescape
 from usp.tree import sitemap_from_bytes
 
 
@@ -74,13 +73,13 @@ from usp.tree import sitemap_from_bytes
     ],
 )
 def test_dates(text: str, expected: str | None) -> None:
-    """A date is read in every form that can mean one thing only."""
+    """A date is read in every format that has one meaning only."""
     found = parse_date(text)
     assert (found and found.isoformat()) == expected
 
 
 def test_dates_agree_with_the_standard_library() -> None:
-    """What Python writes as ISO 8601 is read back the same."""
+    """A datetime that Python writes as ISO 8601 is read back the same."""
     for day in range(0, 3_000_000, 9_973):
         moment = datetime.fromordinal(day % 3_652_058 + 1).replace(hour=day % 24, minute=day % 60, second=day % 59)
         assert parse_date(moment.isoformat()) == moment
@@ -100,7 +99,7 @@ def test_dates_agree_with_the_standard_library() -> None:
     ],
 )
 def test_entities(text: str, expected: str, noted: list[str]) -> None:
-    """References count with their semicolon only; what is none stays, and is noted."""
+    """A reference counts only with its semicolon; any other ampersand stays, and is noted."""
     codes: list[str] = []
     assert unescape(text, lambda code, *_: codes.append(code)) == expected
     assert codes == noted
@@ -154,12 +153,12 @@ def test_http_urls(url: str, is_one: bool) -> None:
     ],
 )
 def test_absolute_urls(url: str, expected: tuple[str | None, bool]) -> None:
-    """A relative URL is resolved, and said to be one."""
+    """A relative URL becomes absolute, and the result says that it was relative."""
     assert absolute_url(url, "https://h/d/s.xml") == expected
 
 
 def test_homepages() -> None:
-    """A URL is stripped to its site; what has none raises."""
+    """A URL is stripped to its homepage; anything that is not a URL raises."""
     assert strip_url_to_homepage("https://u:p@h:8080/a/b?c#d") == "https://u:p@h:8080/"
     assert strip_url_to_homepage("HTTP://H.example") == "http://H.example/"
     for bad in ("", "h.example", "ftp://h/", "//h/", "http://[bad/"):
@@ -169,7 +168,7 @@ def test_homepages() -> None:
 
 @pytest.mark.parametrize("name", sorted({module.name for module in pkgutil.iter_modules(encodings.__path__)}))
 def test_any_declared_encoding(name: str) -> None:
-    """Whatever encoding a document in ASCII claims, of all that Python knows, its entries are read."""
+    """The entries of an ASCII document are read, whichever of Python's encodings it declares."""
     document = f'<?xml version="1.0" encoding="{name}"?>' + urlset("http://h/a", "http://h/b")
     for data in (document.encode(), document.encode().replace(b"h/b", b"h/\xe9\xff\x81")):
         urls = [page.url for page in sitemap_from_bytes(data, "http://h/s.xml").pages]
@@ -178,7 +177,7 @@ def test_any_declared_encoding(name: str) -> None:
 
 
 def test_attributes() -> None:
-    """Attributes are read with any quotes, by lower-case name; there is a cap on their number."""
+    """Attributes are read with any quotes, by lower-case name, up to a limit."""
     assert attributes(b' A="1" b=\'2&amp;3\' c = d a="4" empty=""') == {"a": "1", "b": "2&3", "c": "d", "empty": ""}
     assert len(attributes(b"".join(b'a%d="" ' % i for i in range(10_000)))) == MAX_ATTRIBUTES
 
@@ -236,7 +235,7 @@ def scan_seconds(data: bytes) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_hostile_documents_cost_linear_time(shape: str) -> None:
-    """Eight times as much of anything takes no more than some eight times as long."""
+    """Reading takes linear time: eight times as much takes about eight times as long."""
     small, large = HOSTILE[shape](32_000), HOSTILE[shape](256_000)
     seconds = min(scan_seconds(small) for _ in range(3))
     assert min(scan_seconds(large) for _ in range(2)) < 20 * max(seconds, 0.005)
@@ -244,7 +243,7 @@ def test_hostile_documents_cost_linear_time(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", [shape for shape in HOSTILE if shape.startswith("one ")])
 def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
-    """A document with something huge in it is read in pieces: the scanner holds no more than a few."""
+    """A document with something huge in it is read in pieces: the scanner holds only a few in memory."""
     data = HOSTILE[shape](6 * MAX_SECTION_BYTES)
     scanner = XMLScanner(pieces_of(data), ProblemLog("http://h/s.xml"))
     tracemalloc.start()
@@ -283,7 +282,7 @@ LINES: dict[str, Shape] = {
 @pytest.mark.parametrize("url", ["http://h/s.txt", "http://h/robots.txt"])
 @pytest.mark.parametrize("shape", LINES)
 def test_hostile_heads_and_lines_cost_linear_time(shape: str, url: str) -> None:
-    """The same for what is looked at before a parser is chosen, and for lines."""
+    """Choosing a parser, and reading lines, take linear time too."""
 
     def seconds(size: int) -> float:
         start = time.process_time()
@@ -295,7 +294,7 @@ def test_hostile_heads_and_lines_cost_linear_time(shape: str, url: str) -> None:
 
 
 def test_what_lies_too_deep_is_passed_over() -> None:
-    """Elements below the cap mean nothing; the entries behind them are read."""
+    """Elements below the depth limit are ignored; the entries after them are read."""
     deep = "<a>" * (MAX_DEPTH * 3) + "<url><loc>http://h/no</loc></url>" + "</a>" * (MAX_DEPTH * 3)
     sitemap = sitemap_from_bytes(f"<urlset {SITEMAP_XMLNS}>{deep}<url><loc>http://h/yes</loc></url></urlset>".encode())
     assert [page.url for page in sitemap.pages] == ["http://h/yes"]
@@ -303,7 +302,7 @@ def test_what_lies_too_deep_is_passed_over() -> None:
 
 
 def test_what_is_too_long_is_left_out() -> None:
-    """A field over the cap is as if it were empty."""
+    """A field over the size limit counts as empty."""
     long = f"http://h/{'x' * MAX_FIELD_BYTES}"
     sitemap = sitemap_from_bytes(urlset("http://h/a", long, "http://h/b").encode())
     assert [page.url for page in sitemap.pages] == ["http://h/a", "http://h/b"]
@@ -311,7 +310,7 @@ def test_what_is_too_long_is_left_out() -> None:
 
 
 def test_problems_say_where() -> None:
-    """A problem has the line and the column it is at, whatever the size of the pieces."""
+    """A problem has its line and column, whatever the size of the pieces."""
     document = f"<urlset {SITEMAP_XMLNS}>\n" + "\n" * 70_000 + "<url><loc>http://h/ü?a&b</loc></url>\n</urlset>"
     for size in (100, 65_536, 1_000_000):
         log = ProblemLog("http://h/s.xml")

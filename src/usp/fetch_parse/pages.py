@@ -28,9 +28,8 @@ from usp.objects.problem import At, ProblemLog
 from usp.scan.columns import check_names
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
-from usp.scan.entities import unescape
 from usp.scan.urls import absolute_url, is_http_url, unescaped_url
-from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text
+from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, unescape
 from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS, VIDEO_URLS, Form
 
 __all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from usp.scan.columns import microseconds as microseconds
     from usp.scan.dates import parse_date as parse_date
     from usp.scan.elements import Element as Element
-    from usp.scan.entities import unescape as unescape
     from usp.scan.lines import MAX_ROBOTS_TXT_BYTES as MAX_ROBOTS_TXT_BYTES
     from usp.scan.lines import robots_text as robots_text
     from usp.scan.survey import MAX_IMAGES as MAX_IMAGES
@@ -37,13 +36,13 @@ if TYPE_CHECKING:
     from usp.scan.values import parse_change_frequency as parse_change_frequency
     from usp.scan.values import parse_priority as parse_priority
     from usp.scan.values import plain_text as plain_text
+    from usp.scan.values import unescape as unescape
     from usp.scan.vocabulary import Kind as Kind
 
 _MODULES = {
     "columns": ("microseconds",),
     "dates": ("parse_date",),
     "elements": ("Element",),
-    "entities": ("unescape",),
     "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
     "survey": (
         "MAX_IMAGES",
@@ -65,7 +64,7 @@ _MODULES = {
         "same_url_key",
     ),
     "urls": ("absolute_url", "is_http_url", "strip_url_to_homepage", "unescaped_url"),
-    "values": ("parse_change_frequency", "parse_priority", "plain_text"),
+    "values": ("parse_change_frequency", "parse_priority", "plain_text", "unescape"),
     "vocabulary": ("Kind",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

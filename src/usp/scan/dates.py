@@ -1,8 +1,8 @@
 """Dates as sites write them; never a guess.
 
-Each form is one function that gives a datetime, or None where the text is not of its form; `parse_date` tries them in
-order. What could mean two days (08/05/2024), or none (2012-06-31), is None. A text without a zone gives a naive
-datetime; a bare year or month means its first day.
+Each format is one function that returns a datetime, or None if the text is not in its format. `parse_date` tries them
+in order. A date that is ambiguous (08/05/2024) or does not exist (2012-06-31) is None. Without a time zone the datetime
+is naive. A year or month alone means its first day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["parse_date"]
 
 _MAX_LENGTH = 80
 
-# https://www.w3.org/TR/NOTE-datetime, and the liberties that sites take with it: a space for the T, one digit for two,
+# https://www.w3.org/TR/NOTE-datetime, and what sites make of it: a space for the T, one digit for two,
 # slashes for dashes, no colon in the zone, AM and PM.
 _ISO8601 = re.compile(
     r"""(?P<year>\d{4})
@@ -61,17 +61,17 @@ _OFFSET = re.compile(r"(?:GMT|UTC?)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE | 
 
 @lru_cache(maxsize=4_096)  # one sitemap has few distinct dates
 def parse_date(text: str) -> datetime | None:
-    """The date that the text states in any form known here, or None."""
+    """Return the date that a text states in any of the formats here, or None."""
     text = text.strip()
     if not text or len(text) > _MAX_LENGTH:
         return None
-    return next((found for form in _FORMS if (found := _attempt(form, text)) is not None), None)
+    return next((found for parse in _FORMATS if (found := _attempt(parse, text)) is not None), None)
 
 
-def _attempt(form: Callable[[str], datetime | None], text: str) -> datetime | None:
-    """What the form makes of the text; a 31st of June or an hour 25 is no date."""
+def _attempt(parse: Callable[[str], datetime | None], text: str) -> datetime | None:
+    """Parse a text in one format. Return None for a 31st of June or an hour 25."""
     try:
-        return form(text)
+        return parse(text)
     except (ValueError, OverflowError):
         return None
 
@@ -127,7 +127,7 @@ def _month(name: str) -> int:
 
 
 def _at(day: date, clock: str | None, zone: str | None, half: str | None = None) -> datetime:
-    """The moment at this time of this day; 24:00 is midnight at its end. Raises ValueError for impossible times."""
+    """Return a time of a day; 24:00 is midnight at its end. Raise ValueError for impossible times."""
     if clock is None:
         return datetime.combine(day, time())
     hours, minutes, seconds = [*clock.replace(",", ".").split(":"), "0", "0"][:3]
@@ -135,20 +135,20 @@ def _at(day: date, clock: str | None, zone: str | None, half: str | None = None)
     hour, minute, second = int(hours), int(minutes), int(whole)
     microsecond = int(f"{fraction[:6]:0<6}")
     if half:
-        # "14:05 PM" is written by programs that print both; there is one way only to read it.
+        # Some programs print "14:05 PM"; it can mean one thing only.
         if hour == 12 and half.lower() == "am":
             hour = 0
         elif hour < 12 and half.lower() == "pm":
             hour += 12
     next_day = (hour, minute, second) == (24, 0, 0)
     if second == 60:
-        second, microsecond = 59, 0  # a leap second: the nearest that Python can say
+        second, microsecond = 59, 0  # a leap second: the nearest that Python has
     moment = datetime.combine(day, time(0 if next_day else hour, minute, second, microsecond, _zone(zone)))
     return moment + timedelta(days=1) if next_day else moment
 
 
 def _known_zone(text: str | None) -> str | None:
-    """A zone by a name that is not known is no zone: the date is naive, as RFC 2822 4.3 asks for."""
+    """Return a zone, None if its name is unknown: the date is naive then, as RFC 2822, 4.3 asks."""
     return None if text and text.isalpha() and text.lower() not in _ZONES else text
 
 
@@ -164,4 +164,4 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(-offset if match[1] == "-" else offset) if offset else UTC
 
 
-_FORMS = (_iso8601, _iso8601_basic, _iso8601_week, _rfc2822, _month_first)
+_FORMATS = (_iso8601, _iso8601_basic, _iso8601_week, _rfc2822, _month_first)

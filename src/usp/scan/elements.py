@@ -1,4 +1,4 @@
-"""What the scanner builds and what it has open: elements, fields, and the stack of tags."""
+"""What the scanner builds, and its stack of open tags: elements, fields, frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Element", "Field", "Frame", "value_of"]
 class Element:
     """An element that holds others: an entry, a group in it, or a field with attributes.
 
-    `at` is the offset of its start tag. Lines of a text, which are read as entries, have a place instead.
+    `at` is the offset of its start tag. A line of a text sitemap, which is an entry too, has a place instead.
     """
 
     __slots__ = ("at", "attributes", "children", "cut_off", "fields", "kind", "name", "offsets", "text")
@@ -26,32 +26,32 @@ class Element:
         self.kind = kind
         self.at = at
         self.attributes = attributes
-        self.text = ""  # of a field with attributes; of an entry, what stands in it outside its fields
-        self.fields: dict[str, str] = {}  # plain name -> text; the first that is not empty counts
+        self.text = ""  # of a field with attributes; of an entry, its text outside of fields
+        self.fields: dict[str, str] = {}  # name without prefix -> text; the first that is not empty counts
         self.offsets: dict[str, int] = {}  # of those texts
         self.children: list[Element] = []
         self.cut_off = False  # whether the document ended inside it
 
     def get(self, *names: str) -> str:
-        """The first of these fields that is there and not empty, else an empty text."""
+        """Return the first of these fields that is not empty, else an empty text."""
         for name in names:
             if text := self.fields.get(name):
                 return text
         return ""
 
     def place_of(self, name: str) -> int | Place:
-        """Where the text of a field stands; where the element does, if there is no such field."""
+        """Return where the text of a field is; where the element is, if there is no such field."""
         return self.offsets.get(name, self.at)
 
     def all(self, name: str) -> list[Element]:
-        """The children of this name."""
+        """Return the children of this name."""
         return [child for child in self.children if child.name == name]
 
 
 class Field:
-    """A field whose text is being collected, into `element` where its attributes are wanted too.
+    """A field whose text is being collected, into `element` if its attributes are kept too.
 
-    `written` is its name as it stands in the document.
+    `written` is its name as written in the document.
     """
 
     __slots__ = ("element", "is_full", "name", "size", "tokens", "written")
@@ -62,10 +62,10 @@ class Field:
         self.element = element
         self.tokens: list[Token] = []
         self.size = 0
-        self.is_full = False  # whether what follows is no part of it any more
+        self.is_full = False  # whether it is complete: text that follows does not belong to it
 
     def add(self, token: Token) -> None:
-        """One more piece of text, unless there is too much already."""
+        """Add a piece of text, unless there is too much already."""
         if self.is_full:
             return
         self.size += len(token.data)
@@ -75,19 +75,19 @@ class Field:
             del self.tokens[1:]
 
     def pieces(self) -> Iterator[tuple[bool, bytes]]:
-        """The text, and whether it is CDATA; pieces of plain text are joined, as a reference may be cut anywhere."""
+        """Yield its text, and whether it is CDATA. Pieces of plain text are joined: a reference may be cut anywhere."""
         for kind, tokens in self._groups():
             yield kind is TokenKind.CDATA, b"".join(token.data for token in tokens)
 
     def at(self) -> int:
-        """The offset of its text, without the white space before it."""
+        """Return the offset of its text, after leading white space."""
         for token in self.tokens:
             if stripped := token.data.lstrip():
                 return token.at + len(token.data) - len(stripped)
         return self.tokens[0].at if self.tokens else 0
 
     def offset_of(self, piece: int, index: int) -> int:
-        """The offset of a byte of one of its pieces."""
+        """Return the offset of a byte in one of its pieces."""
         _, tokens = next(islice(self._groups(), piece, None))
         for token in tokens:
             if index < len(token.data):
@@ -100,7 +100,7 @@ class Field:
 
 
 def value_of(field: Field, log: ProblemLog) -> str:
-    """The text of a field as it was meant; empty, and noted, if it is too long."""
+    """Return the repaired text of a field. If it is too long, note that and return an empty text."""
     where = f"<{field.written.decode('utf-8', 'replace') or field.name}>"
     if field.size > MAX_FIELD_BYTES:
         log.add("X115", field.at, text=str(MAX_FIELD_BYTES), where=where)
@@ -115,7 +115,7 @@ def value_of(field: Field, log: ProblemLog) -> str:
 
 
 class Frame:
-    """An open tag: the name that closes it, what it opened, and the namespaces that were in force around it."""
+    """An open tag: the name that closes it, what it opened, and the namespaces around it if it declares any."""
 
     __slots__ = ("meaning", "outer", "tag")
 

@@ -1,11 +1,11 @@
 """Any encoding in, UTF-8 out.
 
-The encoding is decided once, on the first 64 KiB: byte order mark, then the XML declaration, then the charset of the
-Content-Type, then UTF-8. The result does not depend on how the input is cut into pieces. NUL bytes, which no text has,
-are dropped.
+The first 64 KiB decide the encoding: the byte order mark, then the XML declaration, then the charset of the
+Content-Type, then UTF-8. The result does not depend on how the input is cut into pieces. NUL bytes are dropped: no text
+has them.
 
-Text that is UTF-8, or claims no encoding, passes through untouched, with its bad bytes: they are put right where a
-field is read (`decode_field`), so they harm only the field they are in.
+Text that is UTF-8, or declares no encoding, is not changed, even if it has bad bytes. `decode_field` repairs them in
+each field, so they harm only their own field.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s*+=\s*+["']?\s*+([A
 _FIELDS = re.compile(rb"[^<\n]+")
 _MIN_HIGH_BYTES = 6
 
-# Of all that Python calls an encoding, those that a website may be in: not "hex", "idna" or "unicode_escape".
+# Those of Python's encodings that a website may use: not "hex", "idna" or "unicode_escape".
 _CHARSET = re.compile(r"(ascii|utf|iso8859|iso2022|cp\d|koi8|mac|gb|big5|hz|euc|shift_jis|johab|tis|ptcp154|kz1048)")
 _WINDOWS = re.compile(r"^(?:windows|win)[-_]?(\d+)$")
-# Encodings of one byte a character. Text in them is hardly ever valid UTF-8 by accident, so where it is, it is UTF-8.
+# Encodings with one byte per character. Text in them is hardly ever valid UTF-8 by accident; if it is, it is UTF-8.
 _SINGLE_BYTE = re.compile(r"(iso8859|cp1[012]\d\d|cp[4-8]\d\d|koi8|mac|tis|kz|ptcp)")
-# What the names mean on the web: the windows superset of what they say. https://encoding.spec.whatwg.org/#names-and-labels
+# What the names mean on the web: the Windows superset. https://encoding.spec.whatwg.org/#names-and-labels
 _AS_ON_THE_WEB = {
     "ascii": "cp1252",
     "iso8859-1": "cp1252",
@@ -54,7 +54,7 @@ _AS_ON_THE_WEB = {
 
 
 def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> Iterator[bytes]:
-    """The same text as UTF-8, in pieces, without a byte order mark and without NUL bytes."""
+    """Yield a text as UTF-8, in pieces, without a byte order mark and NUL bytes."""
     chunks = iter(chunks)
     sample = b""
     for chunk in chunks:
@@ -67,11 +67,11 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
     log.encoding = "utf-8" if is_ascii else encoding
     pieces: Iterable[bytes] = chain([sample[mark:]], chunks)
     if encoding != "utf-8":
-        pieces = in_parts(pieces)  # for a while there is a text beside each, which may be four times as large
+        pieces = in_parts(pieces)  # each is decoded to a text, which may be four times as large
     if _SINGLE_BYTE.match(encoding) and head.isascii():
-        pieces = _recoded_by_field(pieces, encoding)
+        pieces = _reencoded_by_field(pieces, encoding)
     elif encoding != "utf-8":
-        pieces = _recoded(pieces, encoding)
+        pieces = _reencoded(pieces, encoding)
     for piece in pieces:
         if b"\0" in piece:
             if not log.counts["X109"]:
@@ -82,12 +82,12 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
 
 
 def name_of_encoding(python_name: str) -> str:
-    """The name that the web has for an encoding."""
+    """Return the name of an encoding on the web."""
     return re.sub(r"^CP(125\d|874)$", r"windows-\1", python_name.upper())
 
 
 def in_parts(pieces: Iterable[bytes], size: int = _SAMPLE_BYTES) -> Iterator[bytes]:
-    """The same in pieces that are not large."""
+    """Cut pieces so that none is large."""
     for piece in pieces:
         if len(piece) <= size:
             yield piece
@@ -95,22 +95,22 @@ def in_parts(pieces: Iterable[bytes], size: int = _SAMPLE_BYTES) -> Iterator[byt
             yield from (piece[i : i + size] for i in range(0, len(piece), size))
 
 
-def _recoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+def _reencoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
     for piece in pieces:
         yield decoder.decode(piece).encode("utf-8", "replace")
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
 
 
-def _recoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """The same where nothing has shown yet whether the encoding, of one byte a character, is the true one.
+def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Do the same if it is not certain yet that the declared encoding, of one byte per character, is the real one.
 
-    Until a field is not UTF-8, those that are stay as they are.
+    Until the first field that is not UTF-8, fields stay as they are.
     """
     rest = b""
     is_proven = False
 
-    def recoded(field: re.Match[bytes]) -> bytes:
+    def reencoded(field: re.Match[bytes]) -> bytes:
         nonlocal is_proven
         raw = field[0]
         if raw.isascii() or (not is_proven and _decodes(raw, "utf-8", final=True)):
@@ -125,12 +125,12 @@ def _recoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]
             rest = text
             continue
         text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
-        yield text if text.isascii() else _FIELDS.sub(recoded, text)
-    yield _FIELDS.sub(recoded, rest)
+        yield text if text.isascii() else _FIELDS.sub(reencoded, text)
+    yield _FIELDS.sub(reencoded, rest)
 
 
 def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
-    """The Python name of the encoding, and the length of the byte order mark."""
+    """Return the Python name of the encoding, and the length of the byte order mark."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if head.startswith(mark):
             return encoding, len(mark)
@@ -145,7 +145,7 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
         known = _python_name(name)
         if known is None:
             log.add("E202", at, text=name)
-        elif _is_true(known, head):
+        elif _is_plausible(known, head):
             return known, 0
         else:
             log.add("E201", at, text=name, where="UTF-8")
@@ -167,7 +167,7 @@ def _python_name(name: str) -> str | None:
 
 
 def _unmarked_utf16(head: bytes) -> str | None:
-    """UTF-16 without a mark shows in its zeros: every other byte of what is mostly ASCII."""
+    """Return the kind of UTF-16 without a mark: text that is mostly ASCII has a zero in every other byte."""
     sample = head[:512]
     if len(sample) < 4 or sample.count(0) * 3 < len(sample):
         return None
@@ -177,22 +177,22 @@ def _unmarked_utf16(head: bytes) -> str | None:
     return "utf-16-be" if even > 4 * odd else None
 
 
-def _is_true(encoding: str, head: bytes) -> bool:
-    """Whether a document that says it is in this encoding can be."""
+def _is_plausible(encoding: str, head: bytes) -> bool:
+    """Return whether a document can be in the encoding that it declares."""
     if encoding.startswith("utf"):
-        return encoding == "utf-8"  # the others were recognised by their mark or their zeros
+        return encoding == "utf-8"  # the others have a mark or zeros, and were found before
     if "<?xml".encode(encoding, "replace") != b"<?xml":
-        return False  # in EBCDIC its name could not have been read
+        return False  # EBCDIC: its declaration could not have been read
     if head.isascii() or not _decodes(head, "utf-8"):
         return True
     if _SINGLE_BYTE.match(encoding):
         return False
-    # A few characters of two bytes may be valid UTF-8 by accident; more hardly ever are.
+    # A few two-byte characters may be valid UTF-8 by accident; many hardly ever are.
     return sum(byte >= 0x80 for byte in head) < _MIN_HIGH_BYTES and _decodes(head, encoding)
 
 
 def _decodes(head: bytes, encoding: str, final: bool | None = None) -> bool:
-    """Whether the bytes are valid in the encoding, not minding a character cut off by the end of the sample."""
+    """Return whether bytes are valid in an encoding. A character may be cut off at the end of the sample."""
     try:
         whole = len(head) < _SAMPLE_BYTES if final is None else final
         codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, whole)
@@ -202,7 +202,7 @@ def _decodes(head: bytes, encoding: str, final: bool | None = None) -> bool:
 
 
 def decode_field(raw: bytes) -> tuple[str, bool]:
-    """The text of one field, and whether it was good UTF-8; if not, it is read as Windows-1252."""
+    """Decode a field, as Windows-1252 if it is not UTF-8. Return the text, and whether it was UTF-8."""
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:

@@ -1,8 +1,8 @@
-"""Entries of an XML document: what stands in each `<url>`, `<sitemap>`, `<item>` or `<entry>`.
+"""Entries of an XML document: the content of each `<url>`, `<sitemap>`, `<item>` or `<entry>`.
 
-`XMLScanner` turns tokens into `Element`s by the tables of `vocabulary`. It keeps every good entry of a bad document:
-tags that are not closed, closed twice, in the wrong case, prefix or namespace cost at most the field they are in. An
-entry ends where the next one starts, so nothing leaks from one into the other.
+`XMLScanner` turns tokens into `Element`s by the tables of `vocabulary`. It keeps every good entry of a bad document. A
+tag that is not closed, closed twice, or in the wrong case, prefix or namespace costs at most its own field. An entry
+ends where the next one starts, so nothing leaks from one into the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from usp.objects.page import SitemapPage
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.elements import Element, Field, Frame, value_of
 from usp.scan.grammar import Grammar, grammar_of
-from usp.scan.namespaces import UNPREFIXED, note_outside, note_root
 from usp.scan.plain import Reader
 from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
 from usp.scan.values import plain_text_of
@@ -22,30 +21,33 @@ from usp.scan.vocabulary import (
     DIALECTS,
     PREFIXES,
     ROOTS,
+    UNPREFIXED,
     VOID_TAGS,
     Dialect,
     Kind,
     namespace_of_declaration,
     namespace_of_prefix,
+    note_outside,
+    note_root,
 )
 
 __all__ = ["XMLScanner"]
 
 MAX_DEPTH = 256
-_MAX_WRAPPERS = 32  # elements around an entry, before they are taken for ones that were never closed
-_URL_FIELDS = frozenset({"loc", "link", "guid"})  # in which text after a tag is no part of the URL
+_MAX_WRAPPERS = 32  # elements around an entry; if there are more, some were never closed
+_URL_FIELDS = frozenset({"loc", "link", "guid"})  # text after a tag inside them is not part of the URL
 _MAX_NAMESPACES = 64  # in force at once
-_MAX_PLAIN_DEPTH = 8  # elements around an entry, for it to be plain
-_MAX_GRAMMARS = 16  # changes of namespaces, before plain entries are no longer looked for
-_MAX_NAMES = 1_000  # how many distinct tag names are remembered
+_MAX_PLAIN_DEPTH = 8  # elements around a plain entry
+_MAX_GRAMMARS = 16  # changes of namespaces; after that, no plain entries are looked for
+_MAX_NAMES = 1_000  # distinct tag names to remember
 _WITH_ATTRIBUTES = Kind()
 
 
 class XMLScanner:
-    """The entries of one document, in order. `root` is known once the first entry, or the end, is reached.
+    """Yields the entries of one document, in order. `root` is known once the first entry, or the end, is reached.
 
-    `root` is one of the keys of `vocabulary.DIALECTS`; None if the document has no root known here, and then
-    `unknown_root` is its name, if it has any. `tokens` knows whether the document is refused as a whole.
+    `root` is one of the keys of `vocabulary.DIALECTS`, or None if the document has no known root. Then `unknown_root`
+    is its name, if it has one. `tokens.refused` says if the whole document is refused.
     """
 
     def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
@@ -55,10 +57,10 @@ class XMLScanner:
         self._is_logged = log is not UNLOGGED
         self.root: str | None = None
         self.unknown_root: str | None = None
-        self.base = ""  # the root's xml:base, against which URLs are relative
+        self.base = ""  # the root's xml:base, the base of relative URLs
         self._dialect: Dialect | None = None
         self._namespaces: dict[str, str] = {}  # prefix -> our name of its namespace
-        self._names: dict[bytes, tuple[str, str]] = {}  # what `_resolve` found for the namespaces in force
+        self._names: dict[bytes, tuple[str, str]] = {}  # cache of `_resolve`, for the namespaces in force
         self._stack: list[Frame] = []
         self._open_tags: Counter[str] = Counter()
         self._too_deep = 0
@@ -68,11 +70,11 @@ class XMLScanner:
         self._finished: list[Element] = []
         self._grammars = 0  # how many there were
         self._known_grammar: Grammar | None = None
-        self._undeclared: set[str] = set()  # prefixes that were used all the same
-        self._grammar_namespaces: dict[str, str] | None = None  # those that the grammar is for
+        self._undeclared: set[str] = set()  # prefixes that are used but not declared
+        self._grammar_namespaces: dict[str, str] | None = None  # the namespaces of `_known_grammar`
 
     def find_root(self) -> None:
-        """Read no further than needed to know the root."""
+        """Read until the root is known, and no further."""
         while self.root is None and self.unknown_root is None and self._step():
             pass
 
@@ -84,7 +86,7 @@ class XMLScanner:
         yield from self._finished
 
     def batches(self, reader: Reader) -> Iterator[tuple[list[SitemapPage], list[Element]]]:
-        """The same in order, as lists: of pages made of entries that the reader takes, if it makes any, or entries."""
+        """Yield pages of the entries that a fast reader takes, if it makes pages, and all other entries; in order."""
         goes_on = True
         while goes_on:
             if self._entry is None and (grammar := self._grammar()) is not None:
@@ -102,7 +104,7 @@ class XMLScanner:
             yield pages, []
 
     def _grammar(self) -> Grammar | None:
-        """What a plain entry may hold, where one may stand: right below the root of a urlset."""
+        """Return what a plain entry may hold here, or None if this is not right below the root of a urlset."""
         is_urlset = self.root == "urlset" and self._dialect is DIALECTS["urlset"]
         is_here = is_urlset and 0 < len(self._stack) <= _MAX_PLAIN_DEPTH
         if not is_here or self._too_deep or self._open_tags["script"]:
@@ -117,7 +119,7 @@ class XMLScanner:
         return self._known_grammar
 
     def _step(self) -> bool:
-        """Take in the next token; False at the end, or where it is known that there are no entries."""
+        """Process the next token. Return False at the end, or if the document has no entries."""
         token = next(self._token_iterator, None)
         if token is None:
             self._cut_off()
@@ -138,7 +140,7 @@ class XMLScanner:
         return self.unknown_root is None
 
     def _resolve(self, raw: bytes) -> tuple[str, str]:
-        """The name by the vocabulary, and the name that the end tag must have: lower case, without prefix."""
+        """Return a name as in the vocabulary, and as its end tag must have it: lower case, without prefix."""
         known = self._names.get(raw)
         if known is None:
             written = raw.decode("utf-8", "replace")
@@ -157,7 +159,10 @@ class XMLScanner:
         return known
 
     def _namespace_of_undeclared(self, prefix: str) -> str:
-        """What a prefix that is never declared was meant to be; noted once, and then plain entries may have it."""
+        """Return the namespace that an undeclared prefix probably means.
+
+        Note the prefix the first time. After that, plain entries may have it.
+        """
         if prefix not in self._undeclared and len(self._undeclared) < _MAX_NAMESPACES:
             self._undeclared.add(prefix)
             self._log.add("X117", self.tokens.tag_at, text=prefix)
@@ -165,7 +170,7 @@ class XMLScanner:
         return namespace_of_prefix(prefix, self._dialect)
 
     def _declare(self, raw: bytes) -> dict[str, str] | None:
-        """Take in the namespaces that a tag declares; gives those around it, to be restored when it closes."""
+        """Apply the namespaces that a tag declares. Return those around it, to restore when it closes."""
         declared = {
             name[6:]: namespace_of_declaration(name[6:], uri)
             for name, uri in attributes(raw).items()
@@ -181,7 +186,7 @@ class XMLScanner:
         if len(self._stack) >= MAX_DEPTH:
             if not self._too_deep:
                 self._log.add("X114", self.tokens.tag_at, text=str(MAX_DEPTH))
-            self._too_deep += 1 + self.tokens.pass_over(START_TAG)
+            self._too_deep += 1 + self.tokens.skip_tags(START_TAG)
             return
         outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
         name, tag = self._resolve(token.name)
@@ -196,11 +201,11 @@ class XMLScanner:
         depth = len(self._stack)
         meaning = self._meaning_of(name, tag, token, self._dialect)
         if outer is not None and len(self._stack) < depth:
-            outer = self._declare(token.data)  # what was open around the tag is closed, and its namespaces with it
+            outer = self._declare(token.data)  # elements around the tag were closed, and their namespaces with them
         self._push(tag, meaning, outer)
 
     def _leaf(self, token: Token) -> bool:
-        """A whole element: nearly always a field, which is put where it belongs at once. False if it is not one."""
+        """Store a leaf at once if it is a field, as nearly all are. Return False if it is not."""
         name, tag = self._resolve(token.name)
         holder = self._stack[-1].meaning if self._stack else None
         is_here = isinstance(holder, Element) and name in holder.kind.fields and not holder.fields.get(tag)
@@ -217,7 +222,7 @@ class XMLScanner:
         return False
 
     def _enter(self, tag: str, token: Token) -> None:
-        """A document starts: its root says of what kind it is, even where only what belongs into it is there."""
+        """Start a document: its root says of which kind it is, or its first entry if the root is missing."""
         if self._dialect is not None and tag not in self._dialect.entries:
             self._log.add("X111", self.tokens.tag_at)
         stated = attributes(token.data)
@@ -225,16 +230,16 @@ class XMLScanner:
         note_root(tag, token.name, stated, self.tokens.tag_at, self._log)
         self.root = self.root or ROOTS[tag]
         self._dialect = DIALECTS[ROOTS[tag]]
-        # The root's namespace and the default one are home, whatever their URIs.
+        # The namespace of the root and the default one are the document's own, whatever their URIs.
         prefix = token.name.decode("utf-8", "replace").lower().rpartition(":")[0]
         home = {p: "" for p in ("", prefix) if self._namespaces.get(p, "rdf") != "rdf"}
         self._namespaces = self._namespaces | home
         self._names.clear()
 
     def _meaning_of(self, name: str, tag: str, token: Token, dialect: Dialect) -> Element | Field | None:
-        """What a start tag opens here: an entry, a group, a field, or nothing."""
+        """Return what a start tag opens here: an entry, a group, a field, or nothing."""
         if self._open_tags["script"]:
-            return None  # a web server's own addition to the document
+            return None  # added to the document by the web server
         if name in dialect.entries:
             self._make_room()
             return self._new_entry(name, dialect, self._attributes(token))
@@ -249,7 +254,7 @@ class XMLScanner:
             if self._field is not None and self._field.name in _URL_FIELDS:
                 self._field.is_full = any(not token.data.isspace() for token in self._field.tokens)
             return None
-        while self._stack[-1].meaning is not holder:  # a field, or a group, ends where something beside it starts
+        while self._stack[-1].meaning is not holder:  # a field or group ends where its next sibling starts
             self._log.add("X107", self.tokens.tag_at, text=self._stack[-1].tag)
             self._pop()
         if name == "loc" and holder is self._entry and holder.fields.get("loc"):
@@ -257,7 +262,7 @@ class XMLScanner:
         return self._open(holder, name, tag, token)
 
     def _open(self, holder: Element, name: str, tag: str, token: Token) -> Element | Field:
-        """Open a field or a group in what holds it."""
+        """Open a field or a group in its holder."""
         kind = holder.kind
         element = None
         if name not in kind.fields:
@@ -277,9 +282,9 @@ class XMLScanner:
         return attributes(token.data, note) if token.data else {}
 
     def _holder_of(self, name: str, tag: str) -> tuple[Element | None, str]:
-        """The innermost open element that this may stand in, if nothing unknown lies between; and its name there.
+        """Return the innermost open element that may hold this name, if nothing unknown is between, and its name there.
 
-        A plain `<loc>` in an `<image:image>` is the image's if the page has its own already, else the page's.
+        A plain `<loc>` in an `<image:image>` belongs to the image if the page already has one, else to the page.
         """
         for frame in reversed(self._stack):
             holder = frame.meaning
@@ -298,7 +303,7 @@ class XMLScanner:
         return None, name
 
     def _make_room(self) -> None:
-        """An entry starts: close the one that is open, and what was never closed before it."""
+        """Close the open entry, and elements before it that were never closed, because a new entry starts."""
         if self._entry is not None:
             self._log.add("X107", self.tokens.tag_at, text=self._entry.name)
             self._close_entry()
@@ -312,7 +317,7 @@ class XMLScanner:
         return self._entry
 
     def _second_entry(self, entry: Element, dialect: Dialect) -> Element:
-        """A second `<loc>` in one entry: the tags between the two were forgotten."""
+        """Start a new entry at a second `<loc>`: the tags between the two are missing."""
         self._log.add("P405", self.tokens.tag_at, where=entry.name)
         tag = self._stack[-1].tag
         self._close_entry()
@@ -335,7 +340,7 @@ class XMLScanner:
 
     def _end(self, tag: str) -> None:
         if self._too_deep:
-            self._too_deep -= 1 + self.tokens.pass_over(END_TAG, self._too_deep - 1)
+            self._too_deep -= 1 + self.tokens.skip_tags(END_TAG, self._too_deep - 1)
             return
         if not self._open_tags[tag]:
             if tag.encode() not in VOID_TAGS:
@@ -370,7 +375,7 @@ class XMLScanner:
             self._close_field(frame.meaning)
 
     def _close_entry(self) -> None:
-        """Close the open entry, and with it all that is open in it."""
+        """Close the open entry, and everything that is open in it."""
         while self._entry is not None:
             self._pop()
 
@@ -386,7 +391,7 @@ class XMLScanner:
                 holder.offsets[field.name] = field.at() or self.tokens.tag_at
 
     def _cut_off(self) -> None:
-        """The document ends with tags open. A field that is cut off is dropped; an entry is kept with what it has."""
+        """End a document with open tags. Drop a truncated field; keep a truncated entry with what it has."""
         if not self._stack:
             return
         self._log.add("X113", self.tokens.offset, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))

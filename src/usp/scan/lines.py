@@ -1,4 +1,4 @@
-"""Documents of lines: robots.txt and plain text sitemaps. Lines end with CR, LF, both, or what else Unicode has."""
+"""Documents of lines: robots.txt and plain text sitemaps. Lines end with CR, LF, both, or a Unicode line break."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MAX_LINE_BYTES = 1 << 16
 MAX_ROBOTS_TXT_BYTES = 500 * 1024
 _MANY_LINES = 512
 
-# What Python's str.splitlines() splits at, in UTF-8, but for the separators of files, groups and records.
+# Where Python's str.splitlines() splits, in UTF-8, except at the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 # Lines that were meant to name a sitemap: "Video Sitemap: URL", "Sitemaps: URL", "Sitemap = URL", or just its URL.
-# The spaces are possessive: each is looked at once, whatever follows.
+# The spaces are possessive: each is read once, whatever follows.
 _NAMES_SITEMAP = re.compile(
     r"(?:.{0,40}\b)?site[ -]?maps?(?:\s*+[:=]\s*+|\s++)(https?://\S+)",
     re.IGNORECASE,
@@ -52,7 +52,7 @@ Line = tuple[Place, str]
 
 
 def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[Line]:
-    """The lines that are not blank, with their places, stripped of outer white space and of control characters."""
+    """Yield the lines that are not blank, with their places, without outer white space and control characters."""
     for lines in line_lists(pieces, log):
         yield from lines
 
@@ -60,9 +60,9 @@ def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[Line]:
 def line_lists(
     pieces: Iterable[bytes], log: ProblemLog, take: Callable[[bytes, int], tuple[int, int]] | None = None
 ) -> Iterator[Iterator[Line]]:
-    """The same in order, some at a time, but for lines that `take` takes.
+    """Yield the same lines, some at a time, except those that `take` takes.
 
-    It is given a buffer and a position, and says where the lines end that it has taken, and how many they are.
+    `take(buffer, position)` returns where the lines end that it has taken, and how many they are.
     """
     number = 1
     rest = b""
@@ -72,7 +72,7 @@ def line_lists(
         while take is not None:
             start, count = take(buffer, start)
             number += count
-            odd = 1 if count else min(odd * 2, _MANY_LINES)  # where lines are odd, it is not asked at each
+            odd = 1 if count else min(odd * 2, _MANY_LINES)  # if lines are odd, do not ask it for each of them
             ends = [*islice(_BREAK.finditer(buffer, start), odd)]
             if not ends or ends[-1].end() == len(buffer):
                 break
@@ -91,7 +91,7 @@ def line_lists(
 
 
 def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]:
-    """One at a time: what is noted of a line comes after what is noted of the line before."""
+    """Yield lines one at a time, so that problems are noted in their order."""
     for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
             log.add("X115", Place(number, 1), text=str(MAX_LINE_BYTES), where="a line")
@@ -104,27 +104,27 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]
 
 
 def urls_on_line(line: str) -> list[str]:
-    """The URLs on a line of a plain text sitemap: one, or several fields of which some are URLs, and a comment."""
+    """Return the URLs on a line of a plain text sitemap. It may have several fields, and a comment."""
     parts = _COMMENT.sub("", line).removeprefix("- ").split("\t")
     return _urls(field for part in parts for field in _SPACE_BEFORE_URL.split(part))
 
 
 def _urls(fields: Iterable[str]) -> list[str]:
-    """Those that are URLs; where there are several, without the commas between them."""
+    """Return the fields that are URLs; if there are several, without the commas between them."""
     urls = [url for field in fields if is_http_url(url := unwrapped(field))]
     return urls if len(urls) < 2 else [url.rstrip(",;|") for url in urls]
 
 
 def after_comments(head: bytes) -> int:
-    """Where the start of a document goes on behind white space and comments of XML."""
+    """Return where a document continues after leading white space and XML comments."""
     found = _COMMENTS_AND_SPACE.match(head)
     return found.end() if found else 0
 
 
 def is_robots_txt(head: bytes) -> bool:
-    """Whether the start of a document reads like a robots.txt, be it with a warning or a comment of HTML before it.
+    """Return whether a document looks like a robots.txt, maybe after a warning or an HTML comment.
 
-    One that starts with text always does; a web page never.
+    A document that starts with text always does; a web page never.
     """
     if not head.startswith(b"<", after_comments(head)):
         return True
@@ -132,7 +132,7 @@ def is_robots_txt(head: bytes) -> bool:
 
 
 def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
-    """Return the start of a robots.txt that is read: 500 KiB, without the line that is cut there."""
+    """Return the first 500 KiB of a robots.txt, without the line that is cut there."""
     kept = []
     room = MAX_ROBOTS_TXT_BYTES
     for piece in pieces:
@@ -147,7 +147,7 @@ def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
 
 
 def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
-    """The values of the `Sitemap:` lines of a robots.txt, with their places."""
+    """Yield the values of the `Sitemap:` lines of a robots.txt, with their places."""
     for place, line in text_lines([robots_text(pieces, log)], log):
         match = _SITEMAP_LINE.match(line)
         if not match:
@@ -178,5 +178,5 @@ def _url_meant_as_sitemap(line: str) -> str | None:
 
 
 def within(place: Place, line: str, text: str) -> Place:
-    """The place of a text on a line."""
+    """Return the place of a text on a line."""
     return place._replace(column=place.column + max(line.find(text), 0))

@@ -1,7 +1,7 @@
-"""Where in a document something stands: from offsets to lines and columns.
+"""From offsets in a document to lines and columns.
 
-While a document is read only offsets are noted, which cost nothing. For the few that are kept, its text is gone through
-once more. Columns count characters: the bytes of UTF-8 that start one.
+The scanner notes offsets only, which cost nothing. For the few that are kept, the text is read once more. Columns count
+characters: the bytes of UTF-8 that start one.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from usp.objects.problem import Place
 
 __all__ = ["characters", "places_of"]
 
-_WITHIN_CHARACTERS = bytes(range(0x80, 0xC0))
+_CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
 def characters(text: bytes) -> int:
-    """How many characters start in a text, wherever it was cut."""
-    return len(text) if text.isascii() else len(text.translate(None, _WITHIN_CHARACTERS))
+    """Return how many characters start in a text, wherever it was cut."""
+    return len(text) if text.isascii() else len(text.translate(None, _CONTINUATION_BYTES))
 
 
 def places_of(offsets: Iterable[int], pieces: Iterable[bytes]) -> dict[int, Place]:
-    """The place of each offset in a text that is given in pieces; the end of it for those beyond."""
+    """Return the place of each offset in a text, given in pieces. Offsets beyond its end are at its end."""
     left = sorted(set(offsets), reverse=True)
     found: dict[int, Place] = {}
     place, base = Place(1, 1), 0
@@ -29,17 +29,17 @@ def places_of(offsets: Iterable[int], pieces: Iterable[bytes]) -> dict[int, Plac
         start = 0
         while left and left[-1] - base < len(piece):
             end = left[-1] - base
-            place = found[left.pop()] = _behind(place, piece, start, end)
+            place = found[left.pop()] = _place_after(place, piece, start, end)
             start = end
         if not left:
             return found
-        place = _behind(place, piece, start, len(piece))
+        place = _place_after(place, piece, start, len(piece))
         base += len(piece)
     return found | dict.fromkeys(left, place)
 
 
-def _behind(place: Place, text: bytes, start: int, end: int) -> Place:
-    """The place at the end of a part of a text that starts at a place."""
+def _place_after(place: Place, text: bytes, start: int, end: int) -> Place:
+    """Return the place at the end of a part of a text, given the place at its start."""
     lines = text.count(b"\n", start, end)
     if not lines:
         return Place(place.line, place.column + characters(text[start:end]))

@@ -27,10 +27,9 @@ from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, Sitemap
 from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, VALUE_GETTERS, PureColumns
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
-from usp.scan.entities import unescape
 from usp.scan.grammar import Grammar
 from usp.scan.urls import is_plain_http_url
-from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of
+from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of, unescape
 from usp.scan.vocabulary import Kind
 
 __all__ = ["PURE", "READERS", "CheckingReader", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]

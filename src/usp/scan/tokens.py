@@ -1,11 +1,11 @@
 """Tokens of XML as it is served: start tags, end tags, text.
 
-Reads UTF-8 bytes in pieces of any size and yields the same tokens however they are cut. It has no entity machinery,
-follows no reference, and never raises for what a document holds; what it puts right is noted. Comments and processing
-instructions are passed over. It knows nothing of sitemaps: `entries` gives the tags their meaning.
+The tokenizer reads UTF-8 bytes in pieces of any size, and yields the same tokens however they are cut. It expands no
+entities, follows no references, and never raises for the content of a document; it notes what it repairs. It skips
+comments and processing instructions. It knows nothing of sitemaps: `entries` gives the tags their meaning.
 
-A DOCTYPE with an internal subset could declare entities, so such a document is refused: `refused` says why, and the
-tokens end there.
+A DOCTYPE with an internal subset could declare entities, so such a document is refused: `refused` says why, and there
+are no more tokens.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import NamedTuple
 
 from usp.objects.problem import ProblemLog
 from usp.scan.encodings import decode_field
-from usp.scan.entities import Note, unescape
+from usp.scan.values import NoteInText, unescape
 
 __all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
 
-#: How far the end of a tag is looked for, with its beginning still in memory.
+#: How far to look for the end of a tag. Its beginning stays in memory meanwhile.
 MAX_TAG_BYTES = 1 << 20
 #: The same for a comment or a CDATA section.
 MAX_SECTION_BYTES = 1 << 23
 MAX_ATTRIBUTES = 256
 _NOWHERE, _TOO_FAR = -1, -2
-_TEXT_BYTES = 1 << 16  # of which there is one token at most
+_TEXT_BYTES = 1 << 16  # the most text of one token
 _NEAR_BYTES = 256
-_MAX_QUOTED_ENDS = 64  # how many ">" inside quotes a tag may have before it is called malformed
+_MAX_QUOTED_ENDS = 64  # how many ">" a tag may have inside quotes; with more it is malformed
 
 _PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]++)\s*+(/?)>")
-#: Tags without attributes, and text before them, for where they are only counted.
+#: Tags without attributes, and the text before them, to be counted only.
 START_TAG = re.compile(rb"[^<]*+<(?!(?:br|hr|img|input|meta|wbr)>)[A-Za-z_][^\s<>/!?=\"'&]*+>", re.IGNORECASE)
 END_TAG = re.compile(rb"[^<]*+</[A-Za-z_][^\s<>/!?=\"'&]*+>")
 _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
@@ -41,7 +41,7 @@ _DOCTYPE = re.compile(rb"<!doctype(?:[^<>\[\"']++|\"[^\"]*+\"|'[^']*+')*+>", re.
 _DOCTYPE_BYTES = 4_096
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*+)")
-# The value is optional so that a name without one is passed over whole, not tried again from each of its letters.
+# The value is optional so that a name without one is skipped at once, not tried again from each of its letters.
 _ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?+")
 
 
@@ -52,15 +52,15 @@ class TokenKind(Enum):
     EMPTY = auto()  # the same, of a tag that closes itself
     END = auto()  # name
     TEXT = auto()  # a piece of text as data, references and all
-    CDATA = auto()  # a piece of text as data, to be taken as it is
+    CDATA = auto()  # a piece of text as data, without references
     LEAF = auto()  # name, and text as data: a start tag without attributes, text and the end tag, all in one
 
 
 class Token(NamedTuple):
     """One token. Text may come in several pieces; names are as written.
 
-    `at` is the offset of its data, which for a leaf is the text. A leaf comes as one token or as three, as it happens
-    to lie in the pieces. They mean the same.
+    `at` is the offset of its data; for a leaf that is the text. A leaf is one token or three, depending on how the
+    document is cut. They mean the same.
     """
 
     kind: TokenKind
@@ -70,7 +70,7 @@ class Token(NamedTuple):
 
 
 class _Searched:
-    """A part of the document, by its offsets, in which something is not; if `found`, it stands right at the end."""
+    """A part of the document, by its offsets, that does not contain something; if `found`, that is right at the end."""
 
     __slots__ = ("end", "found", "start")
 
@@ -80,13 +80,13 @@ class _Searched:
 
 
 class Tokenizer:
-    """The tokens of one document."""
+    """Yields the tokens of one document."""
 
     def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
         self._chunks = iter(chunks)
         self._log = log
         self._buffer = b""
-        self._base = 0  # where in the document the buffer starts
+        self._base = 0  # the offset of the buffer in the document
         self._position = 0  # in the buffer
         self._searched: dict[bytes, _Searched] = {}
         self._ended = False
@@ -97,46 +97,46 @@ class Tokenizer:
 
     @property
     def offset(self) -> int:
-        """Where in the document the text begins that was not read yet."""
+        """The offset of the text that was not read yet."""
         return self._base + self._position
 
     @property
     def unread(self) -> tuple[bytes, int]:
-        """The buffer, and where in it the text begins that was not read yet. To be used between two tokens."""
+        """The buffer, and where in it the unread text begins. Use it between two tokens."""
         return self._buffer, self._position
 
     def skip_to(self, position: int) -> None:
-        """Go on from here in the buffer."""
+        """Continue at a position in the buffer."""
         if position != self._position:
             self._position = position
             self._started = b""
 
     def extend(self) -> bool:
-        """Read on until there is twice as much unread text; False if there is no more."""
+        """Read on until there is twice as much unread text. Return False at the end of the document."""
         pieces = [self._buffer[self._position :]]
         size, needed = 0, len(pieces[0])
         while size <= needed and (chunk := next(self._chunks, None)) is not None:
             pieces.append(chunk)
             size += len(chunk)
-        self._go_on_with(b"".join(pieces))  # all at once, as each addition is a copy
+        self._continue_with(b"".join(pieces))  # all at once, as each addition is a copy
         return size > 0
 
     def start_of_leaf(self, leaf: Token) -> Token:
-        """The start tag of the leaf that came last. Its text, and its end tag, come next then."""
+        """Return the start tag of the last leaf instead of the leaf. Its text and its end tag come next."""
         self._position = self._leaf_text
         self._started = leaf.name
         return Token(TokenKind.START, leaf.name, b"", leaf.at)
 
-    def pass_over(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
-        """Pass over tags of one sort that follow directly; how many there were."""
-        passed = 0
-        while passed != most and (tag := tags.match(self._buffer, self._position)):
+    def skip_tags(self, tags: re.Pattern[bytes], most: int | None = None) -> int:
+        """Skip tags of one sort that follow directly. Return how many there were."""
+        skipped = 0
+        while skipped != most and (tag := tags.match(self._buffer, self._position)):
             self._position = tag.end()
-            passed += 1
-        return passed
+            skipped += 1
+        return skipped
 
     def rest(self) -> Iterator[bytes]:
-        """The text that was not read yet, and some of what was read right before: to cut that off would be a copy."""
+        """Yield the unread text, and some text right before it: removing that would cost a copy."""
         yield self._buffer
         yield from self._chunks
 
@@ -165,7 +165,7 @@ class Tokenizer:
                 yield token
 
     def _plain(self, match: re.Match[bytes]) -> Token:
-        """A tag without attributes: nearly all of them."""
+        """Return the token of a tag without attributes: nearly all are."""
         self._position = match.end()
         slash, name, empty = match.groups()
         if slash:
@@ -175,26 +175,26 @@ class Tokenizer:
         return Token(TokenKind.EMPTY if empty else TokenKind.START, name, b"")
 
     def _refill(self) -> bool:
-        """Drop what was read, add the next piece; False at the end."""
+        """Drop what was read and add the next piece. Return False at the end."""
         if self._ended:
             return False
         chunk = next(self._chunks, None)
         if chunk is None:
             self._ended = True
             return False
-        self._go_on_with(self._buffer[self._position :] + chunk)
+        self._continue_with(self._buffer[self._position :] + chunk)
         return True
 
-    def _go_on_with(self, buffer: bytes) -> None:
-        """Take another buffer, which begins with what was not read yet of this one."""
+    def _continue_with(self, buffer: bytes) -> None:
+        """Use another buffer, which begins with the unread text of this one."""
         self._base += self._position
         self._buffer = buffer
         self._position = 0
 
     def _find(self, what: bytes, offset: int, most: int = MAX_TAG_BYTES) -> int:
-        """Where it stands next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
+        """Return where something is next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.
 
-        What was searched is remembered, so that no part of a document is searched twice for the same thing.
+        It remembers what it has searched, so it searches no part of a document twice for the same thing.
         """
         here = self._base + self._position
         limit = here + most
@@ -221,11 +221,11 @@ class Tokenizer:
         return self._buffer[self._position : self._position + size]
 
     def _markup(self) -> Token | None:
-        """What starts with the "<" at the current position; None where it means nothing."""
+        """Return the token that starts with the "<" at the current position, None if it has no meaning."""
         ahead = self._peek(9).upper()
-        for start, pass_over in _PASSED_OVER.items():
+        for start, skip in _SKIPPED.items():
             if ahead.startswith(start):
-                pass_over(self)
+                skip(self)
                 return None
         if ahead == b"<![CDATA[":
             return self._cdata()
@@ -262,7 +262,7 @@ class Tokenizer:
         return Token(TokenKind.CDATA, b"", data, at)
 
     def _opens_field_again(self, again: int) -> bool:
-        """Whether the field that a CDATA section stands in ends, and the same opens right before another section."""
+        """Return whether the field around a CDATA section ends, and opens again right before another section."""
         ends = self._find(b"</", 9)
         stop = self._position + again
         before = self._buffer[max(self._position, stop - _NEAR_BYTES) : stop].rstrip()
@@ -270,7 +270,7 @@ class Tokenizer:
         return 0 <= ends < again and is_ended and before.endswith(b"<" + self._started + b">")
 
     def _unclosed(self, opening: bytes, closing: bytes, end: int) -> None:
-        """A section whose end is not near. If it has none, go on inside it; if it is huge, pass over it."""
+        """Handle a section whose end is not near. If it has none, continue inside it; if it is huge, skip it."""
         self._log.add("X112", self.offset, text=opening.decode())
         if end == _NOWHERE:
             self._position += len(opening)
@@ -292,7 +292,7 @@ class Tokenizer:
         self._position = doctype.end()
 
     def _instruction(self) -> None:
-        """`<?xml ...?>`. Some forget the second question mark: then it ends at the first ">"."""
+        """Skip `<?xml ...?>`. If the second question mark is missing, it ends at the first ">"."""
         end = self._find(b">", 2)
         if end < 0:
             self._unclosed(b"<?", b"?>", end)
@@ -306,7 +306,7 @@ class Tokenizer:
         self._position += end + 1
 
     def _tag(self) -> Token | None:
-        """A tag with attributes, or a malformed one."""
+        """Return the token of a tag with attributes, or of a malformed one."""
         end = self._find(b">", 1)
         for _ in range(_MAX_QUOTED_ENDS):
             if end < 0:
@@ -323,14 +323,14 @@ class Tokenizer:
                 return Token(TokenKind.START, name, raw)
             if self._buffer.find(b"<", start + 1, stop) >= 0:
                 break
-            end = self._find(b">", end + 1)  # this one may stand inside quotes
+            end = self._find(b">", end + 1)  # this one may be inside quotes
         return self._malformed(self._find(b">", 1))
 
     def _malformed(self, end: int) -> Token | None:
-        """A tag that is none: it ends at the next ">" or before the next "<", and still counts if it has a name."""
+        """Return the token of a malformed tag, if it has a name. It ends at the next ">" or before the next "<"."""
         following = self._find(b"<", 1)
         if end < 0 and following < 0:
-            if following != _NOWHERE:  # else the document is cut off, which is noted at its end
+            if following != _NOWHERE:  # else the document is truncated, which is noted at its end
                 self._log.add("X105", self.offset, text=self._peek(40).decode("utf-8", "replace"))
             self._position += len(self._peek(MAX_TAG_BYTES)) if following == _NOWHERE else 1
             return None
@@ -344,16 +344,16 @@ class Tokenizer:
         return Token(TokenKind.END if match[1] else TokenKind.START, match[2], raw[match.end() :].rstrip(b">"))
 
 
-#: Markup that means nothing here, by how it starts.
-_PASSED_OVER = {
+#: Markup that has no meaning here, by how it starts.
+_SKIPPED = {
     b"<!--": Tokenizer._comment,
     b"<!DOCTYPE": Tokenizer._doctype,
     b"<?": Tokenizer._instruction,
 }
 
 
-def attributes(raw: bytes, note: Note | None = None) -> dict[str, str]:
-    """The attributes of a start tag by lower-case name; the first of a name counts."""
+def attributes(raw: bytes, note: NoteInText | None = None) -> dict[str, str]:
+    """Return the attributes of a start tag by lower-case name. The first of a name counts."""
     found: dict[str, str] = {}
     for count, match in enumerate(_ATTRIBUTE.finditer(raw)):
         if count >= MAX_ATTRIBUTES:

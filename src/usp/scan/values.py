@@ -1,4 +1,9 @@
-"""The text of a field as it was meant, and the values that texts stand for."""
+"""From the bytes of a field to its text, and from texts to values.
+
+Texts are repaired the way publishers mean them. A character reference counts only with its semicolon: `&copy=1` in a
+query string is not a copyright sign. Any other `&` stays as it is, with a problem: it is the most frequent defect of
+real sitemaps.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,15 @@ import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from html.entities import html5
 
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
 from usp.scan.encodings import decode_field
-from usp.scan.entities import unescape
 from usp.scan.urls import INVISIBLE
 
 __all__ = [
     "MAX_FIELD_BYTES",
-    "Note",
+    "NoteInText",
     "comma_separated",
     "field_text",
     "parse_change_frequency",
@@ -22,6 +27,7 @@ __all__ = [
     "plain_text",
     "plain_text_of",
     "text_of",
+    "unescape",
 ]
 
 MIN_VALID_PRIORITY = Decimal("0.0")
@@ -30,14 +36,56 @@ MAX_FIELD_BYTES = 1 << 16
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # https://www.w3.org/TR/xml/#charsets
 
-#: Called with a code, the text that its message shows, the number of the piece that it is in, and the byte there.
-Note = Callable[[str, str, int, int], None]
+_AMPERSAND = re.compile(r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?")
+_NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
+_XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})  # https://www.w3.org/TR/xml/#sec-predefined-ent
+_CONTROLS_KEPT = "\t\n\r"
+_SHOWN_AROUND = 40  # characters around an ampersand
+
+#: Notes a problem in a text: its code, the text for its message, and the index of the character.
+NoteInText = Callable[[str, str, int], None]
+#: Notes a problem in a field: its code, the text for its message, the number of the piece, and the byte in it.
+NoteInField = Callable[[str, str, int, int], None]
 
 
-def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -> str:
-    """The text of a field: decoded, references replaced, controls and outer white space dropped.
+def unescape(text: str, note: NoteInText | None = None) -> str:
+    """Replace the character references in a text, and note ampersands that are not part of one."""
+    ampersands = text.count("&")
+    if not ampersands:
+        return text
+    if ampersands == text.count("&amp;"):
+        return text.replace("&amp;", "&")
 
-    It is given in pieces, each with whether it is a CDATA section, to be taken as it is.
+    def replace(match: re.Match[str]) -> str:
+        decimal, hexadecimal, name = match.groups()
+        if name:
+            if note and name not in _XML_NAMES:
+                note("X103", match[0], match.start())
+            return _NAMED.get(name, match[0])
+        if decimal or hexadecimal:
+            character = _character(int(decimal) if decimal else int(hexadecimal, 16))
+            if note and not character:
+                note("X108", match[0], match.start())
+            return character
+        if note:
+            note("X102", text[max(match.start() - _SHOWN_AROUND, 0) : match.end() + _SHOWN_AROUND], match.start())
+        return "&"
+
+    return _AMPERSAND.sub(replace, text)
+
+
+def _character(code: int) -> str:
+    """Return the character of a number: nothing for controls, U+FFFD if there is no such character."""
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        return "\N{REPLACEMENT CHARACTER}"
+    character = chr(code)
+    return "" if code < 0x20 and character not in _CONTROLS_KEPT else character
+
+
+def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = None) -> str:
+    """Decode a field, replace its references, and drop control characters and outer white space.
+
+    `pieces` are parts of the field, each with whether it is CDATA, in which `&` is just a character.
     """
     texts, raws = [], []
     for number, (is_cdata, raw) in enumerate(pieces):
@@ -62,7 +110,7 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: Note | None = None) -
 
 
 def _first_control(raws: list[bytes]) -> tuple[int, int] | None:
-    """The first piece with a control character that XML does not allow, and where it stands."""
+    """Return the first piece with a control character that XML does not allow, and where it is."""
     return next(((number, found.start()) for number, raw in enumerate(raws) if (found := _CONTROL.search(raw))), None)
 
 
@@ -74,13 +122,13 @@ def _first_bad(raw: bytes) -> int:
     return 0
 
 
-def _in_bytes(note: Note, text: str, piece: int, is_utf8: bool) -> Callable[[str, str, int], None]:
-    """Notes what is wrong at a character of a text, as what is wrong at a byte of its piece."""
+def _in_bytes(note: NoteInField, text: str, piece: int, is_utf8: bool) -> NoteInText:
+    """Return a function that notes problems of a text, by character, as problems of its piece, by byte."""
     return lambda code, shown, index: note(code, shown, piece, len(text[:index].encode()) if is_utf8 else index)
 
 
 def plain_text_of(raw: bytes) -> str | None:
-    """The same for text in which there is nothing to put right: nearly all of it. None for any other."""
+    """Do the same as `field_text` for text with nothing to repair, which is nearly all. Return None for any other."""
     if len(raw) <= MAX_FIELD_BYTES and raw.isascii() and b"&" not in raw:
         text = raw.decode("ascii")
         if text.isprintable():
@@ -89,24 +137,24 @@ def plain_text_of(raw: bytes) -> str | None:
 
 
 def text_of(raw: bytes, is_cdata: bool = False) -> str:
-    """The text of a field that is in one piece."""
+    """Return the text of a field that is in one piece."""
     text = plain_text_of(raw)
     return field_text([(is_cdata, raw)]) if text is None else text
 
 
 def plain_text(text: str) -> str | None:
-    """A text without the HTML escaping that sites and feeds put below that of XML; None if it is empty."""
+    """Remove the HTML escaping that sites and feeds put below that of XML. Return None for an empty text."""
     return unescape(text).strip() or None
 
 
 def comma_separated(text: str) -> list[str]:
-    """The parts of a text, split at commas."""
+    """Split a text at commas, and drop empty parts."""
     return [part for part in (part.strip() for part in (plain_text(text) or "").split(",")) if part]
 
 
-@lru_cache(maxsize=1_024)  # there are few distinct ones
+@lru_cache(maxsize=1_024)  # a site has few distinct ones
 def parse_priority(text: str) -> Decimal | None:
-    """The priority that the text states; the default one if there is no text, None if it is none."""
+    """Return the priority that a text states, the default for an empty text, or None if it is not a priority."""
     if not text:
         return SITEMAP_PAGE_DEFAULT_PRIORITY
     try:
@@ -117,6 +165,6 @@ def parse_priority(text: str) -> Decimal | None:
 
 
 def parse_change_frequency(text: str) -> SitemapPageChangeFrequency | None:
-    """The frequency that the text states, None if it is none."""
+    """Return the change frequency that a text states, or None if it is not one."""
     frequency = text.lower()
     return SitemapPageChangeFrequency(frequency) if SitemapPageChangeFrequency.has_value(frequency) else None

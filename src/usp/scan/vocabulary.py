@@ -1,7 +1,9 @@
-"""The words of each kind of document, as tables: which elements hold entries, which hold fields, in which namespaces.
+"""The vocabulary of each kind of document: tables of its elements and namespaces.
 
-Names here are lower case. An element of the document's own namespace goes by its plain name ("loc"), one of another
-known namespace by that namespace's name ("image:loc"). Elements of any other namespace mean nothing.
+Names here are lower case. An element of the document's own namespace has its plain name ("loc"); one of another known
+namespace has that namespace's name before it ("image:loc"). Elements of other namespaces are ignored.
+
+`note_root` notes what is wrong with the root and its namespaces. The document is read as it was meant all the same.
 """
 
 from __future__ import annotations
@@ -10,12 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from usp.objects.problem import ProblemLog
+
 __all__ = [
     "DIALECTS",
     "PREFIXES",
     "RIGHT_URIS",
     "ROOTS",
     "TV_SHOW_FIELDS",
+    "UNPREFIXED",
     "VIDEO_FIELDS",
     "VIDEO_URLS",
     "VOID_TAGS",
@@ -25,12 +30,14 @@ __all__ = [
     "VideoField",
     "namespace_of_declaration",
     "namespace_of_prefix",
+    "note_outside",
+    "note_root",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An element that holds others: `fields` kept as text, `elements` with their attributes, `groups` of such again."""
+    """An element that holds others: `fields` with their text, `elements` with attributes too, `groups` of others."""
 
     fields: frozenset[str] = frozenset()
     elements: frozenset[str] = frozenset()
@@ -40,22 +47,22 @@ class Kind:
         return name in self.fields or name in self.elements or name in self.groups
 
     def names(self) -> set[str]:
-        """Of all that it may hold."""
+        """Return the names of everything that it may hold."""
         return {*self.fields, *self.elements, *self.groups}
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A kind of document: the namespace it is at home in, and its entries."""
+    """A kind of document: its own namespace, and its entries."""
 
     home: str
     entries: Mapping[str, Kind]
-    implied: str | None = None  # the entry that a <loc> outside any entry stands for
-    undeclared_is_home: bool = False  # whether a prefix that was never declared is taken for the home namespace
+    implied: str | None = None  # the entry that is meant by a <loc> outside any entry
+    undeclared_is_home: bool = False  # whether an undeclared prefix means the home namespace
 
 
 def _extension(namespace: str) -> dict[str, Kind]:
-    """The groups of an extension by their names: with its prefix on all of them or, as some sites have it, on none."""
+    """Return the groups of an extension by name: with its prefix on all names or, as some sites write it, on none."""
     return {f"{namespace}:{namespace}": _EXTENSIONS[namespace](f"{namespace}:"), namespace: _EXTENSIONS[namespace]("")}
 
 
@@ -172,7 +179,7 @@ _INDEX = Dialect("sitemap", {"url": _URL, "sitemap": _SITEMAP}, implied="sitemap
 _RSS = Dialect("rss", {"item": _ITEM})
 _ATOM = Dialect("atom", {"entry": _ENTRY})
 
-#: Root elements, and those that stand at the top where the root was forgotten -> the root meant.
+#: Root elements, and elements found at the top if the root is missing -> the root that is meant.
 ROOTS = {
     "urlset": "urlset",
     "url": "urlset",
@@ -187,11 +194,11 @@ ROOTS = {
 }
 DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM}
 
-#: Tags of HTML that are never closed: programs print them, with their warnings, into the middle of a document.
+#: Tags of HTML that are never closed. Programs print them, with warnings, into the middle of a document.
 VOID_TAGS = frozenset({b"br", b"hr", b"img", b"input", b"meta", b"wbr"})
 
-# Parts of namespace URIs; the first that is found counts. Sites write them with http or https or neither, with or
-# without the last slash, in other versions, on other hosts.
+# Parts of namespace URIs; the first match counts. Sites write them with http, https or neither, with or without the
+# last slash, in other versions, on other hosts.
 _URIS = (
     ("sitemap-image", "image"),
     ("sitemap-news", "news"),
@@ -210,7 +217,7 @@ _URIS = (
     ("purl.org/dc/elements", "dc"),
     ("22-rdf-syntax-ns", "rdf"),
 )
-#: Our name of a namespace -> the URI that it must be declared with.
+#: Our name for a namespace -> its right URI.
 RIGHT_URIS = {
     "sitemap": "http://www.sitemaps.org/schemas/sitemap/0.9",
     "image": "http://www.google.com/schemas/sitemap-image/1.1",
@@ -218,12 +225,12 @@ RIGHT_URIS = {
     "video": "http://www.google.com/schemas/sitemap-video/1.1",
     "xhtml": "http://www.w3.org/1999/xhtml",
 }
-#: Prefixes that mean their namespace even where they are not declared.
+#: Prefixes that mean their namespace even if they are not declared.
 PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
 
 
 def namespace_of_uri(uri: str) -> str:
-    """Our name for the namespace of this URI; "other" for one that means nothing here, "" for none."""
+    """Return our name for the namespace of a URI: "other" if it is not one of ours, "" if the URI is empty."""
     uri = uri.strip().lower()
     if not uri:
         return ""
@@ -231,13 +238,47 @@ def namespace_of_uri(uri: str) -> str:
 
 
 def namespace_of_declaration(prefix: str, uri: str) -> str:
-    """The same for a URI that is declared for a prefix: if the one says nothing, the other may."""
+    """Return our name for the namespace that a prefix declares: by the URI or, if that is unknown, by the prefix."""
     namespace = namespace_of_uri(uri)
     return prefix if namespace == "other" and prefix in PREFIXES else namespace
 
 
 def namespace_of_prefix(prefix: str, dialect: Dialect | None) -> str:
-    """Our name for the namespace that an undeclared prefix was meant to have."""
+    """Return our name for the namespace that an undeclared prefix probably means."""
     if prefix in PREFIXES:
         return prefix
     return "" if dialect is None or dialect.undeclared_is_home else "other"
+
+
+#: Elements of extensions that some sites write without a prefix -> how they must be written.
+UNPREFIXED = {"image": "image:image", "news": "news:news", "video": "video:video", "link": "xhtml:link"}
+
+
+def note_outside(at: int, is_before: bool, log: ProblemLog) -> None:
+    """Note, once, that there is something before the root, or after it."""
+    code = "X101" if is_before else "X118"
+    if not log.counts[code]:
+        log.add(code, at)
+
+
+def note_root(tag: str, name: bytes, attributes: Mapping[str, str], at: int, log: ProblemLog) -> None:
+    """Note that the root is missing, or what is wrong with the namespaces that it declares."""
+    if tag in _PAGES.entries:
+        if not log.counts["P424"]:
+            log.add("P424", at, text=tag, where=ROOTS[tag])
+        return
+    if tag not in ("urlset", "sitemapindex"):
+        return
+    for attribute in attributes:
+        used, colon, _ = attribute.partition(":")
+        if colon and used not in ("xml", "xmlns") and f"xmlns:{used}" not in attributes:
+            log.add("X117", at, text=used)
+    prefix, colon, _ = name.decode("utf-8", "replace").lower().rpartition(":")
+    home = attributes.get(f"xmlns:{prefix}" if colon else "xmlns", "")
+    if home != RIGHT_URIS["sitemap"]:
+        log.add("P422", at, text=home)
+    for attribute, uri in attributes.items():
+        if attribute.startswith("xmlns:") and attribute[6:] != prefix:
+            right = RIGHT_URIS.get(namespace_of_declaration(attribute[6:], uri))
+            if right is not None and uri != right:
+                log.add("P425", at, text=uri, where=attribute, uri=right)
