@@ -29,7 +29,7 @@ from usp.objects.problem import printable
 
 if TYPE_CHECKING:
     from usp.cli.site import Subparsers
-    from usp.export.exporting import Exported, Order
+    from usp.export.exporting import Exported, ExportPlan
 
 __all__ = ["register"]
 
@@ -112,28 +112,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Fetch a site, and write its pages meanwhile."""
     if (why := option_conflict(arguments)) is not None:
         arguments.refuse(why)
-    order = _order(arguments)
+    plan = _planned(arguments)
     log = start_log(arguments)
     if not arguments.quiet:
         warn_about_options(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
     meter = ProgressMeter()
     # Where rows scroll by, they show themselves how far it is.
-    is_live = not arguments.quiet and not (order.target.is_watched and sys.stdout is not None and sys.stdout.isatty())
+    is_live = not arguments.quiet and not (plan.target.is_watched and sys.stdout is not None and sys.stdout.isatty())
     try:
         with progress_line(meter, log) if is_live else nullcontext():
-            exported = _exported(arguments, order, meter)
+            exported = _exported(arguments, plan, meter)
     except TreeInterrupted:
         say(f"usp: interrupted{'' if arguments.output == STANDARD_OUTPUT else f'; {_name(arguments)} was not written'}")
         return INTERRUPTED
     return _report(arguments, exported, meter)
 
 
-def _order(arguments: argparse.Namespace) -> Order:
+def _planned(arguments: argparse.Namespace) -> ExportPlan:
     """What is to be written. What cannot be written is refused before anything is fetched."""
-    from usp.export.exporting import order_of
+    from usp.export.exporting import plan_export
 
     try:
-        order = order_of(
+        plan = plan_export(
             arguments.output,
             format=arguments.format,
             table=arguments.table,
@@ -147,18 +147,18 @@ def _order(arguments: argparse.Namespace) -> Order:
     except InvalidArgumentError as error:
         arguments.refuse(str(error))
         raise
-    if arguments.output == STANDARD_OUTPUT and not order.target.format.is_text and sys.stdout and sys.stdout.isatty():
+    if arguments.output == STANDARD_OUTPUT and not plan.target.format.is_text and sys.stdout and sys.stdout.isatty():
         arguments.refuse("this format is not for a terminal; name a file with -o FILE, or redirect the output")
-    order.target.check()
-    return order
+    plan.target.check()
+    return plan
 
 
-def _exported(arguments: argparse.Namespace, order: Order, meter: ProgressMeter) -> Exported:
-    from usp.export.exporting import carry_out
+def _exported(arguments: argparse.Namespace, plan: ExportPlan, meter: ProgressMeter) -> Exported:
+    from usp.export.exporting import run_export
 
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
     with site_client(arguments) as client:
-        return carry_out(order, arguments.url, client, progress=progress, **tree_options(arguments))
+        return run_export(plan, arguments.url, client, progress=progress, **tree_options(arguments))
 
 
 def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:

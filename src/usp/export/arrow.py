@@ -16,7 +16,7 @@ from usp.export.batches import Batch
 from usp.export.extras import extra
 from usp.export.schema import VERSION, column_at
 from usp.export.writing import Writer
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, column_of
+from usp.scan import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, column_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -38,7 +38,7 @@ from usp.export.texts import (
 )
 from usp.export.values import repeated_text, texts_of
 from usp.export.writing import Writer
-from usp.scan.columns import Column, Columns, Scalar, Type, flags_of
+from usp.scan import Column, Columns, Scalar, Type, flags_of
 
 __all__ = ["csv_cell", "csv_writer", "defused", "escaped"]
 

@@ -15,7 +15,7 @@ from usp.export.batches import Batch
 from usp.export.rows import PIECE_ROWS, pieces
 from usp.export.texts import Parts, json_parts, json_text, whole_text
 from usp.export.writing import Writer
-from usp.scan.columns import Columns, Type
+from usp.scan import Columns, Type
 
 __all__ = ["jsonl_writer"]
 

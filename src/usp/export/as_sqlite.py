@@ -26,7 +26,7 @@ from usp.export.schema import VERSION, flattened
 from usp.export.texts import json_parts, row_texts, time_texts
 from usp.export.values import repeated_text, texts_of, values_of
 from usp.export.writing import Writer
-from usp.scan.columns import Column, Columns, Scalar, Type, flags_of
+from usp.scan import Column, Columns, Scalar, Type, flags_of
 
 __all__ = ["sqlite_writer"]
 

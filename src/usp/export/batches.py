@@ -11,7 +11,7 @@ from itertools import islice, repeat
 from usp.export.schema import type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan.columns import PAGE_TYPES, Column, Columns, columns_of_all
+from usp.scan import PAGE_TYPES, Column, Columns, columns_of_all
 
 __all__ = ["Batch", "Listing", "listing_of", "page_columns"]
 

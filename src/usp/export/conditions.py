@@ -15,7 +15,7 @@ from usp.export.arrow import arrow_array, arrow_type
 from usp.export.extras import extra
 from usp.export.schema import NAMES_IN_SITEMAPS
 from usp.objects.problem import printable
-from usp.scan.columns import Columns, Type
+from usp.scan import Columns, Type
 
 if TYPE_CHECKING:
     import duckdb

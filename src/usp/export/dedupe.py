@@ -20,7 +20,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from usp.export.batches import Batch
-from usp.scan.columns import Column
+from usp.scan import Column
 
 __all__ = ["FirstOfEach"]
 

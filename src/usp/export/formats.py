@@ -15,7 +15,7 @@ from typing import IO, Any
 from usp.exceptions import InvalidArgumentError
 from usp.export.extras import extra
 from usp.export.writing import Writer
-from usp.scan.columns import Type
+from usp.scan import Type
 
 __all__ = ["FORMATS", "STANDARD_OUTPUT", "Format", "Target", "target_of"]
 

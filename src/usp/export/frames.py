@@ -18,7 +18,7 @@ from usp.export.schema import VERSION
 from usp.export.selection import Moment, select_from
 from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan.columns import Columns
+from usp.scan import Columns
 
 if TYPE_CHECKING:
     import duckdb

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, compress, pairwise, repeat
 from usp.export.batches import Batch
 from usp.export.schema import column_at
 from usp.export.values import repeated_text
-from usp.scan.columns import Column, Columns, List, Scalar, Struct, Type, between, bits, flags_of
+from usp.scan import Column, Columns, List, Scalar, Struct, Type, between, bits, flags_of
 
 __all__ = ["PIECE_ROWS", "pieces"]
 

@@ -19,7 +19,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.columns import PAGE_TYPES, Column, Columns, Scalar, Struct, Type
+from usp.scan import PAGE_TYPES, Column, Columns, Scalar, Struct, Type
 
 __all__ = [
     "NAMES_IN_SITEMAPS",

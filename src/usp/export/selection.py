@@ -13,7 +13,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
 from usp.export.conditions import Condition
 from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at
-from usp.scan.columns import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
+from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
 __all__ = ["Moment", "Selection", "select", "select_from"]
 

@@ -11,7 +11,7 @@ from usp.export.reading import OrderedPool
 from usp.export.schema import SITEMAPS, type_name
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
-from usp.scan.columns import Columns, column_of
+from usp.scan import Columns, column_of
 
 __all__ = ["PageCounts", "sitemaps_columns"]
 

@@ -16,7 +16,7 @@ from math import isfinite
 from typing import Any
 
 from usp.export.values import repeated_text, texts_of
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
+from usp.scan import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
 
 __all__ = [
     "CONTROLS",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from usp.scan.columns import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
+from usp.scan import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, flags_of
 
 __all__ = ["repeated_text", "texts_of", "values_of"]
 

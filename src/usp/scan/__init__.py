@@ -1,12 +1,25 @@
 """Bytes in, entries out. Opens no socket and no file, and never raises for what a document holds.
 
-The names below are the interface of this room for checks. They are imported when they are first used.
+The names below are the interface of this room for checks and exports. They are imported when they are first used.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
 if TYPE_CHECKING:
+    from usp.scan.columns import CHANGE_FREQUENCIES as CHANGE_FREQUENCIES
+    from usp.scan.columns import PAGE_TYPES as PAGE_TYPES
+    from usp.scan.columns import Column as Column
+    from usp.scan.columns import Columns as Columns
+    from usp.scan.columns import List as List
+    from usp.scan.columns import Scalar as Scalar
+    from usp.scan.columns import Struct as Struct
+    from usp.scan.columns import Type as Type
+    from usp.scan.columns import between as between
+    from usp.scan.columns import bits as bits
+    from usp.scan.columns import column_of as column_of
+    from usp.scan.columns import columns_of_all as columns_of_all
+    from usp.scan.columns import flags_of as flags_of
     from usp.scan.columns import microseconds as microseconds
     from usp.scan.dates import parse_date as parse_date
     from usp.scan.elements import Element as Element
@@ -40,7 +53,22 @@ if TYPE_CHECKING:
     from usp.scan.vocabulary import Kind as Kind
 
 _MODULES = {
-    "columns": ("microseconds",),
+    "columns": (
+        "CHANGE_FREQUENCIES",
+        "PAGE_TYPES",
+        "Column",
+        "Columns",
+        "List",
+        "Scalar",
+        "Struct",
+        "Type",
+        "between",
+        "bits",
+        "column_of",
+        "columns_of_all",
+        "flags_of",
+        "microseconds",
+    ),
     "dates": ("parse_date",),
     "elements": ("Element",),
     "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
