@@ -75,7 +75,7 @@ def columns_of(document: Document, wanted: Collection[str] = PAGE_TYPES) -> list
         parser = parser_of(document)
         return list(parser.columns(wanted)) if isinstance(parser, AbstractPagesParser) else []
 
-    return document.settled(read)
+    return document.first_read(read)
 
 
 def of_document(data: bytes, readers: Readers) -> object:

@@ -175,9 +175,9 @@ def test_reading_while_inflating() -> None:
         return seen[-1]
 
     good, damaged = Document(URL, whole), Document(URL, whole[:-100])
-    assert text.startswith(good.settled(lambda: start(good)))
+    assert text.startswith(good.first_read(lambda: start(good)))
     assert len(seen) == 1
-    damaged.settled(lambda: start(damaged))
+    damaged.first_read(lambda: start(damaged))
     assert len(seen) == len(engines()) + 1
     assert read(good) == read(good) == (text, [])
     assert read(damaged) == read(damaged)

@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_read_back(harm: Callable[[IO[bytes]], None]) -> N
         document = stored(DocumentStore(0, lambda: file), noise(50))
         harm(file)
         with pytest.raises(
-            DocumentReadError, match="temporary file cannot be read back; fetch the tree again"
+            DocumentReadError, match="cannot be read back from the temporary file of its tree; fetch the tree again"
         ) as raised:
             read(document)
     assert isinstance(raised.value, UspError)

@@ -1,7 +1,7 @@
-"""What came back for a URL: a document, or a failure. Values that a driver hands to the walk.
+"""The response to a request for a URL: a `Document` or a `Failure`. A driver passes it to the walk.
 
-A `Document` keeps its body as it came, compressed if it came so, and is opened again each time its pages are read. A
-`DocumentStore` holds the bodies of one tree: in memory up to a limit, beyond it in one temporary file without a name.
+A `Document` keeps its body as it was transferred, possibly compressed, and inflates it again for each read. A
+`DocumentStore` holds the bodies of one tree: in memory up to a limit, the rest in one temporary file without a name.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from usp.inflate import (
     PIECE_BYTES,
     Budget,
     Engine,
-    gunzipped_at_once,
+    gunzip_in_one_step,
     inflated,
-    may_be_packed,
+    may_be_compressed,
     split,
-    with_fastest,
+    with_fastest_engine,
 )
 from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
 from usp.logs import logger
@@ -40,7 +40,7 @@ __all__ = ["Document", "DocumentStore", "Failure"]
 
 log = logger(__name__)
 
-_WHOLE_BYTES = 16 * 1024 * 1024
+_MAX_PIECE_BYTES = 16 * 1024 * 1024  # of a text that is in memory already; parsers copy pieces, so they have a limit
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
 Note = Callable[[str], None]
@@ -48,11 +48,16 @@ Result = TypeVar("Result")
 
 
 class Document:
-    """A body as it came, still compressed if it came so.
+    """The body of a response, as it was transferred.
 
-    `url` is that after redirects. `content_encoding` is the transport encoding that the data still has.
-    `transport_problems` are codes of what was wrong when it was transferred; `transport` says how it came, if that is
-    known. No more than `limit` bytes of it are read, inflated.
+    :param url: the URL after redirects.
+    :param data: the body, possibly compressed.
+    :param content_type: the Content-Type header.
+    :param content_encoding: the compression that the client has not removed, from the Content-Encoding header.
+    :param transport_problems: codes of problems that the client found.
+    :param store: where to keep the body. None keeps it in memory.
+    :param limit: the number of inflated bytes to read; the rest is dropped.
+    :param transport: how the document was fetched, if that is known.
     """
 
     __slots__ = (
@@ -60,7 +65,7 @@ class Document:
         "_body",
         "_engine",
         "_limit",
-        "_may_be_packed",
+        "_may_be_compressed",
         "_trial",
         "content_encoding",
         "content_type",
@@ -84,91 +89,93 @@ class Document:
     ) -> None:
         self.url = url
         self.transport = transport
-        self.size = len(data)  # as it was transferred
+        self.size = len(data)  # as transferred
         self.content_type = content_type
         self.content_encoding = content_encoding
         self.transport_problems = transport_problems
         if not data.startswith(GZIP_MAGIC) and not content_encoding and url.partition("?")[0].lower().endswith(".gz"):
             self.transport_problems += ("T803",)
         self._limit = limit
-        self._may_be_packed = may_be_packed(data, content_encoding)
+        self._may_be_compressed = may_be_compressed(data, content_encoding)
         self._body: Body = InMemory(data) if store is None else store.keep(data)
-        self._engine: Engine | None = None  # that was seen to inflate it to the end
-        self._trial: tuple[int, Engine] | None = None  # one that has yet to show it, and the thread that tries
-        self._ahead: bytes | None = None  # what whoever reads it next is given
+        self._engine: Engine | None = None  # has inflated the document to its end
+        self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
+        self._ahead: bytes | None = None  # the inflated text, for the next read
 
     @property
-    def may_be_packed(self) -> bool:
-        """Whether it may inflate."""
-        return self._may_be_packed
+    def may_be_compressed(self) -> bool:
+        """Whether reading the document may inflate it."""
+        return self._may_be_compressed
 
     @property
     def charset(self) -> str | None:
-        """The charset that the Content-Type states."""
+        """The charset in the Content-Type, if any."""
         match = _CHARSET.search(self.content_type or "")
         return match[1] if match else None
 
     def pieces(self, note: Note) -> Iterator[bytes]:
-        """The body inflated, in pieces; at their end `note(code)` is called for what is wrong with it.
+        """Yield the inflated body in pieces, and call `note(code)` for each problem of the transfer and of the data.
 
-        It may be called any number of times, by several threads at once, and always gives the same.
+        You can call it as often as you like, from several threads at once. The result is always the same.
         """
         for code in self.transport_problems:
             note(code)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            yield from split(ahead, _WHOLE_BYTES)
+            yield from split(ahead, _MAX_PIECE_BYTES)
             return
-        if not self._may_be_packed:
+        if not self._may_be_compressed:
             yield from Budget(self._limit, note).limited(self._body.pieces())
             return
-        engine = self._engine_here()
+        engine = self._engine_for_this_thread()
         codes: list[str] = []
         yield from self._inflated(engine, codes.append)
         self._engine = engine
         for code in sorted(codes):
-            # What is cut at a limit is cut short as well, which needs no saying.
+            # A transfer that was cut at a limit (T804) leaves gzip data that is cut short (T801). One code is enough.
             if code not in self.transport_problems and not (code == "T801" and "T804" in self.transport_problems):
                 note(code)
 
     def read_ahead(self) -> None:
-        """Inflate it now for whoever reads it next, once, where that can be done in one step, and it is not large."""
-        if self._may_be_packed and not self.content_encoding:
-            self._ahead = gunzipped_at_once(b"".join(self._body.pieces()), min(self._limit, _WHOLE_BYTES))
+        """Inflate the document now for the next read, if that takes one step and little memory."""
+        if self._may_be_compressed and not self.content_encoding:
+            data = b"".join(self._body.pieces())
+            self._ahead = gunzip_in_one_step(data, min(self._limit, _MAX_PIECE_BYTES))
 
     def forget_ahead(self) -> None:
-        """Drop what was inflated ahead, if nobody has read it."""
+        """Drop what `read_ahead` inflated, if nobody has read it."""
         self._ahead = None
 
-    def settled(self, read: Callable[[], Result]) -> Result:
-        """What `read` makes of the document, which it reads while it is inflated for the first time.
+    def first_read(self, read: Callable[[], Result]) -> Result:
+        """Return the result of `read`, a function that reads the document while it is inflated for the first time.
 
-        It is called again, with zlib, if isal meets damage; then it is known which of them the document needs.
+        `read` runs with isal first. If isal finds the data damaged, `read` runs again with zlib. From then on, it is
+        known which of the two the document needs.
         """
-        if self._engine is not None or not self._may_be_packed:
+        if self._engine is not None or not self._may_be_compressed:
             return read()
 
         def attempt(engine: Engine) -> Result:
             self._trial = get_ident(), engine
             result = read()
-            if self._engine is None:  # not read to its end
-                self._drain(engine)
+            if self._engine is None:  # `read` did not get to the end, and damage may follow
+                self._try_to_the_end(engine)
             return result
 
         try:
-            return with_fastest(attempt)
+            return with_fastest_engine(attempt)
         finally:
             self._trial = None
 
-    def _engine_here(self) -> Engine:
-        """What inflates the document: in this thread, perhaps, only on trial."""
+    def _engine_for_this_thread(self) -> Engine:
+        """Return the engine that inflates the document. In the thread of `first_read`, it is the one on trial."""
         if self._engine is not None:
             return self._engine
         if self._trial is not None and self._trial[0] == get_ident():
             return self._trial[1]
-        return with_fastest(self._drain)
+        return with_fastest_engine(self._try_to_the_end)
 
-    def _drain(self, engine: Engine) -> Engine:
+    def _try_to_the_end(self, engine: Engine) -> Engine:
         for _ in self._inflated(engine, lambda code: None):
             pass
         self._engine = engine
@@ -180,14 +187,14 @@ class Document:
 
 
 class Body(Protocol):
-    """The bytes of a document, wherever they are."""
+    """The bytes of a document, in memory or in a file."""
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in pieces."""
+        """Yield the bytes in pieces."""
 
 
 class InMemory:
-    """A body in memory; it tells `freed` its size when it is collected."""
+    """A body in memory. When it is garbage-collected, it appends its size to `freed`."""
 
     __slots__ = ("_data", "_freed")
 
@@ -196,13 +203,13 @@ class InMemory:
         self._freed = freed
 
     def __del__(self) -> None:
-        # Nothing but an append, which needs no lock: this may run at any time, in any thread.
+        # This may run at any time in any thread. Appending needs no lock.
         if self._freed is not None:
             self._freed.append(len(self._data))
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes: in one piece, which is there already, unless that would let copies of it be large."""
-        return split(self._data, _WHOLE_BYTES)
+        """Yield the bytes, in one piece unless they are many."""
+        return split(self._data, _MAX_PIECE_BYTES)
 
 
 class InFile:
@@ -216,13 +223,13 @@ class InFile:
         self._size = size
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes, in pieces. Raises `DocumentReadError` if they cannot be read back."""
+        """Yield the bytes in pieces. Raises `DocumentReadError` if they cannot be read."""
         for at in range(0, self._size, PIECE_BYTES):
             yield self._file.read(self._start + at, min(PIECE_BYTES, self._size - at))
 
 
 class TemporaryFile:
-    """Bytes that are appended once and read back from anywhere; closed when nothing refers to it any more."""
+    """A file that you append to and read from anywhere. It is closed when nothing refers to it any more."""
 
     __slots__ = ("__weakref__", "_end", "_file", "_lock", "_process")
 
@@ -231,15 +238,16 @@ class TemporaryFile:
         self._process = os.getpid()
         self._end = 0
         self._lock = threading.Lock()
-        finalize(self, _close, file)  # not __del__: where both are part of a cycle, the file would be collected first
+        # Not __del__: in a reference cycle, Python would collect the file first and warn that it was not closed.
+        finalize(self, _close, file)
 
     @property
     def is_ours(self) -> bool:
-        """Whether this process may append: after a fork both would write to the same places."""
+        """Whether this process may append. After a fork, two processes would write to the same offsets."""
         return self._process == os.getpid()
 
     def append(self, data: bytes) -> int:
-        """Where the data starts in the file. Raises OSError, and then leaves nothing of it."""
+        """Append data and return its offset. Raises OSError; nothing of the data is kept then."""
         start = self._end
         with self._lock:
             try:
@@ -259,26 +267,26 @@ class TemporaryFile:
         return start
 
     def read(self, start: int, size: int) -> bytes:
-        """Bytes from this place. Raises `DocumentReadError`."""
-        found = b""
+        """Return the bytes at an offset. Raises `DocumentReadError` if they cannot be read."""
+        data = b""
         try:
-            while len(found) < size and (more := self._read_some(start + len(found), size - len(found))):
-                found += more
+            while len(data) < size and (more := self._read_some(start + len(data), size - len(data))):
+                data += more
         except (OSError, ValueError) as error:
             raise DocumentReadError(f"{_CANNOT_READ}: {error}") from error
-        if len(found) < size:
+        if len(data) < size:
             raise DocumentReadError(f"{_CANNOT_READ}: it was cut short")
-        return found
+        return data
 
     def _read_some(self, start: int, size: int) -> bytes:
-        if hasattr(os, "pread"):
-            return os.pread(self._file.fileno(), size, start)  # has no position that processes could fight over
+        if hasattr(os, "pread"):  # it does not move the file position, which forked processes share
+            return os.pread(self._file.fileno(), size, start)
         with self._lock:
             self._file.seek(start)
             return self._file.read(size)
 
 
-_CANNOT_READ = "A sitemap that was put into the tree's temporary file cannot be read back; fetch the tree again"
+_CANNOT_READ = "A sitemap cannot be read back from the temporary file of its tree; fetch the tree again"
 
 
 def _close(file: IO[bytes]) -> None:
@@ -287,15 +295,15 @@ def _close(file: IO[bytes]) -> None:
 
 
 def _open_unnamed_file() -> IO[bytes]:
-    import tempfile  # imported only when needed: it is heavy
+    import tempfile  # slow to import, and seldom needed
 
     return tempfile.TemporaryFile(prefix="usp-", buffering=0)
 
 
 class DocumentStore:
-    """Holds the bodies of one tree: in memory up to `memory_bytes`, beyond that in one temporary file.
+    """Holds the bodies of one tree: in memory up to `memory_bytes`, the rest in one temporary file.
 
-    A file that cannot be made or written is no loss: what would go there stays in memory, and a warning says so.
+    If the file cannot be created or written, bodies stay in memory and a warning is logged.
     """
 
     def __init__(
@@ -310,7 +318,7 @@ class DocumentStore:
         self._lock = threading.Lock()
 
     def keep(self, data: bytes) -> Body:
-        """Take a body in."""
+        """Store a body."""
         with self._lock:
             while self._freed:
                 self._in_memory -= self._freed.popleft()
@@ -330,31 +338,32 @@ class DocumentStore:
         except OSError as error:
             self._can_write = False
             log.warning(
-                "Sitemaps are kept in memory, over the %d MiB that are meant for them: the temporary file cannot be"
-                " written (%s). Set the environment variable TMPDIR to a folder with free space.",
-                self._memory_bytes >> 20,
+                "The temporary file cannot be written (%s), so sitemaps stay in memory beyond the limit of %d MiB."
+                " Set the environment variable TMPDIR to a folder with free space.",
                 error,
+                self._memory_bytes >> 20,
             )
             return None
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a URL could not be had; `status` is the HTTP status, where there was an answer.
-
-    `is_retryable` says whether the same request may succeed later, and `retry_after` the seconds that the server asks
-    to wait until then. `partial` is what came of a document before its transfer broke off. `transport` says how the try
-    went, if there was one.
-    """
+    """Why a URL could not be fetched."""
 
     message: str
+    """What happened."""
     status: int | None = None
+    """The HTTP status, if there was a response."""
     is_retryable: bool = False
+    """Whether the same request may succeed later."""
     retry_after: float | None = None
+    """How many seconds the server asks to wait before that."""
     partial: Document | None = None
+    """The part of the document that arrived before the transfer broke off."""
     transport: Transport | None = None
+    """How the attempt went, if there was one."""
 
     @property
     def is_answered(self) -> bool:
-        """Whether the host answered at all."""
+        """Whether the host responded at all."""
         return self.status is not None or self.partial is not None

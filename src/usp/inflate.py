@@ -1,14 +1,14 @@
-"""Inflating: gzip and deflate, in pieces, and all that can be had of damaged data.
+"""Inflate gzip and deflate data in pieces, and salvage as much as possible of damaged data.
 
-`inflated` is the one routine for a `.gz` file, a transport encoding, and both at once. Compression is known by the
-first bytes of the data, never by a name or a header alone. What all layers produce counts against one `Budget`.
-`note(code)` is called for what is wrong, with a code of `usp.objects.codes.CODES`.
+`inflated` is the one function for a `.gz` file, for a Content-Encoding, and for both at once. It recognizes compression
+by the first bytes of the data, never by a name or a header alone. The output of all layers counts against one `Budget`.
+`note(code)` is called for problems, with a code of `usp.objects.codes.CODES`.
 
-There are two engines. isal is twice as fast, but it reads on where zlib sees damage, cannot be copied, and swallows a
-byte that follows deflate data. So it does gzip only, whose checksum says at the end whether all went well. If not,
-`inflated` raises `Unsound`, and the caller must drop what it was given and begin again with zlib: see `with_fastest`.
-In that way the result is the same without isal, but for data that isal reads whole, with a right checksum, and zlib
-does not.
+There are two engines, isal and zlib. isal is twice as fast, but it reads on where zlib finds damage, its state cannot
+be copied, and it swallows a byte that follows deflate data. So isal inflates gzip only, whose checksum says at the end
+whether all bytes are right. If they are not, `inflated` raises `DamagedError`; drop its output and start again with
+zlib, as `with_fastest_engine` does. The result is then the same without isal, except for data that isal inflates with
+the right checksum and zlib refuses.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ __all__ = [
     "PIECE_BYTES",
     "ZLIB",
     "Budget",
+    "DamagedError",
     "Engine",
-    "Unsound",
     "engines",
+    "gunzip_in_one_step",
     "inflated",
-    "may_be_packed",
+    "may_be_compressed",
     "split",
     "transport_decoded",
-    "with_fastest",
+    "with_fastest_engine",
 ]
 
 GZIP_MAGIC = b"\x1f\x8b"
-#: Pieces that come out are about this long: less than what C libraries get from the system anew each time (128 KiB in
-#: glibc), which costs more than inflating does. Of what goes in, less is taken at a time, as it grows about tenfold.
+#: The size of output pieces, at most. From 128 KiB on, glibc requests each block of memory from the system, which takes
+#: longer than inflating does. Input pieces are smaller, because text grows about tenfold.
 PIECE_BYTES = 3 << 15
 _INPUT_BYTES = 1 << 14
-#: A file gzipped, sent gzipped, and gzipped once more by mistake.
+#: A gzip file, sent with gzip compression, and compressed once more by mistake.
 MAX_LAYERS = 3
-#: What each further gzip member costs of the budget, beside its bytes: there may be millions of empty ones in a bomb.
+#: What each further gzip member costs, besides its output: a small file can hold millions of empty members.
 MEMBER_COST = 256
-_GZIP, _ZLIB, _RAW = 31, 15, -15
-# A checksum of the header, and reserved flags, which isal passes over.
+_GZIP, _ZLIB, _RAW = 31, 15, -15  # window sizes, as zlib names the formats
+# Flags of a gzip header that isal ignores: a checksum of the header, and reserved flags.
 # https://www.rfc-editor.org/rfc/rfc1952#section-2.3.1
 _FLAGS_FOR_ZLIB = 0b1110_0010
-_DEFLATE_TRIAL_BYTES = 1024  # more than the tables of a block take
+_DEFLATE_TRIAL_BYTES = 1024  # longer than the tables of a block
 _TEXT_TRIAL_BYTES = 64
 _TEXT_BYTES = bytes([9, 10, 13, *range(32, 127)])
 
@@ -56,12 +57,12 @@ Note = Callable[[str], None]
 Result = TypeVar("Result")
 
 
-class Unsound(Exception):
-    """isal met damage: what it gave must not be used."""
+class DamagedError(Exception):
+    """isal found damage. Drop its output and inflate with zlib."""
 
 
 class Engine(NamedTuple):
-    """What inflates: the maker of a `zlib.decompressobj`, or of what isal has for it; and what that raises."""
+    """A library that inflates: `zlib.decompressobj` or the like of it in isal, and the exception that it raises."""
 
     decompressobj: Callable[[int], Any]
     error: type[Exception]
@@ -72,18 +73,18 @@ ZLIB = Engine(zlib.decompressobj, zlib.error)
 
 @cache
 def engines() -> tuple[Engine, ...]:
-    """The engines to be tried, one after the other; the last is zlib."""
+    """Return the engines to try, the fastest first. The last is zlib."""
     try:
-        from isal import igzip_lib  # imported only when something is inflated
+        from isal import igzip_lib  # imported here, because many programs inflate nothing
     except ImportError:
         return (ZLIB,)
     error: Any = igzip_lib.error
-    # Not isal_zlib: that makes each piece in several steps, from small to large, with the GIL taken for each.
+    # Not isal_zlib, which makes each piece in several steps and takes the GIL for each step.
     return Engine(lambda _: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), error), ZLIB
 
 
 class Budget:
-    """How many bytes may still be produced, by all layers together; None for any number."""
+    """Counts how many bytes all layers together may still produce. A limit of None means any number."""
 
     __slots__ = ("_left", "_note", "is_spent")
 
@@ -93,7 +94,7 @@ class Budget:
         self.is_spent = False
 
     def take(self, piece: bytes) -> bytes:
-        """As much of the piece as there is budget for."""
+        """Return the piece, cut to what is left of the budget."""
         left = self._left
         if left is None:
             return piece
@@ -105,20 +106,20 @@ class Budget:
         return piece
 
     def charge(self, size: int) -> None:
-        """Spend budget on work that gives no bytes."""
+        """Spend budget on work that produces no bytes."""
         if self._left is not None:
             self.take(bytes(size))
 
     def limited(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """The pieces, as far as the budget goes."""
+        """Yield pieces until the budget is spent."""
         for piece in pieces:
             yield self.take(piece)
             if self.is_spent:
                 return
 
 
-class _Feed:
-    """An iterator of pieces that lets one look ahead."""
+class _Source:
+    """Iterates over pieces, and can look ahead."""
 
     __slots__ = ("_ahead", "_pieces")
 
@@ -134,11 +135,11 @@ class _Feed:
         return piece or next(self._pieces)
 
     def push(self, piece: bytes) -> None:
-        """Put a piece back, to come next."""
+        """Put a piece back, so that it comes next."""
         self._ahead = piece + self._ahead
 
     def head(self, size: int = 2) -> bytes:
-        """What comes next, of at least this many bytes where there are so many."""
+        """Return the next bytes without taking them: at least `size`, or all that are left."""
         while len(self._ahead) < size:
             piece = next(self._pieces, None)
             if piece is None:
@@ -147,7 +148,7 @@ class _Feed:
         return self._ahead
 
     def skip_zeros(self) -> None:
-        """Go on to the next byte that is not 0."""
+        """Skip bytes that are 0."""
         while head := self.head(1):
             self._ahead = head.lstrip(b"\0")
             if self._ahead:
@@ -155,14 +156,14 @@ class _Feed:
 
 
 def split(data: bytes, size: int = PIECE_BYTES) -> Iterator[bytes]:
-    """The data in pieces."""
+    """Return an iterator over the data in pieces."""
     if len(data) <= size:
         return iter((data,) if data else ())
     return (data[i : i + size] for i in range(0, len(data), size))
 
 
-def gunzipped_at_once(data: bytes, most: int) -> bytes | None:
-    """The data, one sound member of gzip, inflated in one step by isal; None if it is more than that, or too large."""
+def gunzip_in_one_step(data: bytes, most: int) -> bytes | None:
+    """Return gzip data inflated by isal in one step; None unless it is one undamaged member of at most `most` bytes."""
     engine = engines()[0]
     if engine is ZLIB or not data.startswith(GZIP_MAGIC):
         return None
@@ -171,12 +172,12 @@ def gunzipped_at_once(data: bytes, most: int) -> bytes | None:
         text: bytes = inflater.decompress(data, most)
     except engine.error:
         return None
-    is_all = bool(inflater.eof) and not inflater.unused_data and not text.startswith(GZIP_MAGIC)
-    return text if is_all else None
+    is_whole = bool(inflater.eof) and not inflater.unused_data and not text.startswith(GZIP_MAGIC)
+    return text if is_whole else None
 
 
-def may_be_packed(data: bytes, encoding: str | None) -> bool:
-    """Whether `inflated` may find something to take off."""
+def may_be_compressed(data: bytes, encoding: str | None) -> bool:
+    """Return whether `inflated` may find a layer of compression."""
     return data.startswith(GZIP_MAGIC) or "deflate" in (encoding or "").lower()
 
 
@@ -189,10 +190,15 @@ def inflated(
     layers: int = MAX_LAYERS,
     engine: Engine = ZLIB,
 ) -> Iterator[bytes]:
-    """The data with its layers of compression taken off: those of its Content-Encoding, then those of the file itself.
+    """Yield the data without its layers of compression: first those of its Content-Encoding, then those of the file.
 
-    A code is noted once, however many layers it is true of. Raises `Unsound` with any engine but zlib, if the data is
-    damaged.
+    :param encoding: the Content-Encoding header.
+    :param limit: how many bytes all layers together may produce; None for any number. More than that is problem T804.
+    :param layers: how many layers the file itself may have.
+    :param engine: what inflates gzip.
+    :raises DamagedError: if the data is damaged and the engine is not zlib.
+
+    `note` gets each code only once, even if it applies to several layers.
     """
     noted: set[str] = set()
 
@@ -202,42 +208,42 @@ def inflated(
             note(code)
 
     budget = Budget(limit, note_once)
-    feed = bare = _Feed(pieces)
+    source = uncompressed = _Source(pieces)
     for window in _expected(encoding, layers):
-        head = feed.head()
+        head = source.head()
         if head.startswith(GZIP_MAGIC):
-            feed = _Feed(_inflate(_Feed(_cut(feed)), _GZIP, engine, budget, note_once))
-        elif window == _RAW and (found := _deflate_window(feed.head(_DEFLATE_TRIAL_BYTES))):
-            feed = _Feed(_inflate(_Feed(_cut(feed)), found, ZLIB, budget, note_once))
-    return _gathered(feed) if feed is not bare else budget.limited(bare)
+            source = _Source(_inflate(_Source(_cut(source)), _GZIP, engine, budget, note_once))
+        elif window == _RAW and (found := _deflate_window(source.head(_DEFLATE_TRIAL_BYTES))):
+            source = _Source(_inflate(_Source(_cut(source)), found, ZLIB, budget, note_once))
+    return _joined(source) if source is not uncompressed else budget.limited(uncompressed)
 
 
-def with_fastest(attempt: Callable[[Engine], Result]) -> Result:
-    """What the attempt gives with the fastest engine that does not find the data damaged."""
+def with_fastest_engine(attempt: Callable[[Engine], Result]) -> Result:
+    """Return the result of `attempt(engine)` with the fastest engine that does not raise `DamagedError`."""
     for engine in engines()[:-1]:
         try:
             return attempt(engine)
-        except Unsound:
+        except DamagedError:
             continue
     return attempt(ZLIB)
 
 
 def transport_decoded(data: bytes, content_encoding: str, limit: int | None, note: Note) -> bytes:
-    """A body without the layers that its Content-Encoding announces, if they are really there."""
+    """Return a body without the layers of compression that its Content-Encoding names, if it really has them."""
 
     def decoded(engine: Engine) -> tuple[bytes, list[str]]:
         codes: list[str] = []
         pieces = inflated(split(data), codes.append, encoding=content_encoding, limit=limit, layers=0, engine=engine)
         return b"".join(pieces), codes
 
-    found, codes = with_fastest(decoded)
+    found, codes = with_fastest_engine(decoded)
     for code in codes:
         note(code)
     return found
 
 
 def _expected(encoding: str | None, layers: int) -> list[int]:
-    """The layers that there may be, from the outermost: gzip, or deflate, which may turn out to be gzip."""
+    """Return the layers that may be there, the outermost first. What claims to be deflate may be gzip."""
     names = [name.strip() for name in (encoding or "").lower().split(",")]
     windows = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _RAW}
     stated = [windows[name] for name in reversed(names) if name in windows]
@@ -245,10 +251,11 @@ def _expected(encoding: str | None, layers: int) -> list[int]:
 
 
 def _deflate_window(head: bytes) -> int | None:
-    """How data that is said to be deflate can be inflated, None if it is not deflate.
+    """Return the window size for data that claims to be deflate, or None if it is not deflate.
 
-    Deflate has no mark of its own, and some servers leave out its zlib header, so it can only be tried: until it gives
-    a first byte. A text of any length is not deflate, though some texts could be inflated for a while.
+    Deflate has no magic bytes, and some servers leave out the zlib header. So the data is inflated on trial, until the
+    first byte comes out. Data that starts with 64 bytes of text is not deflate, although some texts can be inflated for
+    a while.
     """
     # https://www.rfc-editor.org/rfc/rfc1950#section-2.2
     is_zlib = len(head) >= 2 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and (head[0] << 8 | head[1]) % 31 == 0
@@ -268,8 +275,8 @@ def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield from split(piece, _INPUT_BYTES)
 
 
-def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same in pieces that are not small: a file of a million tiny gzip members is a million tiny pieces."""
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small pieces: a file of a million tiny gzip members inflates to a million tiny pieces."""
     small: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -283,39 +290,39 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(small)
 
 
-def _inflate(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
-    """One layer. gzip members one after another are one stream; padding with zeros is nothing."""
-    is_going_on = True
-    while is_going_on and not budget.is_spent:
-        flags = feed.head(4)[3:4]
+def _inflate(source: _Source, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
+    """Inflate one layer. Several gzip members are one stream, and zeros behind a member are skipped."""
+    has_next_member = True
+    while has_next_member and not budget.is_spent:
+        flags = source.head(4)[3:4]
         is_odd = window != _GZIP or not flags or flags[0] & _FLAGS_FOR_ZLIB
-        is_whole = yield from _member(feed, window, ZLIB if is_odd else engine, budget, note)
+        is_whole = yield from _member(source, window, ZLIB if is_odd else engine, budget, note)
         if is_whole:
-            feed.skip_zeros()
-        head = feed.head() if is_whole else b""
-        is_going_on = window == _GZIP and head.startswith(GZIP_MAGIC)
-        if is_going_on:
+            source.skip_zeros()
+        head = source.head() if is_whole else b""
+        has_next_member = window == _GZIP and head.startswith(GZIP_MAGIC)
+        if has_next_member:
             budget.charge(MEMBER_COST)
         elif head:
             note("T802")
-    # To the end, so that damage in the layer outside is found wherever the pieces are cut.
-    while not budget.is_spent and next(feed, b""):
+    # Read the outer layer to its end, so that its damage is found wherever the pieces are cut.
+    while not budget.is_spent and next(source, b""):
         pass
 
 
-def _member(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note) -> Generator[bytes, None, bool]:
-    """One member of a layer; returns whether it came to its end."""
+def _member(source: _Source, window: int, engine: Engine, budget: Budget, note: Note) -> Generator[bytes, None, bool]:
+    """Inflate one member of a layer. Return whether it came to its end."""
     inflater = engine.decompressobj(window)
     is_zlib = engine is ZLIB
     while True:
-        is_hungry = is_zlib or inflater.needs_input  # isal keeps what it did not take in, zlib gives it back
-        piece = next(feed, b"") if is_hungry else b""
+        needs_input = is_zlib or inflater.needs_input  # isal keeps unused input; zlib hands it back
+        piece = next(source, b"") if needs_input else b""
         before = inflater.copy() if is_zlib else None
         try:
             found = inflater.decompress(piece, PIECE_BYTES)
         except engine.error as error:
             if before is None:
-                raise Unsound from error
+                raise DamagedError from error
             note("T801")
             yield from budget.limited(_salvaged(before, piece))
             return False
@@ -323,20 +330,20 @@ def _member(feed: _Feed, window: int, engine: Engine, budget: Budget, note: Note
         if budget.is_spent:
             return False
         if inflater.eof:
-            feed.push(inflater.unused_data)
+            source.push(inflater.unused_data)
             return True
-        if is_hungry and not piece and not found:
+        if needs_input and not piece and not found:
             break
         if is_zlib:
-            feed.push(inflater.unconsumed_tail)
+            source.push(inflater.unconsumed_tail)
     if not is_zlib:
-        raise Unsound
+        raise DamagedError
     note("T801")
     return False
 
 
 def _salvaged(inflater: Any, piece: bytes) -> Iterator[bytes]:
-    """What can be inflated of a piece that has an error in it, byte by byte."""
+    """Yield what can be inflated of a damaged piece, byte by byte."""
     for i in range(len(piece)):
         try:
             yield inflater.decompress(piece[i : i + 1])

@@ -1,6 +1,6 @@
-"""Where a URL leads: its host in one form, its origin, the site that it belongs to; and the URL as it is requested.
+"""The parts of a URL that say where it leads: host, origin (https://www.rfc-editor.org/rfc/rfc6454) and site.
 
-Nothing here resolves names or connects. https://www.rfc-editor.org/rfc/rfc6454
+`requested_url` normalizes a URL. Nothing here looks up a host or opens a connection.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = [
     "split_credentials",
 ]
 
-#: Scheme, host in one form, and port.
+#: Scheme, normalized host, and port.
 Origin = tuple[str, str, int]
 
-#: Which hosts a site may lead to -> in words.
+#: Value of the option `cross_host` -> the hosts that it allows, as messages say it.
 CROSS_HOST = {
     "allow": "any host",
     "same-site": "hosts of the same site, such as www.example.org and news.example.org",
@@ -39,7 +39,7 @@ LOCAL_URL = "http://usp-local-dummy.local/"
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _PLAIN_URL = re.compile(
-    r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # nothing that would be changed
+    r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # has nothing to normalize
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
 )
 _CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
@@ -47,11 +47,11 @@ _SAFE = "!$%&'()*+,/:;=?@[]~"
 
 
 def requested_url(url: str) -> str:
-    """The URL as it is requested: two URLs that are requested alike are one.
+    """Return the URL as clients request it. usp treats URLs with the same result as one.
 
-    The host is in its ASCII form, the scheme and the host in lower case, a default port and the fragment are left
-    out, as are "." and ".." in the path, and what may not stand in a URL is percent-encoded. What is no http or https
-    URL comes back as it is.
+    The scheme and the host are in lower case, and the host is in ASCII. A default port, the fragment, and "." and ".."
+    in the path are removed. Characters that a URL must not have are percent-encoded. Text that is no http or https URL
+    is returned unchanged.
     """
     return url if _PLAIN_URL.fullmatch(url) else _requested_url(url)
 
@@ -73,7 +73,10 @@ def _requested_url(url: str) -> str:
 
 
 def _without_dots(path: str) -> str:
-    """A path without "." and "..": https://www.rfc-editor.org/rfc/rfc3986#section-5.2.4"""
+    """Return a path without "." and "..".
+
+    https://www.rfc-editor.org/rfc/rfc3986#section-5.2.4
+    """
     if "/." not in path:
         return path
     kept: list[str] = []
@@ -91,43 +94,43 @@ def _quoted(text: str) -> str:
 
 
 def split_credentials(url: str) -> tuple[str, str]:
-    """A URL without its user and password, and these as they stand there: "me:secret"; empty if there are none."""
+    """Return a URL without its user and password, and these two as written ("me:secret"), or an empty text."""
     match = _CREDENTIALS.match(url)
     return (f"{match[1]}{url[match.end() :]}", match[2]) if match else (url, "")
 
 
 def put_credentials(url: str, credentials: str) -> str:
-    """A URL with a user and password, in the place of those that it has."""
+    """Return a URL with this user and password in place of its own."""
     scheme, slashes, rest = split_credentials(url)[0].partition("//")
     return f"{scheme}{slashes}{credentials}@{rest}" if slashes else url
 
 
 def host_of(url: str) -> str:
-    """The host of a URL in one form: in lower case, without dots at its end, international names in ASCII."""
+    """Return the host of a URL, normalized: in lower case, without a dot at the end, international names in ASCII."""
     return origin_of(url)[1]
 
 
 @lru_cache(1024)
 def origin_of(url: str) -> Origin:
-    """The origin of a URL. Raises ValueError where there is none."""
+    """Return the origin of a URL. Raises ValueError if it has none."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     port = _DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
-    return scheme, _host_in_one_form(parts.hostname or ""), port
+    return scheme, _normalized_host(parts.hostname or ""), port
 
 
-def _host_in_one_form(host: str) -> str:
+def _normalized_host(host: str) -> str:
     host = host.lower()
     if not host.isascii():
-        import idna  # only where it is needed: its tables are large
+        import idna  # large tables, seldom needed
 
-        with suppress(idna.IDNAError):  # what is no name leads nowhere, in any form
+        with suppress(idna.IDNAError):  # an invalid name leads nowhere, however it is written
             host = idna.encode(host, uts46=True).decode("ascii")
     return host.rstrip(".")
 
 
 def outside(url: str, homepage_url: str, cross_host: str) -> str | None:
-    """Why a URL lies outside of what `cross_host` allows to the site of a homepage; None if it does not."""
+    """Return why `cross_host` does not allow a URL to the site of a homepage, or None if it does."""
     if cross_host == "allow":
         return None
     if cross_host not in CROSS_HOST:
@@ -140,7 +143,7 @@ def outside(url: str, homepage_url: str, cross_host: str) -> str | None:
 
 @lru_cache(1024)
 def _site_of(host: str) -> str:
-    """The part of a host that one registrant has: example.co.uk of www.example.co.uk. An address is its own site."""
+    """Return the registered domain of a host: example.co.uk for www.example.co.uk. An IP address is its own site."""
     if re.fullmatch(r"[\d.]+|.*:.*", host):
         return host
     return _public_suffixes().privatesuffix(host) or host
@@ -148,6 +151,6 @@ def _site_of(host: str) -> str:
 
 @lru_cache(1)
 def _public_suffixes():  # type: ignore[no-untyped-def]  # the library has no types of its own
-    from publicsuffixlist import PublicSuffixList  # only where it is needed: it reads a long list
+    from publicsuffixlist import PublicSuffixList  # reads a long list, seldom needed
 
     return PublicSuffixList()

@@ -370,7 +370,7 @@ class Schedule:
         self._reporter.report_fetched(fetcher, result)
         counts_pages = self._reporter.counts_pages or self._walk.limits.max_pages is not None
         parse = Parse(fetcher, result, counts_pages)
-        if result.size > (_SMALL_COMPRESSED_BYTES if result.may_be_packed else _SMALL_BYTES):
+        if result.size > (_SMALL_COMPRESSED_BYTES if result.may_be_compressed else _SMALL_BYTES):
             self._large_documents.append(parse)
         elif self._max_running == 1:
             self._receive(fetcher, parse.run())

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from usp.web_client.abstract_client import AbstractWebClient
 
 __all__ = [
-    "MAX_RECURSION_LEVEL",
     "RecurseCallbackType",
     "RecurseListCallbackType",
     "SitemapFetcher",
@@ -38,8 +37,6 @@ __all__ = [
 
 log = logger(__name__)
 
-#: How deep sitemaps may be nested, unless `Limits.max_depth` says otherwise.
-MAX_RECURSION_LEVEL = MAX_DEPTH
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 
 #: Takes the URL of a child, the level of its parent and the URLs above the child. Returns whether to fetch the child.
@@ -75,7 +72,7 @@ class SitemapFetcher:
         recurse_list_callback: RecurseListCallbackType | None = None,
         *,
         last_modified: datetime | None = None,
-        max_depth: int = MAX_RECURSION_LEVEL,
+        max_depth: int = MAX_DEPTH,
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):

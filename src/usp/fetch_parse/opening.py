@@ -32,7 +32,7 @@ _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?
 
 def read(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
     """Parse a document with the parser that fits its content."""
-    parsed = document.settled(lambda: parser_of(document, is_robots_url).parse())
+    parsed = document.first_read(lambda: parser_of(document, is_robots_url).parse())
     if is_robots_url and parsed.sitemap_class is InvalidSitemap:
         log = ProblemLog(document.url)
         log.add("R701", Place(1, 1))
