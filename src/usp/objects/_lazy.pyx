@@ -1,15 +1,15 @@
 # cython: language_level=3
-"""`LazySlot`, compiled: the same as `usp.objects.lazy.PureLazySlot`. See there for what it does.
+"""`LazySlot`, compiled. It does the same as `usp.objects.lazy.PureLazySlot`.
 
-It reads and writes the slots of `__slots__` at their offsets, which CPython keeps in the member descriptors.
+It reads and writes the slots of `__slots__` at their offsets, which CPython keeps in the member descriptors. It imports
+nothing of usp.
 """
 
 from types import MemberDescriptorType
 
 from cpython.ref cimport Py_INCREF, PyObject
 
-cdef extern from *:
-    int USP_INTERFACE  # set by setup.py
+from usp._interface cimport USP_INTERFACE
 
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
@@ -20,14 +20,14 @@ cdef extern from "structmember.h":
 cdef extern from "Python.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef *d_member
-    bint PyObject_TypeCheck(object, type)  # unlike isinstance, it cannot be lied to
+    bint PyObject_TypeCheck(object, type)  # unlike isinstance, objects cannot deceive it
 
 
 INTERFACE = USP_INTERFACE
 
 
 def slot_offset(slot):
-    """Where in its objects the slot of a member descriptor lies."""
+    """Return the offset of a slot in its objects."""
     if type(slot) is not MemberDescriptorType or (<PyMemberDescrObject *>slot).d_member.type != T_OBJECT_EX:
         raise TypeError(f"{slot!r} is no slot of __slots__")
     return (<PyMemberDescrObject *>slot).d_member.offset
@@ -63,7 +63,7 @@ cdef class LazySlot:
             if source == NULL:
                 raise AttributeError(self._name)
             value = (<object>source).value(self._name)
-            if place[0] == NULL:  # a source of the caller's may have filled it
+            if place[0] == NULL:  # the source may have set it
                 Py_INCREF(value)
                 place[0] = <PyObject *>value
         return <object>place[0]

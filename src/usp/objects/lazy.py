@@ -1,7 +1,8 @@
-"""Fields that are converted when they are read, once.
+"""Fields that are converted when you first read them.
 
 An object made by the scanner has a `_source` and no values in its lazy slots. Reading such a slot asks the source for
-the value and keeps it. An object made by its constructor has its values and no source.
+the value and stores it. An object made by its constructor has its values and no source. What the source reads from is
+not known here.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ __all__ = ["LazySlot", "Source"]
 
 
 class Source(Protocol):
-    """What an object's values are converted from."""
+    """Returns the values of an object."""
 
     def value(self, name: str, /) -> Any:
-        """The value of the field of this name; of "sitemap_url", the sitemap that the object was read from."""
+        """Return the value of a field. "sitemap_url" is the sitemap that the object was read from."""
 
     def last_modified_text(self) -> str:
-        """The text of the last modification, as it was written."""
+        """Return the text of the last modification, as it was written."""
 
 
 class PureLazySlot:

@@ -3,7 +3,7 @@ from libc.string cimport memcpy
 
 from usp.scan._entries cimport Record
 
-cdef enum:  # what a row is: eight bytes, where its texts or items end (and the first begins, before all), or one byte
+cdef enum:  # the size of a row: eight bytes, an offset of eight bytes (with a 0 before the first), or one byte
     WORDS, ENDS, SMALL
 
 ctypedef struct Series:
@@ -71,6 +71,6 @@ cdef inline int64_t last_end(Series *ends) noexcept nogil:
     return (<int64_t *>ends.data)[ends.rows] if ends.room else 0
 
 
-cdef inline void cut_series(Series *series, size_t rows) noexcept nogil:
+cdef inline void truncate_series(Series *series, size_t rows) noexcept nogil:
     if series.rows > rows:
         series.rows = rows

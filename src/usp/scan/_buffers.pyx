@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""The buffers of columns: they grow row by row, and become columns in Arrow's layout without a copy.
+"""Collect the buffers of columns row by row, and return them in Arrow's layout without a copy.
 
-They hold bytes, integers, booleans and texts. Which columns there are is for others to know.
+A series holds integers, floats, booleans or the ends of texts. This module does not know which columns there are.
 """
 
 cimport cython
@@ -27,7 +27,7 @@ def bind():
 
 @cython.final
 cdef class Block:
-    """Memory that is handed out as a buffer, and freed with this object."""
+    """Memory with Python's buffer interface, freed with this object."""
 
     cdef void *data
     cdef Py_ssize_t size
@@ -40,13 +40,13 @@ cdef class Block:
 
 
 cdef object view(void **data, size_t size, str format):
-    """A memoryview of memory, which it takes over."""
+    """Return a memoryview that owns this memory."""
     cdef Block block
     if size == 0:
         return memoryview(b"").cast(format)
     block = Block.__new__(Block)
     block.data, block.size = realloc(data[0], size), <Py_ssize_t>size
-    if block.data == NULL:  # what is there is larger, and good as well
+    if block.data == NULL:  # it could not be made smaller: keep it
         block.data = data[0]
     data[0] = NULL
     return memoryview(block).cast(format)
@@ -84,7 +84,7 @@ cdef int make_room(Series *series, int kind) except -1 nogil:
 
 
 cdef int pad(Series *series, size_t rows, int kind) except -1 nogil:
-    """Rows without a value, up to so many rows."""
+    """Add null rows, until there are so many rows."""
     cdef int64_t zero = 0
     while series.rows < rows:
         if kind == ENDS:
@@ -97,7 +97,7 @@ cdef int pad(Series *series, size_t rows, int kind) except -1 nogil:
 
 
 cdef uint8_t *space_in(Texts *text, size_t size) except NULL nogil:
-    """Room for so many more bytes."""
+    """Return where the next text goes, with room for so many bytes."""
     cdef size_t end = <size_t>last_end(&text.ends)
     if end + size >= text.room:
         enlarge(<void **>&text.data, 2 * (end + size) + 256)
@@ -111,7 +111,7 @@ cdef int put_bytes(Texts *text, const uint8_t *data, Py_ssize_t size) except -1 
 
 
 cdef bint put_text(Texts *text, const uint8_t *data, Record *record) except -1 nogil:
-    """The text of a record, which may be none; false if it is for Python to say."""
+    """Add the text of a record, null if there is none. Return false to leave it to Python."""
     cdef Py_ssize_t size = 0
     if record != NULL:
         size = text_into(
@@ -124,7 +124,7 @@ cdef bint put_text(Texts *text, const uint8_t *data, Record *record) except -1 n
 
 
 cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags) except -1 nogil:
-    """The URL that a text means; false if that is for Python to say."""
+    """Add the URL that a text means. Return false to leave it to Python."""
     cdef uint8_t *out = space_in(text, <size_t>size)
     cdef Py_ssize_t found = url_into(out, url, size, flags)
     if found < 0 or (flags & HIGH and not is_printable_utf8(out, found)):
@@ -157,7 +157,7 @@ cdef bint has_values(Series *series) noexcept:
 
 
 cdef object valid_view(Series *series):
-    """The bits of a series, None if all are set."""
+    """Return the validity bits of a series, or None if all are set."""
     cdef size_t whole = series.rows >> 3, i
     cdef int rest = series.rows & 7
     cdef uint8_t all_bits = 255

@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from usp.scan._entries cimport MAX_ENTRIES, PlainEntry, Reader, Record, Staged
+from usp.scan._entries cimport MAX_ENTRIES, PlainEntry, Reader, Record, EntryURL
 from usp.scan._texts cimport Link
 
 cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
@@ -10,26 +10,26 @@ cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
 
 cdef enum:
     MAX_LINKS = 256
-    ANSWERS = 256  # places for two answers each
-    ANSWER_KEY_BYTES = 43
+    RESULT_SLOTS = 256  # each has room for two
+    RESULT_KEY_BYTES = 43
 
-cdef enum:  # what Python is asked of a text
-    NO_QUESTION, WHICH_DATE, WHICH_PRIORITY, HAS_TEXT, WHERE_ELSE, IS_LANGUAGE, IS_NEWS_LANGUAGE
+cdef enum:  # what Python can be asked about a text
+    NOTHING_ASKED, PARSE_DATE, PARSE_PRIORITY, HAS_TEXT, SITE_CODE, IS_LANGUAGE, IS_NEWS_LANGUAGE
 
-ctypedef struct Answer:
+ctypedef struct PythonResult:
     int64_t date  # microseconds since 1970, in UTC
-    int64_t period  # how long the time is that a date may mean
+    int64_t period  # how long after that the date may still mean, without a zone
     double priority
     uint8_t question
     uint8_t size
-    uint8_t is_so  # whether the text has such a value
-    uint8_t code  # 1 + the bit of the code of what is wrong with it, 0 if nothing is
-    uint8_t key[ANSWER_KEY_BYTES]
+    uint8_t is_valid  # whether the text is valid
+    uint8_t code  # 1 + the bit of the code of its problem, or 0
+    uint8_t key[RESULT_KEY_BYTES]
 
-ctypedef struct Noticed:
+ctypedef struct EntrySummary:
     int64_t date  # of the last modification
-    int64_t period  # how long the time is that it may mean; 0 if it has a zone
-    int64_t published  # the end of the time that the first news story may be of; below is all of its publication
+    int64_t period  # how long after that it may still mean; 0 if it has a zone
+    int64_t published  # the latest time that the date of the first news story may mean
     double priority  # -1 if none is stated
     Record *name
     Record *language
@@ -37,51 +37,55 @@ ctypedef struct Noticed:
     uint32_t images
     uint32_t links
     bint is_dated
-    int group  # where the check of the entry has come to: the group, and the fields that it had
+    int group  # the open group, and below a bit for each field that it had
     uint32_t has
     int stories
     int publications
 
 
-cdef inline bint is_answer(const Answer *kept, int question, const uint8_t *text, Py_ssize_t size) noexcept nogil:
+cdef inline bint is_result_for(
+    const PythonResult *kept, int question, const uint8_t *text, Py_ssize_t size
+) noexcept nogil:
     return kept.question == question and kept.size == size and memcmp(kept.key, text, <size_t>size) == 0
 
 
 cdef class PlainCheck(Reader):
     cdef readonly bint has_pages
-    cdef uint32_t most  # entries to be looked at: few, where the last was not in order
-    cdef bint leaves_videos  # whether somebody else looks for what is wrong in videos
-    cdef bint holds  # whether the GIL is held
-    cdef bint asks  # whether an entry cannot be judged without it
+    cdef uint32_t most  # the size of the next batch: small after an entry with problems
+    cdef bint skips_videos  # whether a derived class checks videos
+    cdef bint has_gil  # whether this thread holds the GIL
+    cdef bint needs_gil  # whether an entry needs it
     cdef int64_t now
-    cdef Staged staged[MAX_ENTRIES]
-    cdef Link links[MAX_LINKS]  # of the entry that is looked at
-    cdef Answer *answers
-    cdef uint8_t *changed  # a text without its references
-    cdef uint8_t *urls  # those of the batch that have references, without them
+    cdef EntryURL entry_urls[MAX_ENTRIES]
+    cdef Link links[MAX_LINKS]  # of the current entry
+    cdef PythonResult *results
+    cdef uint8_t *changed  # room for a text without its references
+    cdef uint8_t *urls  # URLs of the batch without their references
     cdef size_t urls_room
 
     cdef int reserve(self) except -1 nogil
-    cdef void stage(self, const uint8_t *data) noexcept nogil
-    cdef void expect(self, Staged *staged) noexcept nogil
-    cdef int tell(self) except -1
-    cdef uint32_t pass_over(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil
-    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil
-    cdef bint is_clean(self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed) except -1 nogil
-    cdef bint is_clean_group(self, bint opens, int tag, Noticed *noticed) noexcept nogil
-    cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, Noticed *noticed) except -1 nogil
+    cdef void read_urls(self, const uint8_t *data) noexcept nogil
+    cdef void hash_url(self, EntryURL *entry_url) noexcept nogil
+    cdef int report_counts(self) except -1
+    cdef uint32_t skip_clean_entries(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil
+    cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil
+    cdef bint is_clean(
+        self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url, EntrySummary *summary
+    ) except -1 nogil
+    cdef bint is_clean_group(self, bint opens, int tag, EntrySummary *summary) noexcept nogil
+    cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, EntrySummary *summary) except -1 nogil
     cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
     cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil
-    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, Noticed *noticed) except -1 nogil
+    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, EntrySummary *summary) except -1 nogil
     cdef bint is_date(
         self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint32_t *codes
     ) except -1 nogil
-    cdef bint is_story_date(self, const uint8_t *text, Record *record, Noticed *noticed) except -1 nogil
+    cdef bint is_story_date(self, const uint8_t *text, Record *record, EntrySummary *summary) except -1 nogil
     cdef bint is_priority(self, const uint8_t *text, Record *record, double *priority) except -1 nogil
-    cdef bint ask(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef bint ask_once(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1 nogil
-    cdef int find_out(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef int ask_python(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1

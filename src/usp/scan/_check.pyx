@@ -1,8 +1,9 @@
 # cython: language_level=3, cdivision=True
 """Skip plain entries in which nothing is wrong, not even a value.
 
-Most of it needs no GIL. An entry for which Python has to be asked is looked at again with the GIL held, and so is all that
-follows in the batch: to take the GIL for each such entry would be to wait for it each time.
+Most entries need no GIL. If Python has to be asked about an entry, the rest of the batch is read with the GIL held:
+taking the GIL for each such entry would mean waiting for it each time. This module does not know the rules of
+`usp.check`: an entry that may have a problem is left to the general scanner.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -36,7 +37,7 @@ from usp.scan._entries cimport (
     VIDEOS,
     PlainEntry,
     Record,
-    Staged,
+    EntryURL,
     Stop,
     record_flags,
     take_entries,
@@ -91,42 +92,42 @@ cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogi
 
 
 cdef class PlainCheck(Reader):
-    """Passes over plain entries in which nothing is wrong, not even a value."""
+    """Skips plain entries in which nothing is wrong, not even a value."""
 
     def __cinit__(self, *args, **options):
         self.now = <int64_t>1 << 62
         self.changed = <uint8_t *>malloc(MAX_TEXT_BYTES + 1)
-        self.answers = <Answer *>calloc(2 * ANSWERS, sizeof(Answer))
-        if self.changed == NULL or self.answers == NULL:
+        self.results = <PythonResult *>calloc(2 * RESULT_SLOTS, sizeof(PythonResult))
+        if self.changed == NULL or self.results == NULL:
             raise MemoryError
 
     def __dealloc__(self):
-        free(self.answers)
+        free(self.results)
         free(self.changed)
         free(self.urls)
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
-        """Where those entries end that are in order; the rest as for `PlainPages`."""
+        """Return where the clean entries end. The rest is as in `PlainPages.take`."""
         cdef Py_ssize_t size = self.prepare(grammar, buffer, position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Stop stop
         cdef uint32_t passed
         self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
-        self.asks = False
-        with nogil:  # once: each time the GIL may have to be waited for
-            stop = take_entries(&self.context.tabled.tables, data, size, &position, self.batch, self.most)
+        self.needs_gil = False
+        with nogil:  # only once: taking the GIL back may take long
+            stop = take_entries(&self.context.grammar_tables.tables, data, size, &position, self.batch, self.most)
             self.reserve()
-            self.stage(data)
-            passed = self.pass_over(data, 0)
-        if self.asks:
-            self.holds, self.asks = True, False
+            self.read_urls(data)
+            passed = self.skip_clean_entries(data, 0)
+        if self.needs_gil:
+            self.has_gil, self.needs_gil = True, False
             try:
-                passed = self.pass_over(data, passed)
+                passed = self.skip_clean_entries(data, passed)
             finally:
-                self.holds = False
+                self.has_gil = False
         if passed:
             self.has_pages = True
-            self.tell()
+            self.report_counts()
         if passed < self.batch.entry_count:
             self.most = 0
             return [], self.batch.entries[passed].start, False, False
@@ -143,125 +144,131 @@ cdef class PlainCheck(Reader):
             self.urls_room = room * 2
         return 0
 
-    cdef void stage(self, const uint8_t *data) noexcept nogil:
-        """Find out the URLs of the batch."""
+    cdef void read_urls(self, const uint8_t *data) noexcept nogil:
+        """Read the URLs of the batch."""
         cdef uint32_t i
         cdef uint8_t *out = self.urls
         cdef Record *loc
-        cdef Staged *staged
-        cdef const uint8_t *last = NULL  # the last URL with a path: most have their origin in common
+        cdef EntryURL *entry_url
+        cdef const uint8_t *last = NULL  # the last URL with a path: most have the same origin
         cdef Py_ssize_t last_origin = 0
         for i in range(self.batch.entry_count):
             loc = &self.batch.records[self.batch.entries[i].loc]
-            staged = &self.staged[i]
-            staged.url, staged.size = data + loc.start, loc.size
-            staged.flags = loc.flags | url_flags_of(staged.url, <size_t>staged.size)
-            if staged.flags & SPECIAL:
-                staged.flags |= flags_of(staged.url, <size_t>staged.size)
-            if staged.flags & AMPERSAND:
-                staged.url, staged.size = out, url_text_into(out, staged.url, staged.size, staged.flags)
+            entry_url = &self.entry_urls[i]
+            entry_url.url, entry_url.size = data + loc.start, loc.size
+            entry_url.flags = loc.flags | url_flags_of(entry_url.url, <size_t>entry_url.size)
+            if entry_url.flags & SPECIAL:
+                entry_url.flags |= flags_of(entry_url.url, <size_t>entry_url.size)
+            if entry_url.flags & AMPERSAND:
+                entry_url.url, entry_url.size = out, url_text_into(out, entry_url.url, entry_url.size, entry_url.flags)
                 out += loc.size
-            elif staged.flags & CONTROL:
-                staged.size = -1
-            if last != NULL and staged.size > last_origin and not memcmp(staged.url, last, <size_t>last_origin + 1):
-                staged.origin = last_origin
-            elif staged.size >= 0:
-                staged.origin = end_of_origin(staged.url, staged.size)
-                if not staged.origin:
-                    staged.size = -1
-                elif staged.origin < staged.size and staged.url[staged.origin] == c'/':
-                    last, last_origin = staged.url, staged.origin
-            if staged.size >= 0:
-                self.expect(staged)
+            elif entry_url.flags & CONTROL:
+                entry_url.size = -1
+            if (
+                last != NULL and entry_url.size > last_origin
+                and not memcmp(entry_url.url, last, <size_t>last_origin + 1)
+            ):
+                entry_url.origin = last_origin
+            elif entry_url.size >= 0:
+                entry_url.origin = end_of_origin(entry_url.url, entry_url.size)
+                if not entry_url.origin:
+                    entry_url.size = -1
+                elif entry_url.origin < entry_url.size and entry_url.url[entry_url.origin] == c'/':
+                    last, last_origin = entry_url.url, entry_url.origin
+            if entry_url.size >= 0:
+                self.hash_url(entry_url)
 
-    cdef void expect(self, Staged *staged) noexcept nogil:
-        """A URL will be looked at soon."""
+    cdef void hash_url(self, EntryURL *entry_url) noexcept nogil:
+        """Compute the hash of a URL, in a class that needs it."""
 
-    cdef int tell(self) except -1:
-        """Keep what was learned of the entries that were passed over."""
+    cdef int report_counts(self) except -1:
+        """Add the counts of this batch to the totals, in a class that counts."""
         return 0
 
-    cdef uint32_t pass_over(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil:
-        """The first entry from this one on that is not in order, or cannot be judged yet."""
-        while i < self.batch.entry_count and self.passes(data, &self.batch.entries[i], &self.staged[i]):
+    cdef uint32_t skip_clean_entries(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil:
+        """Return the first entry, from this one on, that has problems or needs the GIL."""
+        while i < self.batch.entry_count and self.take_entry(data, &self.batch.entries[i], &self.entry_urls[i]):
             i += 1
         return i
 
-    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
-        """Whether an entry is in order. Where this says no, nothing has come of it."""
-        cdef Noticed noticed
-        return self.is_clean(data, entry, staged, &noticed)
+    cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil:
+        """Take an entry if it is clean. Return false, and change nothing, if it is not."""
+        cdef EntrySummary summary
+        return self.is_clean(data, entry, entry_url, &summary)
 
-    cdef bint is_clean(self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed) except -1 nogil:
+    cdef bint is_clean(
+        self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url, EntrySummary *summary
+    ) except -1 nogil:
+        """Return whether an entry has no problems, and summarize it."""
         cdef Record *record
         cdef uint32_t i
         cdef int tag
-        memset(noticed, 0, sizeof(Noticed))
-        noticed.priority = -1
-        if staged.size < 0 or (entry.extras & VIDEOS and not self.leaves_videos):
+        memset(summary, 0, sizeof(EntrySummary))
+        summary.priority = -1
+        if entry_url.size < 0 or (entry.extensions & VIDEOS and not self.skips_videos):
             return False
-        if staged.flags & HIGH and not self.is_printable(staged.url, staged.size):
+        if entry_url.flags & HIGH and not self.is_printable(entry_url.url, entry_url.size):
             return False
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
-            tag = self.context.tabled.tags[record.name]
-            if noticed.group == VIDEO_TAG and (tag != VIDEO_TAG or record.kind != CLOSE):
+            tag = self.context.grammar_tables.tags[record.name]
+            if summary.group == VIDEO_TAG and (tag != VIDEO_TAG or record.kind != CLOSE):
                 continue
             if record.kind == TEXT:
-                if i != entry.loc and record.size and not self.is_clean_field(data, record, tag, noticed):
+                if i != entry.loc and record.size and not self.is_clean_field(data, record, tag, summary):
                     return False
             elif record.kind == ATTRIBUTES:
-                if not self.is_clean_link(data + record.start, record.size, noticed):
+                if not self.is_clean_link(data + record.start, record.size, summary):
                     return False
-            elif not self.is_clean_group(record.kind == OPEN, tag, noticed):
+            elif not self.is_clean_group(record.kind == OPEN, tag, summary):
                 return False
         return True
 
-    cdef bint is_clean_group(self, bint opens, int tag, Noticed *noticed) noexcept nogil:
-        """The start of a group; or its end, where it must have had what it needs."""
+    cdef bint is_clean_group(self, bint opens, int tag, EntrySummary *summary) noexcept nogil:
+        """Check the start of a group, or at its end that it had its required fields."""
         if tag == PUBLICATION:
-            noticed.publications += opens and noticed.stories == 1
+            summary.publications += opens and summary.stories == 1
         elif opens:
-            noticed.group, noticed.has = tag, 0
-            noticed.images += tag == IMAGE_TAG
-            noticed.stories += tag == NEWS_TAG
+            summary.group, summary.has = tag, 0
+            summary.images += tag == IMAGE_TAG
+            summary.stories += tag == NEWS_TAG
         else:
-            noticed.group = 0
+            summary.group = 0
             if tag == NEWS_TAG:
-                return noticed.has >> TITLE & 1 and noticed.has >> PUBLICATION_DATE & 1
-            return tag != IMAGE_TAG or noticed.has >> LOC & 1
+                return summary.has >> TITLE & 1 and summary.has >> PUBLICATION_DATE & 1
+            return tag != IMAGE_TAG or summary.has >> LOC & 1
         return True
 
-    cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, Noticed *noticed) except -1 nogil:
-        """Whether a text is a value that its field may have, and nothing in it is to be put right."""
+    cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, EntrySummary *summary) except -1 nogil:
+        """Return whether a text is a valid value of its field and needs no repair."""
         cdef const uint8_t *text = data + record.start
         cdef uint8_t flags
         if tag == OTHER_TAG:
             return False
-        noticed.has |= <uint32_t>1 << tag
+        summary.has |= <uint32_t>1 << tag
         if tag == LASTMOD:
-            noticed.is_dated = True
-            return self.is_date(text, record, &noticed.date, &noticed.period, &noticed.codes)
+            summary.is_dated = True
+            return self.is_date(text, record, &summary.date, &summary.period, &summary.codes)
         if tag == CHANGEFREQ:
-            noticed.codes |= <uint32_t>(not is_lower(text, record.size)) << P423
+            summary.codes |= <uint32_t>(not is_lower(text, record.size)) << P423
             return not record.flags and frequency_of(text, record.size) >= 0
         if tag == PRIORITY:
-            return self.is_priority(text, record, &noticed.priority)
+            return self.is_priority(text, record, &summary.priority)
         if tag == PUBLICATION_DATE:
-            return self.is_story_date(text, record, noticed)
+            return self.is_story_date(text, record, summary)
         flags = record_flags(data, record)
         if tag == LOC:
             return self.is_clean_url(text, record.size, flags) and (
                 not flags & HIGH or self.is_printable(text, record.size)
             )
-        if tag == TITLE and noticed.group == NEWS_TAG and flags & AMPERSAND:
+        if tag == TITLE and summary.group == NEWS_TAG and flags & AMPERSAND:
             if text_into(self.changed, text, record.size, flags) < 0:
-                return False  # below its escaping there may be nothing but spaces
-        if noticed.publications == 1 and noticed.stories == 1:
+                return False  # without HTML escapes, only white space may be left
+        if summary.publications == 1 and summary.stories == 1:
             if tag == NAME:
-                noticed.name = record
+                summary.name = record
             elif tag == LANGUAGE:
-                noticed.language = record
+                summary.language = record
         return self.is_clean_text(text, record.size, flags)
 
     cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
@@ -270,7 +277,7 @@ cdef class PlainCheck(Reader):
         return not flags & CONTROL and is_http_url(text, size)
 
     cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil:
-        """Whether nothing is to be noted of a text, whatever field it stands in."""
+        """Return whether a text, in any field, needs no repair."""
         cdef Py_ssize_t n
         if not is_text(text, size, flags):
             return False
@@ -280,10 +287,10 @@ cdef class PlainCheck(Reader):
         return True
 
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil:
-        """Whether a text that is not ASCII is UTF-8, and all of it can be seen."""
+        """Return whether a text is UTF-8 and all its characters are printable."""
         return is_printable_utf8(text, size)
 
-    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, Noticed *noticed) except -1 nogil:
+    cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, EntrySummary *summary) except -1 nogil:
         cdef Link link
         if not parse_link(text, size, &link) or has_ampersand_outside(text, size, &link):
             return False
@@ -291,17 +298,17 @@ cdef class PlainCheck(Reader):
             link.href_flags = flags_of(link.href, link.href_size)
             if not self.is_clean_url(link.href, link.href_size, link.href_flags):
                 return False
-        if noticed.links < MAX_LINKS:
-            self.links[noticed.links] = link
-        noticed.links += 1
+        if summary.links < MAX_LINKS:
+            self.links[summary.links] = link
+        summary.links += 1
         return True
 
     cdef bint is_date(
         self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint32_t *codes
     ) except -1 nogil:
-        """Whether a text is a date: which, and what is wrong with it."""
+        """Read a date, and the codes of its problems. Return false if the text is no date."""
         cdef Moment moment
-        cdef Answer answer
+        cdef PythonResult result
         if record.flags:
             return False
         if parse_moment(text, record.size, &moment):
@@ -311,69 +318,71 @@ cdef class PlainCheck(Reader):
             elif moment.has_time and not moment.has_zone:
                 codes[0] |= 1 << L306
             return True
-        if flags_of(text, record.size) or not self.ask(WHICH_DATE, text, record.size, 0, &answer) or not answer.is_so:
+        if flags_of(text, record.size) or not self.ask_once(PARSE_DATE, text, record.size, 0, &result):
             return False
-        date[0], period[0] = answer.date, answer.period
-        if answer.code:
-            codes[0] |= <uint32_t>1 << (answer.code - 1)
+        if not result.is_valid:
+            return False
+        date[0], period[0] = result.date, result.period
+        if result.code:
+            codes[0] |= <uint32_t>1 << (result.code - 1)
         return True
 
-    cdef bint is_story_date(self, const uint8_t *text, Record *record, Noticed *noticed) except -1 nogil:
+    cdef bint is_story_date(self, const uint8_t *text, Record *record, EntrySummary *summary) except -1 nogil:
         cdef int64_t date, period
         cdef uint32_t codes = 0
         if not self.is_date(text, record, &date, &period, &codes):
             return False
-        if noticed.stories == 1:
-            noticed.published = date + period
-            noticed.codes |= codes
+        if summary.stories == 1:
+            summary.published = date + period
+            summary.codes |= codes
         return True
 
     cdef bint is_priority(self, const uint8_t *text, Record *record, double *priority) except -1 nogil:
-        cdef Answer answer
+        cdef PythonResult result
         if record.flags:
             return False
         priority[0] = priority_of(text, record.size)
         if priority[0] >= 0:
             return True
-        if flags_of(text, record.size) or not self.ask(WHICH_PRIORITY, text, record.size, 0, &answer):
+        if flags_of(text, record.size) or not self.ask_once(PARSE_PRIORITY, text, record.size, 0, &result):
             return False
-        priority[0] = answer.priority
-        return answer.is_so
+        priority[0] = result.priority
+        return result.is_valid
 
-    cdef bint ask(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef bint ask_once(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1 nogil:
-        """What Python says of a text, which it is asked once for most; false if it cannot be asked yet."""
-        cdef Answer *kept = NULL
-        if size <= ANSWER_KEY_BYTES and not flags & CDATA:
-            kept = &self.answers[2 * ((usp_hash(text, <size_t>size, secret) + <uint64_t>question) & (ANSWERS - 1))]
-            if is_answer(&kept[0], question, text, size):
-                answer[0] = kept[0]
+        """Look up what Python says of a text, or ask it. Return false if that needs the GIL."""
+        cdef PythonResult *kept = NULL
+        if size <= RESULT_KEY_BYTES and not flags & CDATA:
+            kept = &self.results[2 * ((usp_hash(text, <size_t>size, secret) + <uint64_t>question) & (RESULT_SLOTS - 1))]
+            if is_result_for(&kept[0], question, text, size):
+                result[0] = kept[0]
                 return True
-            if is_answer(&kept[1], question, text, size):
-                answer[0] = kept[1]
+            if is_result_for(&kept[1], question, text, size):
+                result[0] = kept[1]
                 return True
-        if not self.holds:
-            self.asks = True
+        if not self.has_gil:
+            self.needs_gil = True
             return False
-        memset(answer, 0, sizeof(Answer))
+        memset(result, 0, sizeof(PythonResult))
         with gil:
-            self.find_out(question, text, size, flags, answer)
+            self.ask_python(question, text, size, flags, result)
         if kept != NULL:
-            answer.question, answer.size = <uint8_t>question, <uint8_t>size
-            memcpy(answer.key, text, <size_t>size)
-            kept[1], kept[0] = kept[0], answer[0]  # of those in the same place, the last two are kept
+            result.question, result.size = <uint8_t>question, <uint8_t>size
+            memcpy(result.key, text, <size_t>size)
+            kept[1], kept[0] = kept[0], result[0]  # a place keeps the last two
         return True
 
-    cdef int find_out(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef int ask_python(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1:
-        if question == WHICH_DATE:
+        if question == PARSE_DATE:
             date = parse_date(ascii_text(text, size))
             if date is not None:
-                answer.is_so, answer.date = True, microseconds(date)
-        elif question == WHICH_PRIORITY:
+                result.is_valid, result.date = True, microseconds(date)
+        elif question == PARSE_PRIORITY:
             priority = parse_priority(ascii_text(text, size))
             if priority is not None:
-                answer.is_so, answer.priority = True, float(priority)
+                result.is_valid, result.priority = True, float(priority)
         return 0

@@ -1,8 +1,9 @@
 # cython: language_level=3, cdivision=True
 """Collect columns: of plain entries straight from the buffer, and page by page. As `usp.scan.columns.PureColumns`.
 
-A column starts with the first row that has a value there; rows without one are filled in when another has, and at the end.
-So what a document does not have costs nothing. An entry whose values are for Python to find out is taken back.
+A column starts with its first value. Earlier and later rows are filled with nulls when the next value comes, and at
+the end, so that a column without values costs nothing. An entry that turns out to need Python is dropped, and added
+by way of its page. Files and formats are for `usp.export` to know.
 """
 
 import datetime as datetime_module
@@ -18,7 +19,7 @@ from usp.scan._buffers cimport (
     WORDS,
     Series,
     Texts,
-    cut_series,
+    truncate_series,
     fixed_column,
     free_series,
     free_texts,
@@ -34,7 +35,7 @@ from usp.scan._buffers cimport (
     text_column,
 )
 from usp.scan._bytes cimport CDATA, HIGH
-from usp.scan._check cimport WHICH_DATE, WHICH_PRIORITY, Answer, Noticed, PlainCheck
+from usp.scan._check cimport PARSE_DATE, PARSE_PRIORITY, PythonResult, EntrySummary, PlainCheck
 from usp.scan._entries cimport (
     ATTRIBUTES,
     CHANGEFREQ,
@@ -55,15 +56,15 @@ from usp.scan._entries cimport (
     VIDEOS,
     PlainEntry,
     Record,
-    Staged,
+    EntryURL,
     record_flags,
 )
 from usp.scan._extensions cimport (
     AS_DATE,
-    AS_FLAG,
+    AS_BOOLEAN,
     AS_TEXT,
     AS_URL,
-    AS_WHOLE,
+    AS_INTEGER,
     AS_WORDS,
     IMAGE_TEXTS,
     MAX_VIDEO_FIELDS,
@@ -81,9 +82,9 @@ from usp.scan._extensions cimport (
     add_story_values,
     add_video_values,
     begin_video,
-    cut_items,
-    cut_stories,
-    cut_videos,
+    truncate_items,
+    truncate_stories,
+    truncate_videos,
     end_items,
     end_video,
     end_videos,
@@ -92,11 +93,11 @@ from usp.scan._extensions cimport (
     free_videos,
     items_column,
     pad_stories,
-    put_flag,
+    put_boolean,
     put_number,
     put_parts,
     put_video_text,
-    put_whole,
+    put_integer,
     put_words,
     stories_column,
     video_field_count,
@@ -119,7 +120,7 @@ from usp.scan._pages import IMAGE_FIELDS, STORY_FIELDS
 
 INTERFACE = USP_INTERFACE
 
-cdef enum:  # the columns that may be wanted, beside NEWS, IMAGES, VIDEOS and LINKS
+cdef enum:  # bits of columns, beside NEWS, IMAGES, VIDEOS and LINKS
     DATES = 16
     DATE_TEXTS = 32
     CHANGES = 64
@@ -133,7 +134,7 @@ cdef dict WANTED = {
 
 cdef int64_t EARLIEST, LATEST
 cdef uint8_t UNKNOWN_FREQUENCY
-cdef double STATED_NOWHERE
+cdef double DEFAULT_PRIORITY
 cdef object Column, Columns, List, Scalar, Struct, sparse_column, microseconds, parse_date, text_of
 cdef tuple CHANGE_FREQUENCIES
 cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
@@ -142,7 +143,7 @@ cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
     global Column, List, Scalar, Struct, microseconds, parse_date, text_of
-    global EARLIEST, LATEST, UNKNOWN_FREQUENCY, STATED_NOWHERE
+    global EARLIEST, LATEST, UNKNOWN_FREQUENCY, DEFAULT_PRIORITY
     global Columns, sparse_column, CHANGE_FREQUENCIES, PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
     from usp.scan.columns import (
@@ -165,7 +166,7 @@ def bind():
     check_types("PlainColumns in usp/scan/_columns.pyx", written_types())
     EARLIEST, LATEST = microseconds(datetime_module.datetime.min), microseconds(datetime_module.datetime.max)
     UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
-    STATED_NOWHERE = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
+    DEFAULT_PRIORITY = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
 
 
 def written_types():
@@ -186,17 +187,20 @@ def written_types():
     }
 
 
-cdef inline int64_t in_years(int64_t date) noexcept nogil:
-    """The date, moved to the nearest that has a year from 1 to 9999 in UTC."""
+cdef inline int64_t clamp_date(int64_t date) noexcept nogil:
+    """Return the date, or the nearest one in the years 1 to 9999 UTC."""
     return EARLIEST if date < EARLIEST else LATEST if date > LATEST else date
 
 
 @cython.final
 cdef class PlainColumns(PlainCheck):
-    """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
+    """Collects columns from plain entries, and page by page.
+
+    If problems are wanted, it takes only entries that have none.
+    """
 
     cdef Seen seen  # the URLs
-    cdef size_t given  # how many of them were given already
+    cdef size_t returned_rows  # how many of them `columns` returned before
     cdef uint32_t wants
     cdef Series dates
     cdef Texts date_texts
@@ -206,9 +210,9 @@ cdef class PlainColumns(PlainCheck):
     cdef Items images
     cdef Items linked
     cdef Videos videos
-    cdef dict rare_videos  # number of a video -> the video, if it has what is in no series
+    cdef dict rare_videos  # number of a video -> the video, if it has rare fields
     cdef dict problems  # row -> codes
-    cdef dict others  # columns that this class does not know -> their values, by row
+    cdef dict others  # columns that only Python knows -> their values, by row
     cdef bint needs_pages  # whether each page may have a value in one of them
 
     def __cinit__(self, *args):
@@ -225,13 +229,13 @@ cdef class PlainColumns(PlainCheck):
         for name, bit in WANTED.items():
             if name in wanted:
                 self.wants |= <uint32_t>bit
-        self.leaves_videos = True  # to `add_video`, which takes none that has anything wrong
+        self.skips_videos = True  # `add_video` takes only videos without problems
 
     def __dealloc__(self):
         self.clear()
 
     cdef void clear(self) noexcept:
-        """Drop all but the URLs."""
+        """Drop everything but the URLs."""
         free_series(&self.dates)
         free_texts(&self.date_texts)
         free_series(&self.changes)
@@ -241,72 +245,74 @@ cdef class PlainColumns(PlainCheck):
         free_items(&self.linked)
         free_videos(&self.videos)
 
-    cdef void cut(self) noexcept nogil:
-        """Take back what is there of a row that does not count."""
-        cdef size_t rows = self.seen.count - self.given
-        cut_series(&self.dates, rows)
-        cut_series(&self.date_texts.ends, rows)
-        cut_series(&self.changes, rows)
-        cut_series(&self.priorities, rows)
-        cut_stories(&self.stories, rows)
-        cut_items(&self.images, rows)
-        cut_items(&self.linked, rows)
-        cut_videos(&self.videos, rows)
+    cdef void drop_row(self) noexcept nogil:
+        """Drop the values of the row that was begun."""
+        cdef size_t rows = self.seen.count - self.returned_rows
+        truncate_series(&self.dates, rows)
+        truncate_series(&self.date_texts.ends, rows)
+        truncate_series(&self.changes, rows)
+        truncate_series(&self.priorities, rows)
+        truncate_stories(&self.stories, rows)
+        truncate_items(&self.images, rows)
+        truncate_items(&self.linked, rows)
+        truncate_videos(&self.videos, rows)
 
-    cdef void expect(self, Staged *staged) noexcept nogil:
-        staged.hashed = self.seen.expect(staged.url, <size_t>staged.size)
+    cdef void hash_url(self, EntryURL *entry_url) noexcept nogil:
+        entry_url.hashed = self.seen.hash_and_prefetch(entry_url.url, <size_t>entry_url.size)
 
-    cdef int find_out(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef int ask_python(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1:
-        """As usual; the period of a date is 0 if it has a zone."""
-        PlainCheck.find_out(self, question, text, size, flags, answer)
-        if question == WHICH_DATE and answer.is_so:
-            answer.period = parse_date(ascii_text(text, size)).tzinfo is None
+        """Ask as `PlainCheck` does. The period of a date is 0 if it has a zone, else 1."""
+        PlainCheck.ask_python(self, question, text, size, flags, result)
+        if question == PARSE_DATE and result.is_valid:
+            result.period = parse_date(ascii_text(text, size)).tzinfo is None
         return 0
 
     # Plain entries
 
-    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
-        cdef Noticed noticed
-        if self.wants & PROBLEMS and not self.is_clean(data, entry, staged, &noticed):
+    cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil:
+        cdef EntrySummary summary
+        if self.wants & PROBLEMS and not self.is_clean(data, entry, entry_url, &summary):
             return False
-        if self.add_plainly(data, entry, staged, &noticed if self.wants & PROBLEMS else NULL):
+        if self.add_entry(data, entry, entry_url, &summary if self.wants & PROBLEMS else NULL):
             return True
-        self.cut()
-        if not self.holds:
-            self.asks = True
+        self.drop_row()
+        if not self.has_gil:
+            self.needs_gil = True
             return False
-        if self.wants & PROBLEMS and entry.extras & VIDEOS:
-            return False  # something may be to be noted of them
+        if self.wants & PROBLEMS and entry.extensions & VIDEOS:
+            return False  # they may have problems
         with gil:
-            self.add_by_python(data, entry, staged)
+            self.add_entry_with_python(data, entry, entry_url)
         return True
 
-    cdef bint add_plainly(
-        self, const uint8_t *data, PlainEntry *entry, Staged *staged, Noticed *noticed
+    cdef bint add_entry(
+        self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url, EntrySummary *summary
     ) except -1 nogil:
-        """The row of an entry, unless its URL is there already; false if that is for Python. `noticed` may be NULL."""
-        if staged.size < 0 or self.needs_pages:
+        """Add an entry, unless its URL was added before. Return false to leave it to Python. `summary` may be NULL."""
+        if entry_url.size < 0 or self.needs_pages:
             return False
-        if staged.flags & HIGH and not is_printable_utf8(staged.url, staged.size):
+        if entry_url.flags & HIGH and not is_printable_utf8(entry_url.url, entry_url.size):
             return False
-        if not self.add_fields(data, entry, noticed, self.seen.count - self.given):
+        if not self.add_fields(data, entry, summary, self.seen.count - self.returned_rows):
             return False
-        if not self.seen.add(staged.url, <size_t>staged.size, staged.hashed):
-            self.cut()
+        if not self.seen.add(entry_url.url, <size_t>entry_url.size, entry_url.hashed):
+            self.drop_row()
         return True
 
-    cdef bint add_fields(self, const uint8_t *data, PlainEntry *entry, Noticed *noticed, size_t row) except -1 nogil:
+    cdef bint add_fields(
+        self, const uint8_t *data, PlainEntry *entry, EntrySummary *summary, size_t row
+    ) except -1 nogil:
         cdef Record *own[PRIORITY + 1]
-        cdef Record *cells[VIDEO_TAG + 1]  # of the group that is open
+        cdef Record *cells[VIDEO_TAG + 1]  # of the open group
         cdef Record *record
         cdef int depth = 0, group = 0, stories = 0, publications = 0, tag
         cdef uint32_t i, opened = 0
         memset(own, 0, sizeof(own))
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
-            tag = self.context.tabled.tags[record.name]
+            tag = self.context.grammar_tables.tags[record.name]
             if record.kind == TEXT:
                 if depth == 0:
                     if tag <= PRIORITY and record.size:
@@ -325,28 +331,31 @@ cdef class PlainColumns(PlainCheck):
                 depth += 1
             else:
                 depth -= 1
-                if depth == 0 and group == IMAGE_TAG and self.wants & IMAGES and not add_image(&self.images, data, cells):
-                    return False
+                if depth == 0 and group == IMAGE_TAG and self.wants & IMAGES:
+                    if not add_image(&self.images, data, cells):
+                        return False
                 if depth == 0 and group == NEWS_TAG and self.wants & NEWS and stories == 1:
                     if not self.add_story(data, cells, row):
                         return False
                 if depth == 0 and group == VIDEO_TAG and self.wants & (VIDEOS | PROBLEMS):
                     if not self.add_video(data, opened, i):
                         return False
-        if entry.extras:
+        if entry.extensions:
             end_items(&self.images, row)
             end_items(&self.linked, row)
             end_videos(&self.videos, row)
-        return self.add_own_fields(data, own, noticed, row)
+        return self.add_own_fields(data, own, summary, row)
 
-    cdef bint add_own_fields(self, const uint8_t *data, Record **own, Noticed *noticed, size_t row) except -1 nogil:
+    cdef bint add_own_fields(
+        self, const uint8_t *data, Record **own, EntrySummary *summary, size_t row
+    ) except -1 nogil:
         cdef int found = 1
         cdef int64_t date
         cdef bint has_zone
-        cdef double priority = STATED_NOWHERE
+        cdef double priority = DEFAULT_PRIORITY
         if own[LASTMOD] != NULL and self.wants & (DATES | DATE_TEXTS):
-            if noticed != NULL:
-                date, has_zone = in_years(noticed.date), noticed.period == 0
+            if summary != NULL:
+                date, has_zone = clamp_date(summary.date), summary.period == 0
             else:
                 found = self.read_date(data, own[LASTMOD], &date, &has_zone)
             if found < 0:
@@ -364,42 +373,42 @@ cdef class PlainColumns(PlainCheck):
             pad(&self.changes, row, SMALL)
             put_byte(&self.changes, <uint8_t>found if found >= 0 else UNKNOWN_FREQUENCY, True)
         if self.wants & PRIORITIES:
-            if own[PRIORITY] != NULL and noticed != NULL:
-                priority = noticed.priority
+            if own[PRIORITY] != NULL and summary != NULL:
+                priority = summary.priority
             elif own[PRIORITY] != NULL and not self.read_priority(data, own[PRIORITY], &priority):
                 return False
             put_word(&self.priorities, &priority, True)
         return True
 
     cdef int read_date(self, const uint8_t *data, Record *record, int64_t *date, bint *has_zone) except -2 nogil:
-        """Whether a text is a date, and which; -1 if that is for Python to say."""
+        """Read a date. Return whether the text is one, or -1 to leave it to Python."""
         cdef const uint8_t *text = data + record.start
         cdef Moment moment
-        cdef Answer answer
+        cdef PythonResult result
         if parse_moment(text, record.size, &moment):
-            date[0], has_zone[0] = in_years(microseconds_of(&moment)), moment.has_zone
+            date[0], has_zone[0] = clamp_date(microseconds_of(&moment)), moment.has_zone
             return 1
-        if record_flags(data, record) or not self.ask(WHICH_DATE, text, record.size, 0, &answer):
+        if record_flags(data, record) or not self.ask_once(PARSE_DATE, text, record.size, 0, &result):
             return -1
-        date[0], has_zone[0] = answer.date, not answer.period
-        return answer.is_so
+        date[0], has_zone[0] = result.date, not result.period
+        return result.is_valid
 
     cdef bint read_priority(self, const uint8_t *data, Record *record, double *priority) except -1 nogil:
-        """The priority, unless it is for Python to find out, or none."""
+        """Read a priority, if it is a valid one. Return false to leave it to Python."""
         cdef const uint8_t *text = data + record.start
         cdef double found = priority_of(text, record.size)
-        cdef Answer answer
+        cdef PythonResult result
         if found >= 0:
             priority[0] = found
             return True
-        if record_flags(data, record) or not self.ask(WHICH_PRIORITY, text, record.size, 0, &answer):
+        if record_flags(data, record) or not self.ask_once(PARSE_PRIORITY, text, record.size, 0, &result):
             return False
-        if answer.is_so:
-            priority[0] = answer.priority
+        if result.is_valid:
+            priority[0] = result.priority
         return True
 
     cdef bint add_story(self, const uint8_t *data, Record **cells, size_t row) except -1 nogil:
-        """The news story, if it has a title and a date; false if that is for Python to say."""
+        """Add a news story, if it has a title and a date. Return false to leave it to Python."""
         cdef int64_t date
         cdef bint has_zone
         cdef int found, i
@@ -419,12 +428,12 @@ cdef class PlainColumns(PlainCheck):
         return True
 
     cdef bint add_video(self, const uint8_t *data, uint32_t first, uint32_t end) except -1 nogil:
-        """A video of which nothing is to be noted, from these records; false if that is for Python to say."""
+        """Add a video without problems. Return false to leave it to Python."""
         cdef Record *texts[MAX_VIDEO_FIELDS]
         cdef int field
         memset(texts, 0, sizeof(texts))
         if not begin_video(
-            &self.videos, data, &self.batch.records[first], end - first, self.context.tabled.video_fields, texts
+            &self.videos, data, &self.batch.records[first], end - first, self.context.grammar_tables.video_fields, texts
         ):
             return False
         for field in range(video_field_count):
@@ -446,55 +455,55 @@ cdef class PlainColumns(PlainCheck):
             if how == AS_TEXT:
                 return put_video_text(texts, data, record)
             return put_url(texts, text, record.size, record_flags(data, record))
-        pad(fixed, self.videos.count, SMALL if how == AS_FLAG else WORDS)
+        pad(fixed, self.videos.count, SMALL if how == AS_BOOLEAN else WORDS)
         if how == AS_DATE:
             if self.read_date(data, record, &date, &has_zone) != 1:
                 return False
             put_word(fixed, &date, True)
             return True
-        if how == AS_FLAG:
-            return put_flag(fixed, text, record.size)
-        return put_whole(fixed, text, record.size) if how == AS_WHOLE else put_number(fixed, text, record.size)
+        if how == AS_BOOLEAN:
+            return put_boolean(fixed, text, record.size)
+        return put_integer(fixed, text, record.size) if how == AS_INTEGER else put_number(fixed, text, record.size)
 
     # Lines
 
     def take_lines(self, bytes buffer not None, Py_ssize_t position):
-        """Take lines that are a URL, or blank; gives where they end, and how many they are."""
+        """Take lines that are URLs or blank. Return where they end, and how many they are."""
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Py_ssize_t size = len(buffer), count
         if not 0 <= position <= size:
             raise ValueError("the position is not in the buffer")
         with nogil:
             count = self.seen.add_lines(data, size, &position)
-            while self.wants & PRIORITIES and self.priorities.rows < self.seen.count - self.given:
-                put_word(&self.priorities, &STATED_NOWHERE, True)
+            while self.wants & PRIORITIES and self.priorities.rows < self.seen.count - self.returned_rows:
+                put_word(&self.priorities, &DEFAULT_PRIORITY, True)
         return position, count
 
     # Pages
 
-    cdef int add_by_python(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1:
-        """The row of an entry, unless its URL is there already."""
+    cdef int add_entry_with_python(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1:
+        """Add an entry by way of its page, unless its URL was added before."""
         cdef Record *loc = &self.batch.records[entry.loc]
         cdef object url = None
-        if staged.size >= 0:
-            url = (high_text if staged.flags & HIGH else ascii_text)(staged.url, staged.size)
+        if entry_url.size >= 0:
+            url = (high_text if entry_url.flags & HIGH else ascii_text)(entry_url.url, entry_url.size)
         if url is None:
-            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
+            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(entry_url.flags & CDATA)))
         if url is not None and self.seen.is_new(url):
             page = page_of(self, data, entry, url)
             self.add_values(page, page._source.last_modified_text())
         return 0
 
     def append(self, page not None, str last_modified_text not None, problems=()):
-        """One page, and the codes of its problems, unless its URL was there already."""
+        """Add a page and the codes of its problems, unless its URL was added before."""
         if self.seen.is_new(page.url):
             self.add_values(page, last_modified_text)
             if problems and self.wants & PROBLEMS:
-                self.problems[self.seen.count - self.given - 1] = problems
+                self.problems[self.seen.count - self.returned_rows - 1] = problems
 
     cdef int add_values(self, page, str last_modified_text) except -1:
-        """The last URL's values."""
-        cdef size_t row = self.seen.count - self.given - 1
+        """Add the values of the last URL."""
+        cdef size_t row = self.seen.count - self.returned_rows - 1
         cdef double priority
         if self.wants & (DATES | DATE_TEXTS):
             date = page.last_modified
@@ -531,23 +540,23 @@ cdef class PlainColumns(PlainCheck):
                 values[row] = value
         return 0
 
-    # What was collected
+    # Results
 
     @property
     def rows(self):
-        """How many rows were collected."""
-        return self.seen.count - self.given
+        """The number of rows collected since the last call of `columns`."""
+        return self.seen.count - self.returned_rows
 
     def columns(self, bint goes_on=False):
-        """All that was collected since this was last asked; of URLs it knows from then on only if it `goes_on`."""
-        cdef size_t n = self.seen.count - self.given
+        """Return what was collected since the last call. Remember the URLs only if the document `goes_on`."""
+        cdef size_t n = self.seen.count - self.returned_rows
         cdef dict made = {}
         if n:
-            made["url"] = Column(n, *self.seen.views_from(self.given, not goes_on))
+            made["url"] = Column(n, *self.seen.views_from(self.returned_rows, not goes_on))
         if goes_on:
-            self.given = self.seen.count
+            self.returned_rows = self.seen.count
         else:
-            self.seen, self.given = Seen(), 0
+            self.seen, self.returned_rows = Seen(), 0
         if has_values(&self.dates):
             made["last_modified"] = fixed_column(&self.dates, n, WORDS, "q")
         if has_values(&self.date_texts.ends):

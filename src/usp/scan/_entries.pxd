@@ -13,7 +13,7 @@ cdef enum:
     MAX_RECORDS = 8192
     MAX_ATTRIBUTES_BYTES = 8192
     MAX_COMMENT_BYTES = 65536
-    MAX_ENTRY_BYTES = 131072  # that are waited for
+    MAX_ENTRY_BYTES = 131072  # an incomplete entry that is longer is not waited for
 
 cdef enum:
     OTHER, FIELD, WITH_ATTRIBUTES, GROUP
@@ -29,31 +29,31 @@ ctypedef struct Record:
     uint16_t size
     uint8_t kind
     uint8_t name
-    uint8_t flags  # CDATA or nothing: the others are found out where they matter
+    uint8_t flags  # CDATA or 0; other flags are computed where they are needed
 
 ctypedef struct PlainEntry:
     Py_ssize_t start
     uint32_t first  # of its records
     uint32_t count
     uint32_t loc
-    uint32_t extras  # a bit for each kind of group and of element with attributes that it has
+    uint32_t extensions  # a bit for each extension that it has
 
 ctypedef struct Batch:
     PlainEntry entries[MAX_ENTRIES]
     Record records[MAX_RECORDS]
     uint32_t entry_count
     uint32_t record_count
-    uint8_t following[MAX_NAMES]  # the name that came last behind each: most documents repeat themselves
+    uint8_t following[MAX_NAMES]  # the name that came last after each: most documents repeat themselves
 
 ctypedef struct Tables:
     char names[MAX_NAMES][MAX_NAME_BYTES]
     uint8_t name_sizes[MAX_NAMES]
-    uint64_t closings[MAX_NAMES][2]  # a name and ">", if they are 16 bytes at most
-    uint64_t masks[MAX_NAMES][2]  # which of those bytes count; none of a longer name
-    uint8_t slots[NAME_SLOTS]  # number of a name + 1, by its hash
+    uint64_t closings[MAX_NAMES][2]  # a name and ">", if that is no more than 16 bytes
+    uint64_t masks[MAX_NAMES][2]  # which of those bytes count; 0 for a longer name
+    uint8_t slots[NAME_SLOTS]  # 1 + the number of a name, by its hash
     uint8_t rules[MAX_STATES][MAX_NAMES]
     uint8_t states[MAX_STATES][MAX_NAMES]
-    uint8_t extras[MAX_NAMES]
+    uint8_t extensions[MAX_NAMES]
     uint64_t bits[MAX_NAMES]  # one for each tag, whatever its prefix
     uint8_t is_loc[MAX_NAMES]  # of an entry
 
@@ -67,10 +67,10 @@ cdef enum:
     OTHER_TAG, LOC, LASTMOD, CHANGEFREQ, PRIORITY, TITLE, PUBLICATION_DATE, NAME, LANGUAGE, ACCESS, GENRES, KEYWORDS
     STOCK_TICKERS, CAPTION, GEO_LOCATION, LICENSE, NEWS_TAG, IMAGE_TAG, PUBLICATION, LINK, VIDEO_TAG
 
-ctypedef struct Staged:
+ctypedef struct EntryURL:
     const uint8_t *url
-    Py_ssize_t size  # -1 if what the URL is, is for Python to say
-    Py_ssize_t origin  # where its scheme and host end, where that matters
+    Py_ssize_t size  # -1 to leave it to Python
+    Py_ssize_t origin  # where the host ends; set only where it is needed
     uint64_t hashed
     uint8_t flags
 
@@ -85,10 +85,10 @@ cdef Stop take_entries(
 
 
 @cython.final
-cdef class Tabled:
+cdef class GrammarTables:
     cdef Tables tables
     cdef uint8_t tags[MAX_NAMES]
-    cdef uint8_t video_fields[MAX_NAMES]  # 1 + the number of the field of a video; 0 if it is none that is known here
+    cdef uint8_t video_fields[MAX_NAMES]  # 1 + the number of the field of a video, or 0
     cdef readonly object grammar
 
     cdef int add_name(self, int number, bytes name, str tag) except -1
@@ -96,7 +96,7 @@ cdef class Tabled:
 
 @cython.final
 cdef class Context:
-    cdef Tabled tabled
+    cdef GrammarTables grammar_tables
     cdef object resolve
     cdef object convert
 

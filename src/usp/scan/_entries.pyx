@@ -1,9 +1,9 @@
 # cython: language_level=3, cdivision=True
 """Find the plain entries of a buffer, and record where their texts lie.
 
-The kernel needs no Python object and no GIL. Every read is bounded by the size of the buffer, and nothing is written but
-the batch. An entry that is not plain ends the batch: the general scanner reads it. Names, rules and states are those of
-`usp.scan.grammar`. This module does not know what becomes of the texts: that is for those who derive a class from `Reader`.
+The scan needs no Python object and no GIL. Every read is bounded by the size of the buffer, and only the batch is
+written. An entry that is not plain ends the batch: the general scanner reads it. Names, rules and states are those of
+`usp.scan.grammar`. This module does not know what the texts are used for: classes derived from `Reader` do.
 """
 
 cimport cython
@@ -16,15 +16,15 @@ from usp.scan._bytes cimport CDATA, MAX_TEXT_BYTES, is_space, next_tag, next_vis
 
 INTERFACE = USP_INTERFACE
 
-# The kernel
+# The scan
 
 
 cdef inline uint32_t name_hash(const uint8_t *name, Py_ssize_t size) noexcept nogil:
     return (name[0] * 7 + name[size - 1] * 31 + name[size >> 1] * 127 + <uint32_t>size * 521) & (NAME_SLOTS - 1)
 
 
-cdef inline int number_of(Tables *tables, const uint8_t *name, Py_ssize_t size) noexcept nogil:
-    """The number of a raw name, -1 if it is none of the grammar's."""
+cdef inline int find_name(Tables *tables, const uint8_t *name, Py_ssize_t size) noexcept nogil:
+    """Return the number of a raw name, or -1 if the grammar has none."""
     cdef uint32_t slot = name_hash(name, size)
     cdef int number
     while tables.slots[slot]:
@@ -36,7 +36,7 @@ cdef inline int number_of(Tables *tables, const uint8_t *name, Py_ssize_t size) 
 
 
 cdef inline bint is_closing(Tables *tables, int name, const uint8_t *at, Py_ssize_t left) noexcept nogil:
-    """Whether a name and ">" stand here."""
+    """Return whether the text starts with a name and ">"."""
     cdef uint64_t words[2]
     cdef Py_ssize_t size = tables.name_sizes[name]
     if left >= 16 and tables.masks[name][0]:
@@ -58,13 +58,13 @@ cdef struct Cursor:
 
 
 cdef inline Stop skip_space(Cursor *c) noexcept nogil:
-    """To the next tag or text. Control characters between elements mean nothing, as white space does."""
+    """Move to the next tag or text. Between elements, control characters are skipped like white space."""
     c.at = next_visible(c.data + c.at, c.data + c.size) - c.data
     return ENTRY if c.at < c.size else MORE
 
 
 cdef inline bint add_record(Cursor *c, Py_ssize_t start, Py_ssize_t end, int kind, int name, int flags) noexcept nogil:
-    """Record a text, without the white space around it; false if the batch is full."""
+    """Record a text without the white space around it. Return false if the batch is full."""
     cdef Record *record
     while start < end and is_space(c.data[start]):
         start += 1
@@ -83,7 +83,7 @@ cdef inline bint add_record(Cursor *c, Py_ssize_t start, Py_ssize_t end, int kin
 
 
 cdef inline Stop take_end_tag(Cursor *c, int name) noexcept nogil:
-    """`</name>`, with nothing more in it, at the cursor."""
+    """Read the end tag `</name>`, with nothing else in it."""
     cdef Py_ssize_t size = c.tables.name_sizes[name], at = c.at
     if c.size - at < size + 3:
         return MORE
@@ -94,7 +94,7 @@ cdef inline Stop take_end_tag(Cursor *c, int name) noexcept nogil:
 
 
 cdef Stop take_cdata(Cursor *c, Py_ssize_t *start, Py_ssize_t *end) noexcept nogil:
-    """A CDATA section at the cursor, and white space behind it: where its text lies."""
+    """Read a CDATA section and the white space after it."""
     cdef Py_ssize_t at = c.at + 9, i
     cdef const uint8_t *bracket
     if c.size - c.at < 12:
@@ -110,7 +110,7 @@ cdef Stop take_cdata(Cursor *c, Py_ssize_t *start, Py_ssize_t *end) noexcept nog
         if c.data[at + 1] == c']' and c.data[at + 2] == c'>':
             break
         at += 1
-    for i in range(start[0], at - 2):  # one that opens inside another was never closed
+    for i in range(start[0], at - 2):  # if another opens inside, this one was never closed
         if c.data[i] == c'<' and c.data[i + 1] == c'!' and c.data[i + 2] == c'[':
             return ODD
     end[0] = at
@@ -119,7 +119,7 @@ cdef Stop take_cdata(Cursor *c, Py_ssize_t *start, Py_ssize_t *end) noexcept nog
 
 
 cdef Stop take_text(Cursor *c, int name) noexcept nogil:
-    """The text of a field, and its end tag."""
+    """Read the text of a field, and its end tag."""
     cdef Py_ssize_t first = c.at, start = c.at, end, i
     cdef int flags = 0
     cdef Stop stop
@@ -146,7 +146,7 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
 
 
 cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
-    """The attributes of a start tag, to its end."""
+    """Read the attributes of a start tag."""
     cdef Py_ssize_t start = c.at, at = c.at, quoted, left
     cdef const uint8_t *quote
     cdef uint8_t x
@@ -168,7 +168,7 @@ cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
         elif x == c'>':
             break
         elif (x | 32) == c'x' and at + 4 < c.size and (c.data[at + 1] | 32) == c'm':
-            return ODD  # perhaps a declaration of a namespace
+            return ODD  # it may declare a namespace
         at += 1
     c.at = at + 1
     is_empty[0] = at > start and c.data[at - 1] == c'/'
@@ -192,13 +192,13 @@ cdef Stop take_comment(Cursor *c) noexcept nogil:
 
 
 cdef struct Level:
-    int name  # of the element that is open
+    int name  # of the open element
     uint8_t state
-    uint64_t fields  # that it had already
+    uint64_t fields  # those that it already had
 
 
 cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry) noexcept nogil:
-    """A start tag and, of a field, its text and end tag."""
+    """Read a start tag. If it is a field, read its text and end tag as well."""
     cdef Py_ssize_t at = c.at + 1, start = c.at + 1
     cdef uint8_t x = 62, state = levels[depth[0]].state
     cdef int name = c.batch.following[c.last]
@@ -218,14 +218,14 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
             return MORE
         if at == start:
             return ODD
-        name = number_of(c.tables, c.data + start, at - start)
+        name = find_name(c.tables, c.data + start, at - start)
         if name < 0:
             return ODD
         c.batch.following[c.last] = name
     c.last = name
     c.at = at
     if c.tables.rules[state][name] == WITH_ATTRIBUTES:
-        entry.extras |= c.tables.extras[name] if depth[0] == 1 else 0
+        entry.extensions |= c.tables.extensions[name] if depth[0] == 1 else 0
         stop = take_attributes(c, name, &is_empty)
         return stop if stop != ENTRY or is_empty else take_text(c, name)
     if x != c'>':
@@ -233,7 +233,7 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     c.at = at + 1
     if c.tables.rules[state][name] == FIELD:
         if levels[depth[0]].fields & c.tables.bits[name]:
-            return ODD  # which of two counts depends on what they are
+            return ODD  # which of two fields counts depends on their texts
         levels[depth[0]].fields |= c.tables.bits[name]
         if depth[0] == 1 and c.tables.is_loc[name]:
             entry.loc = c.batch.record_count + 1
@@ -241,7 +241,7 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     if c.tables.rules[state][name] != GROUP or depth[0] + 1 == MAX_OPEN:
         return ODD
     if depth[0] == 1:
-        entry.extras |= c.tables.extras[name]
+        entry.extensions |= c.tables.extensions[name]
     depth[0] += 1
     levels[depth[0]].name = name
     levels[depth[0]].state = c.tables.states[state][name]
@@ -252,7 +252,7 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
 
 
 cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
-    """One entry, from its start tag to its end tag. Only if it is plain and whole is the cursor behind it."""
+    """Read an entry, from its start tag to its end tag. Return ENTRY only if it is plain and complete."""
     cdef Level levels[MAX_OPEN]
     cdef int depth = 0
     cdef Stop stop
@@ -260,7 +260,7 @@ cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
     levels[0].fields = 0
     entry.start = c.at
     entry.first = c.batch.record_count
-    entry.loc = entry.extras = 0
+    entry.loc = entry.extensions = 0
     while True:
         if c.data[c.at] != c'<':
             return ODD
@@ -287,7 +287,7 @@ cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
 cdef Stop take_entries(
     Tables *tables, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at, Batch *batch, uint32_t most
 ) noexcept nogil:
-    """The plain entries from `at` on, at most so many. Why there are no more."""
+    """Find the plain entries from `at` on, up to `most`. Return why the last one was the last."""
     cdef Cursor c
     cdef Stop stop
     cdef PlainEntry *entry
@@ -316,7 +316,7 @@ cdef Stop take_entries(
 
 # The grammar, as tables of C
 
-cdef dict EXTRAS = {"news": NEWS, "image": IMAGES, "video": VIDEOS, "link": LINKS}
+cdef dict EXTENSIONS = {"news": NEWS, "image": IMAGES, "video": VIDEOS, "link": LINKS}
 
 cdef dict TAGS = {
     "loc": LOC, "lastmod": LASTMOD, "changefreq": CHANGEFREQ, "priority": PRIORITY, "title": TITLE,
@@ -326,7 +326,7 @@ cdef dict TAGS = {
     "video": VIDEO_TAG,
 }
 
-# The rules of `usp.scan.grammar`: what an element is where it stands.
+# The rules of `usp.scan.grammar`.
 RULES = {"OTHER": OTHER, "FIELD": FIELD, "WITH_ATTRIBUTES": WITH_ATTRIBUTES, "GROUP": GROUP}
 
 cdef dict video_numbers  # elements of a video -> 1 + the number of the field that is their text
@@ -350,19 +350,20 @@ def check_rules(known):
     """Raise an error unless the rules have these numbers."""
     for name, number in RULES.items():
         if known.get(name) != number:
-            raise TypeError(f"{name} is {known.get(name)} in usp/scan/grammar.py, but {number} in usp/scan/_entries.pxd")
+            found = known.get(name)
+            raise TypeError(f"{name} is {found} in usp/scan/grammar.py, but {number} in usp/scan/_entries.pxd")
 
 
 @cython.final
-cdef class Tabled:
-    """A grammar, as tables of C."""
+cdef class GrammarTables:
+    """A grammar, as C tables."""
 
     def __init__(self, grammar):
         memset(&self.tables, 0, sizeof(Tables))
         memset(self.video_fields, 0, sizeof(self.video_fields))
         bits = {tag: number for number, tag in enumerate(dict.fromkeys(grammar.tags))}
         if len(grammar.names) >= MAX_NAMES or len(grammar.kinds) > MAX_STATES or len(bits) > 64:
-            raise ValueError("the grammar is too large")  # the vocabulary has grown: so must the tables
+            raise ValueError("the grammar is too large")  # the vocabulary has grown: enlarge the tables
         self.grammar = grammar
         cdef int number, state
         for number, name in enumerate(grammar.names):
@@ -377,7 +378,7 @@ cdef class Tabled:
         cdef uint32_t slot
         cdef bytes closing = name + b">"
         if not 0 < len(name) < MAX_NAME_BYTES:
-            return 0  # elements of this name are left to the general scanner
+            return 0  # the general scanner reads elements of this name
         memcpy(self.tables.names[number], <const uint8_t *>name, len(name))
         self.tables.name_sizes[number] = len(name)
         if len(name) < 16:
@@ -387,35 +388,35 @@ cdef class Tabled:
         while self.tables.slots[slot]:
             slot = (slot + 1) & (NAME_SLOTS - 1)
         self.tables.slots[slot] = number + 1
-        self.tables.extras[number] = EXTRAS.get(tag, 0)
+        self.tables.extensions[number] = EXTENSIONS.get(tag, 0)
         self.tables.is_loc[number] = tag == "loc" and self.grammar.rules[1][number][0] == FIELD
         self.tags[number] = TAGS.get(tag, OTHER_TAG)
         self.video_fields[number] = video_numbers.get(tag, 0)
         return 0
 
 
-cdef dict tabled_grammars = {}  # id of a grammar -> its tables, which keep the grammar alive
+cdef dict known_tables = {}  # id of a grammar -> its tables, which keep the grammar alive
 
 
-cdef Tabled tabled(grammar):
-    cdef Tabled found = tabled_grammars.get(id(grammar))
+cdef GrammarTables grammar_tables(grammar):
+    cdef GrammarTables found = known_tables.get(id(grammar))
     if found is None:
-        if len(tabled_grammars) >= 64:
-            tabled_grammars.clear()
-        found = tabled_grammars[id(grammar)] = Tabled(grammar)
+        if len(known_tables) >= 64:
+            known_tables.clear()
+        found = known_tables[id(grammar)] = GrammarTables(grammar)
     return found
 
 
 @cython.final
 cdef class Context:
-    """What the entries of a document share: the grammar, and the help of Python.
+    """What the entries of a document share: the grammar, and two functions of Python.
 
     `resolve(text)` gives a URL, or None; `convert(element, name)` a field of a page.
     """
 
 
 cdef class Reader:
-    """Takes plain entries from a buffer."""
+    """Finds plain entries in a buffer. Base class of the readers."""
 
     def __cinit__(self, *args, **options):
         self.context = Context.__new__(Context)
@@ -428,38 +429,38 @@ cdef class Reader:
         free(self.batch)
 
     cdef Stop scan(self, grammar, bytes buffer, Py_ssize_t *at) except *:
-        """Fill the batch. Afterwards `at` is behind its last entry."""
+        """Fill the batch, and move `at` behind its last entry."""
         cdef Stop stop
         cdef Py_ssize_t size = self.prepare(grammar, buffer, at[0])
         cdef const uint8_t *data = <const uint8_t *>buffer
         with nogil:
-            stop = take_entries(&self.context.tabled.tables, data, size, at, self.batch, MAX_ENTRIES)
+            stop = take_entries(&self.context.grammar_tables.tables, data, size, at, self.batch, MAX_ENTRIES)
         return stop
 
     cdef Py_ssize_t prepare(self, grammar, bytes buffer, Py_ssize_t position) except -1:
-        """Have the tables of a grammar ready; gives the size of what is scanned of the buffer."""
+        """Prepare the tables of a grammar. Return how much of the buffer is scanned."""
         cdef Py_ssize_t size = min(len(buffer), <Py_ssize_t>1 << 30)
         cdef Context context
         if not 0 <= position <= size:
             raise ValueError("the position is not in the buffer")
-        if self.context.tabled is None or self.context.tabled.grammar is not grammar:
-            context = Context.__new__(Context)  # entries that were made keep the one they were made with
-            context.tabled = tabled(grammar)
+        if self.context.grammar_tables is None or self.context.grammar_tables.grammar is not grammar:
+            context = Context.__new__(Context)  # existing entries keep the old one
+            context.grammar_tables = grammar_tables(grammar)
             context.resolve, context.convert = self.context.resolve, self.context.convert
             self.context = context
         return size
 
 
 cdef enum:
-    WORTH_IT = 1 << 14  # bytes: to read fewer is over before the GIL is had back
+    MIN_BYTES_WITHOUT_GIL = 1 << 14  # shorter texts are read before the GIL could be taken back
 
 
 def may_hold_sitemaps(bytes text not None):
-    """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
+    """Return whether a text may have a tag whose name starts with "sitemap", with or without a prefix."""
     cdef const uint8_t *data = <const uint8_t *>text
     cdef Py_ssize_t size = len(text)
     cdef bint found
-    if size < WORTH_IT:
+    if size < MIN_BYTES_WITHOUT_GIL:
         return has_sitemap_tag(data, data + size)
     with nogil:
         found = has_sitemap_tag(data, data + size)
@@ -476,8 +477,9 @@ cdef bint has_sitemap_tag(const uint8_t *tag, const uint8_t *end) noexcept nogil
             if at[-1] == c':':
                 local = at
         if end - local >= 7 and (local[0] | 32) == c's' and (local[1] | 32) == c'i' and (local[2] | 32) == c't':
-            if (local[3] | 32) == c'e' and (local[4] | 32) == c'm' and (local[5] | 32) == c'a' and (local[6] | 32) == c'p':
-                return True
+            if (local[3] | 32) == c'e' and (local[4] | 32) == c'm' and (local[5] | 32) == c'a':
+                if (local[6] | 32) == c'p':
+                    return True
         tag = <const uint8_t *>memchr(at, c'<', end - at)
         if tag != NULL:
             tag += 1

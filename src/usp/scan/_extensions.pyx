@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
-"""The columns of extensions: news stories, images, pages in other languages, and videos.
+"""Collect the columns of extensions: news stories, images, pages in other languages, videos.
 
-What most of them have is read here. An extension with anything else, or with anything wrong, is left to Python. Which entry
-they belong to is for `_columns` to know.
+The usual fields are read here. An extension with rare fields, or with problems, is left to Python. Which entry an
+extension belongs to is for `_columns` to know.
 """
 
 from math import isfinite
@@ -17,7 +17,7 @@ from usp.scan._buffers cimport (
     WORDS,
     Series,
     Texts,
-    cut_series,
+    truncate_series,
     fixed_column,
     free_series,
     free_texts,
@@ -53,7 +53,7 @@ from usp.scan._entries cimport (
     Record,
     record_flags,
 )
-from usp.scan._texts cimport Attribute, Link, is_edged, next_attribute, parse_link, text_into
+from usp.scan._texts cimport Attribute, Link, has_visible_edges, next_attribute, parse_link, text_into
 
 INTERFACE = USP_INTERFACE
 
@@ -74,14 +74,14 @@ cdef void free_stories(Stories *stories) noexcept:
         free_texts(&stories.lists[i].items)
 
 
-cdef void cut_stories(Stories *stories, size_t rows) noexcept nogil:
+cdef void truncate_stories(Stories *stories, size_t rows) noexcept nogil:
     cdef int i
-    cut_series(&stories.dates, rows)
+    truncate_series(&stories.dates, rows)
     for i in range(STORY_TEXTS):
-        cut_series(&stories.texts[i].ends, rows)
+        truncate_series(&stories.texts[i].ends, rows)
     for i in range(STORY_LISTS):
-        cut_series(&stories.lists[i].ends, rows)
-        cut_series(&stories.lists[i].items.ends, <size_t>last_end(&stories.lists[i].ends))
+        truncate_series(&stories.lists[i].ends, rows)
+        truncate_series(&stories.lists[i].items.ends, <size_t>last_end(&stories.lists[i].ends))
 
 
 cdef int pad_stories(Stories *stories, size_t rows) except -1 nogil:
@@ -95,7 +95,7 @@ cdef int pad_stories(Stories *stories, size_t rows) except -1 nogil:
 
 
 cdef bint put_parts(TextLists *lists, const uint8_t *data, Record *record, uint8_t *text) except -1 nogil:
-    """The parts of a text, split at commas, as a row; false if they are for Python to say. `text` is room for it."""
+    """Split a text at commas and add its parts as a row. Return false to leave it to Python. `text` is scratch."""
     cdef Py_ssize_t size = 0, start = 0, end, i
     if record != NULL:
         size = text_into(text, data + record.start, record.size, record_flags(data, record))
@@ -110,7 +110,7 @@ cdef bint put_parts(TextLists *lists, const uint8_t *data, Record *record, uint8
         while end > start and is_space(text[end - 1]):
             end -= 1
         if end > start:
-            if not is_edged(text + start, end - start):
+            if not has_visible_edges(text + start, end - start):
                 return False
             put_bytes(&lists.items, text + start, end - start)
         start = i + 1
@@ -150,11 +150,11 @@ cdef void free_items(Items *items) noexcept:
         free_texts(&items.texts[i])
 
 
-cdef void cut_items(Items *items, size_t rows) noexcept nogil:
+cdef void truncate_items(Items *items, size_t rows) noexcept nogil:
     cdef int i
-    cut_series(&items.ends, rows)
+    truncate_series(&items.ends, rows)
     for i in range(IMAGE_TEXTS):
-        cut_series(&items.texts[i].ends, <size_t>last_end(&items.ends))
+        truncate_series(&items.texts[i].ends, <size_t>last_end(&items.ends))
 
 
 cdef int add_item(Items *items, texts) except -1:
@@ -164,7 +164,7 @@ cdef int add_item(Items *items, texts) except -1:
 
 
 cdef bint add_image(Items *images, const uint8_t *data, Record **cells) except -1 nogil:
-    """An image; false if it is for Python to say."""
+    """Add an image. Return false to leave it to Python."""
     cdef int i
     if cells[LOC] == NULL:
         return False
@@ -177,7 +177,7 @@ cdef bint add_image(Items *images, const uint8_t *data, Record **cells) except -
 
 
 cdef bint add_link(Items *linked, const uint8_t *data, Record *record) except -1 nogil:
-    """A page in another language, if a link is one; false if that is for Python to say."""
+    """Add the page of an alternate link. Return false to leave it to Python."""
     cdef Link link
     if not parse_link(data + record.start, record.size, &link):
         return False
@@ -190,7 +190,7 @@ cdef bint add_link(Items *linked, const uint8_t *data, Record *record) except -1
 
 
 cdef int end_items(Items *items, size_t row) except -1 nogil:
-    """All items that are in no row yet are in this one; if there are any."""
+    """Put the items that were added since the last call into this row, if there are any."""
     if items.texts[0].ends.rows > <size_t>last_end(&items.ends):
         pad(&items.ends, row, ENDS)
         put_end(&items.ends, <int64_t>items.texts[0].ends.rows, True)
@@ -207,7 +207,7 @@ cdef object items_column(Items *items, Py_ssize_t texts, size_t rows):
 # Videos
 
 ctypedef struct VideoAttribute:
-    int element  # the field of the element that it stands in
+    int element  # the field that is the text of its element
     int field
     Py_ssize_t size
     char name[MAX_ATTRIBUTE_NAME]
@@ -217,12 +217,12 @@ cdef int video_attribute_count = 0
 cdef VideoAttribute VIDEO_ATTRIBUTES[MAX_VIDEO_ATTRIBUTES]
 cdef tuple VIDEO_NAMES
 cdef object NO_VIDEO
-cdef object RARE  # the type of those fields that Python reads, and that are in no series
+cdef object RARE_TYPE  # the type of the fields that only Python reads
 
 
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
-    global Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE
+    global Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE_TYPE
     from usp.objects.page import SitemapVideo
     from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE, PAGE_TYPES, Column, List, Scalar, Struct, column_of
     from usp.scan.vocabulary import VIDEO_FIELDS
@@ -230,7 +230,7 @@ def bind():
     types = PAGE_TYPES["videos"].item.fields
     NO_VIDEO, VIDEO_NAMES = SitemapVideo(), tuple(VIDEO_FIELDS)
     set_video_fields(VIDEO_FIELDS)
-    RARE = Struct({name: types[name] for i, name in enumerate(VIDEO_FIELDS) if READ_AS[<int>i] == BY_PYTHON})
+    RARE_TYPE = Struct({name: types[name] for i, name in enumerate(VIDEO_FIELDS) if READ_AS[<int>i] == BY_PYTHON})
 
 
 cdef int set_video_fields(fields) except -1:
@@ -266,19 +266,20 @@ def check_video_fields(fields not None):
     attributes = {name: field for name, field in fields.items() if field.attribute}
     elements = [field.element for field in fields.values() if not field.attribute]
     if len(fields) > MAX_VIDEO_FIELDS or len(attributes) > MAX_VIDEO_ATTRIBUTES:
-        raise TypeError("videos have too many fields: raise MAX_VIDEO_FIELDS, or _ATTRIBUTES, in usp/scan/_extensions.pyx")
+        raise TypeError("videos have too many fields: raise MAX_VIDEO_FIELDS in usp/scan/_extensions.pxd")
     if len(elements) != len({*elements}):
-        raise TypeError("usp/scan/_extensions.pyx knows one field for each element of a video: change it, or VIDEO_FIELDS")
+        raise TypeError("usp/scan/_extensions.pyx knows one field for each element of a video: change VIDEO_FIELDS")
     for name, field in attributes.items():
         if field.form not in (Form.TEXT, Form.URL, Form.YES_NO):
-            raise TypeError(f"put_attribute in usp/scan/_extensions.pyx cannot read {field.form}, the form of {name!r}: add it")
+            message = f"put_attribute in usp/scan/_extensions.pyx cannot read {field.form}, the form of {name!r}"
+            raise TypeError(f"{message}: add it there")
         if field.element not in elements:
             raise TypeError(f"VIDEO_FIELDS has {name!r}, an attribute of <{field.element}>, but no field for its text")
         if len(field.attribute) > MAX_ATTRIBUTE_NAME:
             raise TypeError(f"the attribute of {name!r} is too long for VideoAttribute in usp/scan/_extensions.pyx")
     return {
-        Form.TEXT: AS_TEXT, Form.URL: AS_URL, Form.DATE: AS_DATE, Form.INTEGER: AS_WHOLE, Form.DECIMAL: AS_NUMBER,
-        Form.YES_NO: AS_FLAG, Form.WORDS: AS_WORDS, Form.TEXTS: AS_TAGS,
+        Form.TEXT: AS_TEXT, Form.URL: AS_URL, Form.DATE: AS_DATE, Form.INTEGER: AS_INTEGER, Form.DECIMAL: AS_NUMBER,
+        Form.YES_NO: AS_BOOLEAN, Form.WORDS: AS_WORDS, Form.TEXTS: AS_TEXTS,
     }
 
 
@@ -293,19 +294,19 @@ cdef void free_videos(Videos *videos) noexcept:
         free_texts(&videos.lists[i].items)
 
 
-cdef void cut_videos(Videos *videos, size_t rows) noexcept nogil:
+cdef void truncate_videos(Videos *videos, size_t rows) noexcept nogil:
     cdef int i
-    cut_series(&videos.ends, rows)
+    truncate_series(&videos.ends, rows)
     videos.count = <size_t>last_end(&videos.ends)
     for i in range(video_field_count):
-        cut_series(&videos.texts[i].ends, videos.count)
-        cut_series(&videos.fixed[i], videos.count)
-        cut_series(&videos.lists[i].ends, videos.count)
-        cut_series(&videos.lists[i].items.ends, <size_t>last_end(&videos.lists[i].ends))
+        truncate_series(&videos.texts[i].ends, videos.count)
+        truncate_series(&videos.fixed[i], videos.count)
+        truncate_series(&videos.lists[i].ends, videos.count)
+        truncate_series(&videos.lists[i].items.ends, <size_t>last_end(&videos.lists[i].ends))
 
 
 cdef int end_videos(Videos *videos, size_t row) except -1 nogil:
-    """All videos that are in no row yet are in this one; if there are any."""
+    """Put the videos that were added since the last call into this row, if there are any."""
     if videos.count > <size_t>last_end(&videos.ends):
         pad(&videos.ends, row, ENDS)
         put_end(&videos.ends, <int64_t>videos.count, True)
@@ -313,13 +314,13 @@ cdef int end_videos(Videos *videos, size_t row) except -1 nogil:
 
 
 cdef bint put_video_text(Texts *texts, const uint8_t *data, Record *record) except -1 nogil:
-    """A text of which something is left; false if that is for Python to say."""
+    """Add a text that is not empty. Return false to leave it to Python."""
     cdef int64_t end = last_end(&texts.ends)
     return put_text(texts, data, record) and last_end(&texts.ends) > end
 
 
 cdef bint put_words(Texts *words, const uint8_t *text, Py_ssize_t size) except -1 nogil:
-    """The words of a text; false if they are for Python to say."""
+    """Add the words of a text. Return false to leave it to Python."""
     cdef Py_ssize_t start = 0, end
     if flags_of(text, <size_t>size):
         return False
@@ -333,7 +334,7 @@ cdef bint put_words(Texts *words, const uint8_t *text, Py_ssize_t size) except -
     return True
 
 
-cdef bint put_whole(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+cdef bint put_integer(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
     cdef int64_t number = 0
     cdef Py_ssize_t i
     if size > 18:
@@ -347,7 +348,7 @@ cdef bint put_whole(Series *series, const uint8_t *text, Py_ssize_t size) except
 
 
 cdef bint put_number(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
-    """A number with a few digits, and perhaps a point between them: both that are divided are exact, so the result is."""
+    """Add a decimal number. Return false if it has too many digits: the division would not be exact."""
     cdef double number = 0, scale = 1
     cdef Py_ssize_t i, point = -1
     if size > 15 or not c'0' <= text[0] <= c'9' or not c'0' <= text[size - 1] <= c'9':
@@ -365,14 +366,14 @@ cdef bint put_number(Series *series, const uint8_t *text, Py_ssize_t size) excep
     return True
 
 
-cdef bint put_flag(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
+cdef bint put_boolean(Series *series, const uint8_t *text, Py_ssize_t size) except -1 nogil:
     cdef uint8_t lower[5]
     cdef Py_ssize_t i
     cdef int found = -1
     if size > 5:
         return False
     for i in range(size):
-        lower[i] = text[i] | 32  # which digits have as it is
+        lower[i] = text[i] | 32  # digits have this bit already
     if size == 1:
         found = text[0] - c'0' if c'0' <= text[0] <= c'1' else -1
     elif (size == 3 and memcmp(lower, b"yes", 3) == 0) or (size == 4 and memcmp(lower, b"true", 4) == 0):
@@ -387,25 +388,25 @@ cdef bint put_flag(Series *series, const uint8_t *text, Py_ssize_t size) except 
 cdef bint begin_video(
     Videos *videos, const uint8_t *data, Record *records, uint32_t count, const uint8_t *numbers, Record **texts
 ) except -1 nogil:
-    """Put the tags and attributes of a video, and find the texts of its fields; false if that is for Python to say.
+    """Add the tags and attributes of a video, and find the texts of its fields. Return false to leave it to Python.
 
     `numbers` are those of fields, plus 1, by the names of records.
     """
     cdef Record *record
     cdef uint32_t i
-    cdef uint64_t had = 0  # elements that may have attributes, by their fields
+    cdef uint64_t had = 0  # fields whose element was already read
     cdef int field
     for i in range(count):
         record = &records[i]
         field = numbers[record.name] - 1
         if field < 0 or READ_AS[field] == BY_PYTHON or record.kind == OPEN:
             return False
-        if record.kind == TEXT and READ_AS[field] != AS_TAGS:
+        if record.kind == TEXT and READ_AS[field] != AS_TEXTS:
             texts[field] = record
         elif record.kind == TEXT:
             if record.size and not put_video_text(&videos.lists[field].items, data, record):
                 return False
-        elif READ_AS[field] == AS_TAGS:
+        elif READ_AS[field] == AS_TEXTS:
             if record.size:
                 return False
         elif had >> field & 1 or not put_attributes(videos, data + record.start, record.size, field):
@@ -416,7 +417,7 @@ cdef bint begin_video(
 
 
 cdef bint put_attributes(Videos *videos, const uint8_t *text, Py_ssize_t size, int element) except -1 nogil:
-    """The fields of a video that are attributes of one of its elements; false if they are for Python to say."""
+    """Add the attributes of an element of a video. Return false to leave it to Python."""
     cdef Attribute found
     cdef Py_ssize_t at = 0
     cdef int is_one, i
@@ -438,10 +439,10 @@ cdef bint put_attribute(Videos *videos, int field, Attribute *found) except -1 n
     cdef Texts *texts = &videos.texts[field]
     cdef Series *flags = &videos.fixed[field]
     if texts.ends.rows > videos.count or flags.rows > videos.count:
-        return False  # the first of two counts
-    if READ_AS[field] == AS_FLAG:
+        return False  # of two attributes, the first counts
+    if READ_AS[field] == AS_BOOLEAN:
         pad(flags, videos.count, SMALL)
-        return put_flag(flags, found.value, found.size)
+        return put_boolean(flags, found.value, found.size)
     pad(&texts.ends, videos.count, ENDS)
     if READ_AS[field] == AS_URL:
         return put_url(texts, found.value, found.size, 0)
@@ -450,23 +451,23 @@ cdef bint put_attribute(Videos *videos, int field, Attribute *found) except -1 n
 
 
 cdef int end_video(Videos *videos) except -1 nogil:
-    """All that was put since the last is one video."""
+    """End a video: everything that was added since the last one belongs to it."""
     cdef int i
     for i in range(video_field_count):
-        if READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:
+        if READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TEXTS:
             put_end(&videos.lists[i].ends, <int64_t>videos.lists[i].items.ends.rows, True)
     videos.count += 1
     return 0
 
 
 cdef int add_video_values(Videos *videos, dict rare, video) except -1:
-    """A video that Python has read; if it has what is in no series, it goes into `rare`, by its number."""
+    """Add a video that Python has read. If it has rare fields, keep it in `rare`, by its number."""
     cdef int i, how
     cdef double number
     cdef int64_t whole
     for i in range(video_field_count):
         how, value = READ_AS[i], getattr(video, VIDEO_NAMES[i])
-        if how == AS_WORDS or how == AS_TAGS:
+        if how == AS_WORDS or how == AS_TEXTS:
             for part in value:
                 put_str(&videos.lists[i].items, part)
         elif value is None:
@@ -477,14 +478,14 @@ cdef int add_video_values(Videos *videos, dict rare, video) except -1:
         elif how == AS_TEXT or how == AS_URL:
             pad(&videos.texts[i].ends, videos.count, ENDS)
             put_str(&videos.texts[i], value)
-        elif how == AS_FLAG:
+        elif how == AS_BOOLEAN:
             pad(&videos.fixed[i], videos.count, SMALL)
             put_byte(&videos.fixed[i], bool(value), True)
         else:
             pad(&videos.fixed[i], videos.count, WORDS)
             if how == AS_DATE:
                 put_date(&videos.fixed[i], value)
-            elif how == AS_WHOLE:
+            elif how == AS_INTEGER:
                 whole = min(max(value, LEAST_WHOLE), MOST_WHOLE)
                 put_word(&videos.fixed[i], &whole, True)
             else:
@@ -493,7 +494,7 @@ cdef int add_video_values(Videos *videos, dict rare, video) except -1:
     return end_video(videos)
 
 
-cdef object flag_column(Series *flags, size_t rows):
+cdef object boolean_column(Series *flags, size_t rows):
     cdef bytearray data = bytearray((rows + 7) >> 3)
     cdef size_t i
     pad(flags, rows, SMALL)
@@ -504,14 +505,14 @@ cdef object flag_column(Series *flags, size_t rows):
 
 
 cdef tuple rare_columns(dict rare, size_t n):
-    """The columns of what is in no series, of so many videos."""
+    """Return the columns of the rare fields."""
     if rare:
-        return column_of(RARE, [rare.get(number, NO_VIDEO) for number in range(n)]).children
-    return tuple([column_of_nothing(kind, n, isinstance(kind, List)) for kind in RARE.fields.values()])
+        return column_of(RARE_TYPE, [rare.get(number, NO_VIDEO) for number in range(n)]).children
+    return tuple([column_of_nothing(kind, n, isinstance(kind, List)) for kind in RARE_TYPE.fields.values()])
 
 
 cdef object column_of_nothing(kind, size_t n, bint is_valid):
-    """The column that has, so many times, no value; or an empty list, which is one."""
+    """Return a column of nulls, or of empty lists."""
     valid = None if is_valid or n == 0 else memoryview(bytes((n + 7) >> 3))
     if isinstance(kind, Struct):
         parts = tuple([column_of_nothing(part, n, False) for part in kind.fields.values()])
@@ -521,7 +522,7 @@ cdef object column_of_nothing(kind, size_t n, bint is_valid):
         return Column(n, None, zeros, valid, (column_of(kind.item, []),))
     if kind is Scalar.TEXT:
         return Column(n, memoryview(b""), zeros, valid)
-    return Column(n, zeros[:n], None, valid)  # times and whole numbers are all that is rare
+    return Column(n, zeros[:n], None, valid)  # rare fields are texts, lists, times and integers
 
 
 cdef object videos_column(Videos *videos, dict rare, size_t rows):
@@ -532,13 +533,13 @@ cdef object videos_column(Videos *videos, dict rare, size_t rows):
     for i in range(video_field_count):
         if READ_AS[i] == BY_PYTHON:
             parts.append(next(of_rare))
-        elif READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TAGS:
+        elif READ_AS[i] == AS_WORDS or READ_AS[i] == AS_TEXTS:
             items = text_column(&videos.lists[i].items, videos.lists[i].items.ends.rows)
             parts.append(list_column(&videos.lists[i].ends, n, items))
         elif READ_AS[i] == AS_TEXT or READ_AS[i] == AS_URL:
             parts.append(text_column(&videos.texts[i], n))
-        elif READ_AS[i] == AS_FLAG:
-            parts.append(flag_column(&videos.fixed[i], n))
+        elif READ_AS[i] == AS_BOOLEAN:
+            parts.append(boolean_column(&videos.fixed[i], n))
         else:
             parts.append(fixed_column(&videos.fixed[i], n, WORDS, "d" if READ_AS[i] == AS_NUMBER else "q"))
     return list_column(&videos.ends, rows, Column(n, None, None, None, tuple(parts)))

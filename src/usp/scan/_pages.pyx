@@ -52,9 +52,9 @@ from usp.scan._entries cimport (
     PlainEntry,
     Reader,
     Record,
-    Staged,
+    EntryURL,
     Stop,
-    Tabled,
+    GrammarTables,
     record_flags,
 )
 from usp.scan._seen cimport Seen
@@ -122,7 +122,7 @@ ctypedef struct MemoSlot:
 
 
 cdef class Memo:
-    """Values of short texts that repeat: each is converted once, or again where two texts want the same slot."""
+    """Caches the values of short texts. If two texts have the same slot, the last one is kept."""
 
     cdef MemoSlot slots[MEMO_SLOTS]
 
@@ -142,7 +142,7 @@ cdef class Memo:
         return &self.slots[(h ^ (h >> 16)) & (MEMO_SLOTS - 1)]
 
     cdef inline object get(self, const uint8_t *key, Py_ssize_t size):
-        """The value of a text; None if it is not here."""
+        """Return the value of a text, or None."""
         cdef MemoSlot *slot = self.slot(key, size)
         if slot.value != NULL and slot.size == size and memcmp(slot.key, key, size) == 0:
             return <object>slot.value
@@ -168,23 +168,23 @@ cdef Memo frequencies = Memo()
 
 
 cdef inline void set_slot(object made, Py_ssize_t offset, object value) noexcept:
-    """Fill a slot of an object that was just made."""
+    """Set a slot of a new object."""
     Py_INCREF(value)
     (<PyObject **>(<char *><PyObject *>made + offset))[0] = <PyObject *>value
 
 
-cdef uint8_t scratch[MAX_TEXT_BYTES + 1]  # for texts that are changed; used with the GIL held, and not for long
+cdef uint8_t scratch[MAX_TEXT_BYTES + 1]  # for texts without their references; only used while the GIL is held
 
 
 cdef object url_of(const uint8_t *text, Py_ssize_t size, uint8_t flags):
-    """The URL that a text means; None if that is for Python to say."""
+    """Return the URL that a text means, or None to leave it to Python."""
     cdef Py_ssize_t n = url_into(scratch, text, size, flags)
     if n < 0:
         return None
     return ascii_text(scratch, n) if not flags & HIGH else high_text(scratch, n)
 
 
-ctypedef struct Row:
+ctypedef struct CellHeader:
     uint16_t size
     uint8_t kind
     uint8_t name
@@ -192,7 +192,7 @@ ctypedef struct Row:
 
 
 cdef struct Cell:
-    Row row
+    CellHeader row
     const uint8_t *text
 
 
@@ -204,7 +204,7 @@ cdef inline uint8_t cell_flags(Cell *cell) noexcept:
 @cython.no_gc
 @cython.freelist(512)
 cdef class Entry:
-    """The texts of one entry."""
+    """The texts of an entry, from which the fields of its page are converted."""
 
     cdef uint8_t *rows
     cdef uint32_t count
@@ -214,13 +214,13 @@ cdef class Entry:
         PyMem_Free(self.rows)
 
     cdef int fill(self, const uint8_t *data, const Record *records, uint32_t count, Py_ssize_t loc) except -1:
-        """Copy the texts of these records, but for the URL's."""
+        """Copy the texts of these records, except the URL."""
         cdef size_t size = 0
         cdef uint32_t i
         cdef uint8_t *at
-        cdef Row row
+        cdef CellHeader row
         for i in range(count):
-            size += sizeof(Row) + records[i].size
+            size += sizeof(CellHeader) + records[i].size
         self.rows = at = <uint8_t *>PyMem_Malloc(size)
         if at == NULL:
             raise MemoryError
@@ -230,26 +230,26 @@ cdef class Entry:
             row.size, row.kind, row.name, row.flags = (
                 records[i].size, records[i].kind, records[i].name, records[i].flags
             )
-            memcpy(at, &row, sizeof(Row))
-            memcpy(at + sizeof(Row), data + records[i].start, records[i].size)
-            at += sizeof(Row) + records[i].size
+            memcpy(at, &row, sizeof(CellHeader))
+            memcpy(at + sizeof(CellHeader), data + records[i].start, records[i].size)
+            at += sizeof(CellHeader) + records[i].size
             self.count += 1
         return 0
 
     cdef inline const uint8_t *read(self, const uint8_t *at, Cell *cell) noexcept:
-        memcpy(&cell.row, at, sizeof(Row))
-        cell.text = at + sizeof(Row)
+        memcpy(&cell.row, at, sizeof(CellHeader))
+        cell.text = at + sizeof(CellHeader)
         return cell.text + cell.row.size
 
     cdef bint find(self, int tag, Cell *cell) noexcept:
-        """The first text of the entry itself in a field of this tag."""
+        """Find the first text in a field of the entry itself."""
         cdef const uint8_t *at = self.rows
         cdef uint32_t i
         cdef int depth = 0
         for i in range(self.count):
             at = self.read(at, cell)
             if cell.row.kind == TEXT:
-                if depth == 0 and cell.row.size and self.context.tabled.tags[cell.row.name] == tag:
+                if depth == 0 and cell.row.size and self.context.grammar_tables.tags[cell.row.name] == tag:
                     return True
             elif cell.row.kind == OPEN:
                 depth += 1
@@ -258,7 +258,7 @@ cdef class Entry:
         return False
 
     def value(self, str name not None):
-        """The page's field of this name, converted."""
+        """Return the value of a field of the page."""
         cdef Cell cell
         if name == "last_modified":
             return self.date(&cell) if self.find(LASTMOD, &cell) else None
@@ -310,14 +310,14 @@ cdef class Entry:
         return found
 
     def last_modified_text(self):
-        """The text of the last modification, as it was written."""
+        """Return the text of the last modification, as it was written."""
         cdef Cell cell
         if not self.find(LASTMOD, &cell):
             return ""
         return text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA))
 
     cdef object text(self, Cell *cell):
-        """A text without the HTML escaping below that of XML; None if it is empty."""
+        """Return a text without HTML escapes, or None if it is empty."""
         if cell.row.size == 0:
             return None
         cdef uint8_t flags = cell_flags(cell)
@@ -331,7 +331,7 @@ cdef class Entry:
         return made
 
     cdef list parts(self, Cell *cell):
-        """The parts of a text, split at commas."""
+        """Split a text at commas."""
         cdef list found = []
         cdef Py_ssize_t start = 0, end, i
         if cell.row.size == 0:
@@ -351,7 +351,7 @@ cdef class Entry:
         return found
 
     cdef object news_story(self):
-        """The story of the first news group; False if that is for Python."""
+        """Return the first news story, or None."""
         cdef Cell cells[VIDEO_TAG + 1]
         cdef Cell cell
         cdef const uint8_t *at = self.rows
@@ -360,7 +360,7 @@ cdef class Entry:
         memset(cells, 0, sizeof(cells))
         for i in range(self.count):
             at = self.read(at, &cell)
-            tag = self.context.tabled.tags[cell.row.name]
+            tag = self.context.grammar_tables.tags[cell.row.name]
             if cell.row.kind == OPEN:
                 if depth or tag == NEWS_TAG:
                     depth += 1
@@ -388,7 +388,7 @@ cdef class Entry:
         return made
 
     cdef object images(self):
-        """The images; False if they are for Python."""
+        """Return the images, or False to leave them to Python."""
         cdef Cell cells[VIDEO_TAG + 1]
         cdef Cell cell
         cdef const uint8_t *at = self.rows
@@ -397,7 +397,7 @@ cdef class Entry:
         cdef list found = []
         for i in range(self.count):
             at = self.read(at, &cell)
-            tag = self.context.tabled.tags[cell.row.name]
+            tag = self.context.grammar_tables.tags[cell.row.name]
             if cell.row.kind == OPEN:
                 if depth or tag == IMAGE_TAG:
                     depth += 1
@@ -419,7 +419,7 @@ cdef class Entry:
         return found or None
 
     cdef object alternates(self):
-        """The pages in other languages; False if they are for Python."""
+        """Return the pages in other languages, or False to leave them to Python."""
         cdef Cell cell
         cdef Link link
         cdef const uint8_t *at = self.rows
@@ -432,7 +432,7 @@ cdef class Entry:
                 depth += 1
             elif cell.row.kind == CLOSE:
                 depth -= 1
-            elif cell.row.kind == ATTRIBUTES and depth == 0 and self.context.tabled.tags[cell.row.name] == LINK:
+            elif cell.row.kind == ATTRIBUTES and depth == 0 and self.context.grammar_tables.tags[cell.row.name] == LINK:
                 if not parse_link(cell.text, cell.row.size, &link):
                     return False
                 if link.hreflang == NULL or link.href == NULL or not link.hreflang_size or not link.href_size:
@@ -444,13 +444,13 @@ cdef class Entry:
         return found or None
 
     cdef object element(self):
-        """The same as the general scanner makes of an entry, but for its URL."""
+        """Return the element that the general scanner makes of an entry, without its URL."""
         cdef Cell cell
         cdef const uint8_t *at = self.rows
         cdef uint32_t i
-        cdef Tabled tabled = self.context.tabled
+        cdef GrammarTables grammar_tables = self.context.grammar_tables
         cdef list states = [1]
-        kinds, tags = tabled.grammar.kinds, tabled.grammar.tags
+        kinds, tags = grammar_tables.grammar.kinds, grammar_tables.grammar.tags
         top = Element("url", kinds[1], 0, {})
         stack = [top]
         for i in range(self.count):
@@ -458,7 +458,7 @@ cdef class Entry:
             tag = tags[cell.row.name]
             raw = cell.text[:cell.row.size]
             holder = stack[-1]
-            rule, opened = tabled.grammar.rules[states[-1]][cell.row.name]
+            rule, opened = grammar_tables.grammar.rules[states[-1]][cell.row.name]
             if cell.row.kind == OPEN:
                 stack.append(Element(tag, kinds[opened], 0, {}))
                 states.append(opened)
@@ -476,10 +476,10 @@ cdef class Entry:
 
 
 cdef class PlainPages(Reader):
-    """Makes pages of plain entries, but for those whose URL was there already."""
+    """Makes pages of plain entries. Skips URLs that were listed before."""
 
     cdef Seen seen
-    cdef Staged staged[MAX_ENTRIES]
+    cdef EntryURL entry_urls[MAX_ENTRIES]
     cdef uint8_t *urls  # of the entries in the batch
     cdef size_t urls_room
 
@@ -494,24 +494,24 @@ cdef class PlainPages(Reader):
         free(self.urls)
 
     def is_new(self, str url not None):
-        """Whether a URL was not there yet."""
+        """Add a URL. Return false if it was added before."""
         return self.seen.is_new(url)
 
     def take(self, grammar, bytes buffer not None, Py_ssize_t position):
-        """Pages, where they end, and whether more of the document may bring another."""
+        """Return pages, where they end, whether more bytes may complete another, and whether there are others."""
         cdef list pages = []
         cdef Stop stop = self.scan(grammar, buffer, &position)
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef uint32_t i
-        self.stage(data)
+        self.read_urls(data)
         for i in range(self.batch.entry_count):
-            page = self.page(data, &self.batch.entries[i], &self.staged[i])
+            page = self.page(data, &self.batch.entries[i], &self.entry_urls[i])
             if page is not None:
                 pages.append(page)
         return pages, position, stop == MORE, stop == FULL
 
-    cdef int stage(self, const uint8_t *data) except -1:
-        """Find out the URLs of the batch, and have ready what tells whether they were there already."""
+    cdef int read_urls(self, const uint8_t *data) except -1:
+        """Read and hash the URLs of the batch."""
         cdef uint32_t i
         cdef size_t room = 0
         for i in range(self.batch.entry_count):
@@ -520,55 +520,55 @@ cdef class PlainPages(Reader):
             enlarge(<void **>&self.urls, room)
             self.urls_room = room
         with nogil:
-            self.stage_urls(data, self.urls)
+            self.read_urls_into(data, self.urls)
         return 0
 
-    cdef void stage_urls(self, const uint8_t *data, uint8_t *out) noexcept nogil:
+    cdef void read_urls_into(self, const uint8_t *data, uint8_t *out) noexcept nogil:
         cdef uint32_t i
         cdef Record *loc
-        cdef Staged *staged
+        cdef EntryURL *entry_url
         for i in range(self.batch.entry_count):
             loc = &self.batch.records[self.batch.entries[i].loc]
-            staged = &self.staged[i]
-            staged.flags = record_flags(data, loc)
-            staged.url = out
-            staged.size = url_into(out, data + loc.start, loc.size, staged.flags)
-            if staged.size >= 0:
-                staged.hashed = self.seen.expect(out, staged.size)
-                out += staged.size
+            entry_url = &self.entry_urls[i]
+            entry_url.flags = record_flags(data, loc)
+            entry_url.url = out
+            entry_url.size = url_into(out, data + loc.start, loc.size, entry_url.flags)
+            if entry_url.size >= 0:
+                entry_url.hashed = self.seen.hash_and_prefetch(out, entry_url.size)
+                out += entry_url.size
 
-    cdef object page(self, const uint8_t *data, PlainEntry *entry, Staged *staged):
-        """The page of an entry; None if it is none, or was there already."""
+    cdef object page(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url):
+        """Return the page of an entry, or None if it has no URL, or one that was listed before."""
         cdef Record *loc = &self.batch.records[entry.loc]
         cdef object url = None
-        if staged.size >= 0 and staged.flags & HIGH:
-            url = high_text(staged.url, staged.size)
-        if staged.size >= 0 and (url is not None or not staged.flags & HIGH):
-            if not self.seen.add(staged.url, staged.size, staged.hashed):
+        if entry_url.size >= 0 and entry_url.flags & HIGH:
+            url = high_text(entry_url.url, entry_url.size)
+        if entry_url.size >= 0 and (url is not None or not entry_url.flags & HIGH):
+            if not self.seen.add(entry_url.url, entry_url.size, entry_url.hashed):
                 return None
             if url is None:
-                url = ascii_text(staged.url, staged.size)
+                url = ascii_text(entry_url.url, entry_url.size)
         else:
-            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(staged.flags & CDATA)))
+            url = self.context.resolve(text_of(data[loc.start:loc.start + loc.size], bool(entry_url.flags & CDATA)))
             if url is None or not self.seen.is_new(url):
                 return None
         return page_of(self, data, entry, url)
 
 
 cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
-    """The page of an entry that has this URL."""
+    """Return the page of an entry with this URL."""
     cdef Entry source = Entry.__new__(Entry)
     source.context = reader.context
     source.fill(data, &reader.batch.records[entry.first], entry.count, entry.loc - entry.first)
     page = PyType_GenericAlloc(PAGE, 0)
     set_slot(page, URL_SLOT, url)
     set_slot(page, SOURCE_SLOT, source)
-    if not entry.extras & NEWS:
+    if not entry.extensions & NEWS:
         set_slot(page, NEWS_SLOT, None)
-    if not entry.extras & IMAGES:
+    if not entry.extensions & IMAGES:
         set_slot(page, IMAGES_SLOT, None)
-    if not entry.extras & LINKS:
+    if not entry.extensions & LINKS:
         set_slot(page, ALTERNATES_SLOT, None)
-    if not entry.extras & VIDEOS:
+    if not entry.extensions & VIDEOS:
         set_slot(page, VIDEOS_SLOT, None)
     return page

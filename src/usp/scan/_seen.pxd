@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from usp.scan._entries cimport Staged
+from usp.scan._entries cimport EntryURL
 
 cdef extern from *:
     """
@@ -76,33 +76,33 @@ cdef class Seen:
 
     cdef int grow(self, size_t size) except -1 nogil
     cdef int rehash(self) except -1 nogil
-    cdef uint64_t expect(self, const uint8_t *text, size_t size) noexcept nogil
+    cdef uint64_t hash_and_prefetch(self, const uint8_t *text, size_t size) noexcept nogil
     cdef bint add(self, const uint8_t *text, size_t size, uint64_t hashed) except -1 nogil
     cdef Py_ssize_t add_lines(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) except -1 nogil
     cdef tuple views_from(self, size_t first, bint is_last)
 
 
-# Which sitemap had a URL first, for millions of URLs: 8 bytes each, and as many more as it takes to find them fast.
+# Which sitemap listed a URL, for millions of URLs: a hash table with slots of 8 bytes.
 #
-# A URL is known by 56 bits of its hash, which those who write sitemaps cannot foresee. Among 5 million, two that have
-# them in common are to be expected once in 6,000 times. 12 bits say on which shelf it is, and 44 stand on the shelf,
-# with the number of the sitemap. Each shelf grows on its own, so that no more than one of them is there twice.
+# A URL is known by 56 bits of its hash. Among 5 million URLs, two collide once in 6,000 runs. 12 bits choose the
+# partition; the slot there has the other 44, and the number of the sitemap. Each partition grows on its own, so that
+# growing needs little memory at once.
 
 cdef enum:
-    SHELVES = 4096
+    PARTITIONS = 4096
     HASH_BITS = 44  # of a slot; the rest are the number of the sitemap + 1
     NUMBER_BITS = 20
     MAX_NUMBER = (1 << 20) - 2
     FIRST_ROOM = 16
     MAX_TABLE = 1 << 30
 
-ctypedef struct Shelf:
+ctypedef struct Partition:
     uint64_t *slots
     uint32_t room
     uint32_t count
 
 ctypedef struct Table:
-    Shelf shelves[SHELVES]
+    Partition partitions[PARTITIONS]
     size_t count, most
     bint is_full
 
@@ -113,7 +113,7 @@ cdef class URLTable:
 
 
 cdef enum:
-    CLUSTER_SUMS = 1 << 21  # 16 MB, of which only those are touched that are used
+    CLUSTER_SUMS = 1 << 21  # 16 MB; pages of memory that are not used are not allocated
 
 
 @cython.final
@@ -121,52 +121,52 @@ cdef class ClusterSums:
     cdef uint64_t *sums
 
 
-cdef void expect_in(Table *table, Staged *staged, uint32_t count) noexcept nogil
+cdef void preload(Table *table, EntryURL *entry_url, uint32_t count) noexcept nogil
 cdef int find_in(Table *table, uint64_t hashed) noexcept nogil
 cdef bint is_in(Table *table, uint64_t hashed) noexcept nogil
-cdef int enlarge_shelf(Shelf *shelf) except -1 nogil
+cdef int enlarge_partition(Partition *partition) except -1 nogil
 
 
-cdef inline Shelf *shelf_of(Table *table, uint64_t hashed) noexcept nogil:
-    return &table.shelves[hashed & (SHELVES - 1)]
+cdef inline Partition *partition_of(Table *table, uint64_t hashed) noexcept nogil:
+    return &table.partitions[hashed & (PARTITIONS - 1)]
 
 
 cdef inline uint32_t first_slot(uint32_t room, uint64_t kept) noexcept nogil:
-    """Where a hash, of which 44 bits are kept, should stand: the greater it is the further on."""
+    """Return the slot where the search for a hash starts. Slots are in the order of hashes."""
     return <uint32_t>((kept * room) >> HASH_BITS)
 
 
-cdef inline uint64_t *slot_of(Shelf *shelf, uint64_t kept) noexcept nogil:
-    """The slot that a hash stands in, or is to stand in; there is room for it."""
-    cdef uint32_t i = first_slot(shelf.room, kept)
-    while shelf.slots[i] and shelf.slots[i] >> NUMBER_BITS != kept:
+cdef inline uint64_t *slot_of(Partition *partition, uint64_t kept) noexcept nogil:
+    """Return the slot of a hash, or the free slot for it. There must be one."""
+    cdef uint32_t i = first_slot(partition.room, kept)
+    while partition.slots[i] and partition.slots[i] >> NUMBER_BITS != kept:
         i += 1
-        if i == shelf.room:
+        if i == partition.room:
             i = 0
-    return &shelf.slots[i]
+    return &partition.slots[i]
 
 
 cdef inline int number_in(uint64_t *slot) noexcept nogil:
-    """The number of the sitemap that had the hash of a slot first; -1 if none had."""
+    """Return the number of the sitemap in a slot, or -1 if the slot is free."""
     return <int>(slot[0] & ((1 << NUMBER_BITS) - 1)) - 1
 
 
 cdef inline uint64_t *slot_for(Table *table, uint64_t hashed) except NULL nogil:
-    """The slot that a hash stands in, or may be put into before any other is."""
-    cdef Shelf *shelf = shelf_of(table, hashed)
-    if (shelf.count + 1) * 10 > shelf.room * 7:  # the fuller, the longer is the way to a free slot
-        enlarge_shelf(shelf)
-    return slot_of(shelf, hashed >> NUMBER_BITS)
+    """Return the slot of a hash, or a free slot for it, which is valid until the next call."""
+    cdef Partition *partition = partition_of(table, hashed)
+    if (partition.count + 1) * 10 > partition.room * 7:  # in a fuller table, searches take too long
+        enlarge_partition(partition)
+    return slot_of(partition, hashed >> NUMBER_BITS)
 
 
 cdef inline void put_into(Table *table, uint64_t *slot, uint64_t hashed, int number) noexcept nogil:
-    """Keep a hash in its slot, with this number whatever it had before, unless there are too many."""
+    """Write a hash and the number of its sitemap into its slot, unless the table is full."""
     if not slot[0]:
         if table.count >= table.most:
             table.is_full = True
             return
         table.count += 1
-        shelf_of(table, hashed).count += 1
+        partition_of(table, hashed).count += 1
     slot[0] = hashed >> NUMBER_BITS << NUMBER_BITS | <uint64_t>(number + 1)
 
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-"""Which URLs were listed: in one document, exactly; in millions of documents, by their hashes.
+"""Remember URLs: those of one document exactly, those of millions of documents by their hashes.
 
-Hashes have a key of their own in each process, so that those who write sitemaps cannot foresee which collide.
+Hashes have a random key in each process, so that nobody can write a sitemap of URLs that collide.
 """
 
 from os import urandom
@@ -22,7 +22,7 @@ memcpy(secret, <const uint8_t *>random_bytes, 32)
 
 
 cdef class Seen:
-    """The texts that were added, each once: their bytes one after another, and where each ends."""
+    """A set of texts in the order they were added: their bytes one after another, and where each ends."""
 
     def __cinit__(self):
         self.slot_count = 8192
@@ -80,14 +80,14 @@ cdef class Seen:
         self.slot_count = larger
         return 0
 
-    cdef uint64_t expect(self, const uint8_t *text, size_t size) noexcept nogil:
-        """The hash of a text, which will be added soon."""
+    cdef uint64_t hash_and_prefetch(self, const uint8_t *text, size_t size) noexcept nogil:
+        """Return the hash of a text that will be added soon."""
         cdef uint64_t hashed = usp_hash(text, size, secret)
         usp_prefetch(&self.slots[<size_t>hashed & (self.slot_count - 1)])
         return hashed
 
     cdef bint add(self, const uint8_t *text, size_t size, uint64_t hashed) except -1 nogil:
-        """Add a text with its hash; false if it was here already."""
+        """Add a text with its hash. Return false if it was added before."""
         cdef size_t slot, i
         cdef int64_t end = self.ends[self.count]
         if <size_t>end + size > self.data_room or self.count == self.text_room or self.count * 2 >= self.slot_count:
@@ -105,7 +105,7 @@ cdef class Seen:
         return True
 
     cdef Py_ssize_t add_lines(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) except -1 nogil:
-        """Add the lines from `at` on that are a URL, or blank: how many they are, and where they end."""
+        """Add the lines from `at` on that are URLs or blank. Return how many lines that are, and move `at`."""
         cdef const uint8_t *line = data + at[0]
         cdef const uint8_t *end
         cdef Py_ssize_t count = 0, length
@@ -121,21 +121,22 @@ cdef class Seen:
             if length:
                 if not is_url_line(line, length):
                     break
-                self.add(line, <size_t>length, self.expect(line, <size_t>length))
+                self.add(line, <size_t>length, self.hash_and_prefetch(line, <size_t>length))
             line = end + 1
             count += 1
         at[0] = line - data
         return count
 
     def is_new(self, str text) -> bool:
-        """Add a text; false if it was here already."""
+        """Add a text. Return false if it was added before."""
         cdef bytes encoded = text.encode("utf-8", "replace")
         cdef const uint8_t *data = <const uint8_t *>encoded
-        return self.add(data, <size_t>len(encoded), self.expect(data, <size_t>len(encoded)))
+        return self.add(data, <size_t>len(encoded), self.hash_and_prefetch(data, <size_t>len(encoded)))
 
     cdef tuple views_from(self, size_t first, bint is_last):
-        """The bytes of the texts from the first of these on, and where each ends. If these are the `last` that are asked
-        for, what is there is handed out rather than copied, and this is of no more use.
+        """Return the bytes of the texts from `first` on, and where each ends.
+
+        If this `is_last`, the buffers are returned without a copy, and the object cannot be used any more.
         """
         cdef size_t texts = self.count - first, i
         cdef int64_t start = self.ends[first]
@@ -156,48 +157,48 @@ cdef class Seen:
             free(ends)
 
 
-cdef void expect_in(Table *table, Staged *staged, uint32_t count) noexcept nogil:
-    """Have ready what is needed to find hashes soon: as nothing else is done in between, they are waited for together.
+cdef void preload(Table *table, EntryURL *entry_url, uint32_t count) noexcept nogil:
+    """Load the slots of hashes into the cache, all at once, so that the searches need not wait for memory.
 
-    They are read, which was measured to be faster than to prefetch them; and so is where most would go on to.
+    Reading them was measured to be faster than prefetching them. So is reading where most searches go on.
     """
     cdef uint32_t i, at
-    cdef Shelf *shelf
+    cdef Partition *partition
     for i in range(count):
-        shelf = shelf_of(table, staged[i].hashed)
-        if staged[i].size >= 0 and shelf.room:
-            at = first_slot(shelf.room, staged[i].hashed >> NUMBER_BITS)
-            usp_touch(&shelf.slots[at])
-            usp_touch(&shelf.slots[min(at + 7, shelf.room - 1)])
+        partition = partition_of(table, entry_url[i].hashed)
+        if entry_url[i].size >= 0 and partition.room:
+            at = first_slot(partition.room, entry_url[i].hashed >> NUMBER_BITS)
+            usp_touch(&partition.slots[at])
+            usp_touch(&partition.slots[min(at + 7, partition.room - 1)])
 
 
 cdef int find_in(Table *table, uint64_t hashed) noexcept nogil:
-    """The number of the sitemap that had it first; -1 if none had."""
-    cdef Shelf *shelf = shelf_of(table, hashed)
-    if not shelf.room:
+    """Return the number of the sitemap that listed a URL, or -1."""
+    cdef Partition *partition = partition_of(table, hashed)
+    if not partition.room:
         return -1
-    return number_in(slot_of(shelf, hashed >> NUMBER_BITS))
+    return number_in(slot_of(partition, hashed >> NUMBER_BITS))
 
 
 cdef bint is_in(Table *table, uint64_t hashed) noexcept nogil:
-    """Whether there is a table, and a hash stands in it."""
+    """Return whether there is a table that has a hash."""
     return table != NULL and find_in(table, hashed) >= 0
 
 
-cdef int enlarge_shelf(Shelf *shelf) except -1 nogil:
-    cdef Shelf larger
+cdef int enlarge_partition(Partition *partition) except -1 nogil:
+    cdef Partition larger
     cdef uint32_t i
-    larger.room = shelf.room + max(shelf.room >> 1, <uint32_t>8) if shelf.room else FIRST_ROOM
-    larger.count = shelf.count
+    larger.room = partition.room + max(partition.room >> 1, <uint32_t>8) if partition.room else FIRST_ROOM
+    larger.count = partition.count
     larger.slots = <uint64_t *>calloc(larger.room, sizeof(uint64_t))
     if larger.slots == NULL:
         with gil:
             raise MemoryError
-    for i in range(shelf.room):
-        if shelf.slots[i]:
-            slot_of(&larger, shelf.slots[i] >> NUMBER_BITS)[0] = shelf.slots[i]
-    free(shelf.slots)
-    shelf[0] = larger
+    for i in range(partition.room):
+        if partition.slots[i]:
+            slot_of(&larger, partition.slots[i] >> NUMBER_BITS)[0] = partition.slots[i]
+    free(partition.slots)
+    partition[0] = larger
     return 0
 
 
@@ -207,14 +208,14 @@ cdef object url_key = None
 cdef uint64_t text_hash(str url) except? 0:
     global url_key
     if url_key is None:
-        from usp.scan.survey import same_url_key as url_key  # which imports the readers
+        from usp.scan.survey import same_url_key as url_key  # not at import: that module imports this one
     cdef bytes encoded = url_key(url).encode("utf-8", "surrogatepass")
     return usp_hash(<const uint8_t *>encoded, <size_t>len(encoded), secret)
 
 
 @cython.final
 cdef class URLTable:
-    """Which sitemap had a URL first. No more than `most` URLs are kept. For one thread at a time."""
+    """Which sitemap listed a URL. It keeps at most `most` URLs, and is for one thread at a time."""
 
     def __cinit__(self, most=1 << 23):
         self.table = <Table *>calloc(1, sizeof(Table))
@@ -225,33 +226,33 @@ cdef class URLTable:
     def __dealloc__(self):
         cdef int i
         if self.table != NULL:
-            for i in range(SHELVES):
-                free(self.table.shelves[i].slots)
+            for i in range(PARTITIONS):
+                free(self.table.partitions[i].slots)
             free(self.table)
 
     @property
     def is_full(self):
-        """Whether a URL was left out."""
+        """Whether the table was too full for a URL."""
         return bool(self.table.is_full)
 
     def find(self, str url not None):
-        """The number of the sitemap that had it first; -1 if none had."""
+        """Return the number of the sitemap that listed a URL, or -1."""
         return find_in(self.table, text_hash(url))
 
     def add(self, str url not None, number):
-        """Keep a URL as one of this sitemap."""
+        """Remember that this sitemap lists a URL."""
         cdef uint64_t hashed = text_hash(url)
         put_into(self.table, slot_for(self.table, hashed), hashed, min(number, MAX_NUMBER))
 
     @staticmethod
     def hash_of(str url not None):
-        """A number below 2**64 that hardly any other URL has; another one in each process."""
+        """Return the hash of a URL, below 2**64. It differs from process to process."""
         return text_hash(url)
 
 
 @cython.final
 cdef class ClusterSums:
-    """Which sets of pages are not complete: the same as `usp.scan.survey.PureClusterSums`."""
+    """Finds incomplete sets of pages, as `usp.scan.survey.PureClusterSums` does."""
 
     def __cinit__(self):
         self.sums = <uint64_t *>calloc(CLUSTER_SUMS, sizeof(uint64_t))
@@ -262,15 +263,15 @@ cdef class ClusterSums:
         free(self.sums)
 
     def note(self, key, size, own):
-        """A page that states a set."""
+        """Add a page that states a set."""
         note_in(self.sums, <uint64_t>key, <uint64_t>size, <uint64_t>own)
 
     def is_open(self, key):
-        """Whether a set may not be complete."""
+        """Return whether a set may be incomplete."""
         return is_open_in(self.sums, <uint64_t>key)
 
     def sums_left(self):
-        """What is left in each place, where there is anything."""
+        """Return the sums that are not 0, by their places."""
         cdef size_t i
         left = {}
         for i in range(CLUSTER_SUMS):
@@ -280,7 +281,7 @@ cdef class ClusterSums:
 
     @property
     def has_open(self):
-        """Whether any set is not complete."""
+        """Whether any set is incomplete."""
         cdef size_t i
         for i in range(CLUSTER_SUMS):
             if self.sums[i]:

@@ -1,7 +1,8 @@
 # cython: language_level=3, cdivision=True
 """Skip plain entries in which nothing is wrong, and count what they have in common. As `usp.scan.survey.PureSurvey`.
 
-See `usp.scan.survey` for what a survey does. Unlike the one there, it takes every entry of a grammar.
+See `usp.scan.survey` for what a survey does. Unlike the one in plain Python, it takes every entry of a grammar. The
+rules of `usp.check` are not known here: an entry with a problem that is not only counted stops the survey.
 """
 
 cimport cython
@@ -33,20 +34,20 @@ from usp.scan._check cimport (
     U504,
     U505,
     U510,
-    WHERE_ELSE,
-    WHICH_DATE,
-    Answer,
-    Noticed,
+    SITE_CODE,
+    PARSE_DATE,
+    PythonResult,
+    EntrySummary,
     PlainCheck,
-    is_answer,
+    is_result_for,
 )
-from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, Staged, record_flags
+from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, record_flags
 from usp.scan._seen cimport (
     MAX_NUMBER,
     ClusterSums,
     Table,
     URLTable,
-    expect_in,
+    preload,
     is_in,
     is_open_in,
     note_in,
@@ -67,7 +68,7 @@ cdef uint32_t MAX_IMAGES
 cdef object SitemapStats, date_code, period_of, parse_date, plain_text, text_of
 cdef tuple SURVEYED
 
-#: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it minds.
+#: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it follows.
 STATS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
 OPTIONS = (
     "sites", "elsewhere", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
@@ -108,7 +109,7 @@ def check_survey(codes, stats, options):
         raise TypeError("the codes have another order in usp/scan/_check.pyx than in SURVEYED in usp/scan/survey.py")
 
 
-cdef enum:  # what a byte of a URL may be
+cdef enum:  # kinds of bytes in a URL
     UNESCAPED = 1
     PERCENT = 2
     FRAGMENT = 4
@@ -125,16 +126,16 @@ for _i in range(128):
         else 0
     )
 
-ctypedef struct Gathered:  # the same as `usp.scan.survey.SitemapStats`
+ctypedef struct BatchFacts:  # of one batch; see `usp.scan.survey.SitemapStats`
     int64_t entries, dated, earliest, latest, prioritised, stories, linked
     double lowest, highest
 
 ctypedef struct Alternates:
     Link *links[MAX_LINKS]
-    uint64_t hashes[MAX_LINKS]  # of where they lead
+    uint64_t hashes[MAX_LINKS]  # of their URLs
     int count
-    uint64_t key  # of the pages that are said to be the same in other languages
-    uint64_t size  # how many these are
+    uint64_t key  # of the set of pages in other languages
+    uint64_t size  # of that set
 
 
 cdef inline uint8_t lower(uint8_t letter) noexcept nogil:
@@ -152,14 +153,14 @@ cdef bint is_same_language(Link *one, Link *other) noexcept nogil:
 
 
 cdef bint is_default(Link *link) noexcept nogil:
-    """Whether a link is that for all other languages."""
+    """Return whether a link is for all other languages."""
     cdef Link default
     default.hreflang, default.hreflang_size = <const uint8_t *>b"x-default", 9
     return is_same_language(link, &default)
 
 
 cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """What is wrong with a URL as a text."""
+    """Return the codes of problems with the characters of a URL."""
     cdef uint8_t seen = 0
     cdef Py_ssize_t i, length = size
     cdef uint32_t codes = 0
@@ -181,7 +182,7 @@ cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags)
 
 
 cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Whether two digits stand behind each "%"."""
+    """Return whether two hexadecimal digits follow each "%"."""
     cdef Py_ssize_t i
     for i in range(size):
         if url[i] == c'%':
@@ -195,15 +196,15 @@ cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
 ctypedef struct Text:
     const uint8_t *start
     Py_ssize_t size
-    int number  # of a site: 1 + the bit of its code, 0 for none; of the first text of a sequence: how many follow
+    int number  # of a site: 1 + the bit of its code, or 0; of the first text of a sequence: how many follow
 
 
 cdef inline bint starts_with(const uint8_t *url, Py_ssize_t size, Text *text) noexcept nogil:
     return size >= text.size and memcmp(url, text.start, <size_t>text.size) == 0
 
 
-cdef Py_ssize_t end_of(const uint8_t *url, Py_ssize_t at, Py_ssize_t size, Text *text) noexcept nogil:
-    """The end of the first place, from `at` on, where a text stands; -1 if there is none."""
+cdef Py_ssize_t find_end(const uint8_t *url, Py_ssize_t at, Py_ssize_t size, Text *text) noexcept nogil:
+    """Find a text in a URL, from `at` on. Return where it ends, or -1."""
     cdef const uint8_t *found
     if text.size == 0:
         return at
@@ -230,15 +231,15 @@ cdef bint has_escaped_ascii(const uint8_t *url, Py_ssize_t size) noexcept nogil:
 
 
 @cython.final
-cdef class Measures:
-    """What the URLs of a sitemap are measured by."""
+cdef class URLPatterns:
+    """The patterns of `SurveyOptions` that URLs are compared with: starts of sites, and texts of robots.txt rules."""
 
-    cdef list kept  # the bytes that the texts point to
+    cdef list kept  # keeps the bytes of the texts alive
     cdef Text *sites
-    cdef Text *sequences  # one behind the other
+    cdef Text *sequences  # one after the other
     cdef int site_count, text_count
     cdef Text common  # what all sequences start with
-    cdef uint8_t may_follow[256]  # which byte may stand behind that
+    cdef uint8_t next_bytes[256]  # which bytes may follow that
 
     def __init__(self, options):
         cdef int i = 0
@@ -281,18 +282,18 @@ cdef class Measures:
                 same += 1
             self.common.size = same
             i += 1 + text.number
-        memset(self.may_follow, 0, 256)
+        memset(self.next_bytes, 0, 256)
         i = 0
         while i < self.text_count:
             text = &self.sequences[i]
             if text.size == self.common.size:
-                memset(self.may_follow, 1, 256)
+                memset(self.next_bytes, 1, 256)
             else:
-                self.may_follow[text.start[self.common.size]] = 1
+                self.next_bytes[text.start[self.common.size]] = 1
             i += 1 + text.number
 
     cdef int site_code(self, const uint8_t *url, Py_ssize_t size) noexcept nogil:
-        """What the first site that a URL starts with says of it, as `Text.number`; -1 if there is none."""
+        """Return the number of the first site that a URL starts with, or -1."""
         cdef int i
         for i in range(self.site_count):
             if starts_with(url, size, &self.sites[i]):
@@ -300,7 +301,7 @@ cdef class Measures:
         return -1
 
     cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
-        """See `usp.scan.survey`."""
+        """Do as `usp.scan.survey.may_be_disallowed`."""
         cdef int i = 0, j
         cdef Py_ssize_t at
         if not self.text_count:
@@ -309,13 +310,13 @@ cdef class Measures:
             return True
         if not starts_with(url, size, &self.common):
             return False
-        if size > self.common.size and not self.may_follow[url[self.common.size]]:
+        if size > self.common.size and not self.next_bytes[url[self.common.size]]:
             return False
         while i < self.text_count:
             if starts_with(url, size, &self.sequences[i]):
                 at = self.sequences[i].size
                 for j in range(i + 1, i + 1 + self.sequences[i].number):
-                    at = end_of(url, at, size, &self.sequences[j])
+                    at = find_end(url, at, size, &self.sequences[j])
                     if at < 0:
                         break
                 if at >= 0:
@@ -326,11 +327,11 @@ cdef class Measures:
 
 @cython.final
 cdef class PlainSurvey(PlainCheck):
-    """Passes over plain entries in which nothing is wrong, and counts what they have in common."""
+    """Skips plain entries in which nothing is wrong, and counts what rules on whole sitemaps need."""
 
     cdef readonly object options, stats, counts, table, stories, clusters, wanted, listed, number
-    cdef Answer place  # what was last said of a scheme and host
-    cdef Measures measures
+    cdef PythonResult place  # the last result for a scheme and host
+    cdef URLPatterns patterns
     cdef Table *page_table
     cdef Table *story_table
     cdef uint64_t *sums  # of clusters
@@ -341,7 +342,7 @@ cdef class PlainSurvey(PlainCheck):
     cdef int64_t news_since
     cdef uint32_t passed_codes
     cdef uint32_t counted[CODE_COUNT]
-    cdef Gathered gathered
+    cdef BatchFacts batch_facts
 
     def __init__(
         self,
@@ -366,45 +367,45 @@ cdef class PlainSurvey(PlainCheck):
         self.table_number = min(number, MAX_NUMBER)
         self.now, self.news_since = options.now, options.news_since
         self.stats, self.counts = SitemapStats(), {}
-        self.measures = Measures(options)
+        self.patterns = URLPatterns(options)
         memset(self.counted, 0, sizeof(self.counted))
-        memset(&self.place, 0, sizeof(Answer))
-        self.gather_anew()
+        memset(&self.place, 0, sizeof(PythonResult))
+        self.reset_counts()
 
     def stop_wanting(self):
-        """Pass over what was wanted, too."""
+        """Skip entries with wanted sets, too."""
         self.wanted_sums = NULL
 
     @property
     def passed(self):
-        """The bits of those codes that are only counted."""
+        """The bits of the codes that are only counted."""
         return self.passed_codes
 
     @passed.setter
     def passed(self, codes):
         self.passed_codes = <uint32_t>(codes & 0xFFFFFFFF)
 
-    cdef void gather_anew(self) noexcept nogil:
-        memset(&self.gathered, 0, sizeof(Gathered))
-        self.gathered.earliest, self.gathered.latest = <int64_t>1 << 62, -(<int64_t>1 << 62)
-        self.gathered.lowest, self.gathered.highest = 2, -1
+    cdef void reset_counts(self) noexcept nogil:
+        memset(&self.batch_facts, 0, sizeof(BatchFacts))
+        self.batch_facts.earliest, self.batch_facts.latest = <int64_t>1 << 62, -(<int64_t>1 << 62)
+        self.batch_facts.lowest, self.batch_facts.highest = 2, -1
 
-    cdef int tell(self) except -1:
-        cdef Gathered *gathered = &self.gathered
+    cdef int report_counts(self) except -1:
+        cdef BatchFacts *batch_facts = &self.batch_facts
         cdef int bit
         stats = self.stats
-        stats.entries += gathered.entries
-        stats.stories += gathered.stories
-        stats.linked += gathered.linked
-        if gathered.dated:
-            stats.dated += gathered.dated
-            stats.earliest = min(stats.earliest, gathered.earliest)
-            stats.latest = max(stats.latest, gathered.latest)
-        if gathered.prioritised:
-            stats.prioritised += gathered.prioritised
-            stats.lowest = min(stats.lowest, gathered.lowest)
-            stats.highest = max(stats.highest, gathered.highest)
-        self.gather_anew()
+        stats.entries += batch_facts.entries
+        stats.stories += batch_facts.stories
+        stats.linked += batch_facts.linked
+        if batch_facts.dated:
+            stats.dated += batch_facts.dated
+            stats.earliest = min(stats.earliest, batch_facts.earliest)
+            stats.latest = max(stats.latest, batch_facts.latest)
+        if batch_facts.prioritised:
+            stats.prioritised += batch_facts.prioritised
+            stats.lowest = min(stats.lowest, batch_facts.lowest)
+            stats.highest = max(stats.highest, batch_facts.highest)
+        self.reset_counts()
         for bit in range(CODE_COUNT):
             if self.counted[bit]:
                 code = SURVEYED[bit]
@@ -412,18 +413,18 @@ cdef class PlainSurvey(PlainCheck):
                 self.counted[bit] = 0
         return 0
 
-    cdef void expect(self, Staged *staged) noexcept nogil:
-        staged.hashed = self.hash_of(staged.url, staged.size, staged.origin)
-        if staged.flags & AMPERSAND:  # references stand for what may be special
-            staged.flags |= url_flags_of(staged.url, <size_t>staged.size) & SPECIAL
+    cdef void hash_url(self, EntryURL *entry_url) noexcept nogil:
+        entry_url.hashed = self.hash_of(entry_url.url, entry_url.size, entry_url.origin)
+        if entry_url.flags & AMPERSAND:  # a reference may mean a special character
+            entry_url.flags |= url_flags_of(entry_url.url, <size_t>entry_url.size) & SPECIAL
 
-    cdef void stage(self, const uint8_t *data) noexcept nogil:
-        PlainCheck.stage(self, data)
+    cdef void read_urls(self, const uint8_t *data) noexcept nogil:
+        PlainCheck.read_urls(self, data)
         if self.page_table != NULL:
-            expect_in(self.page_table, self.staged, self.batch.entry_count)
+            preload(self.page_table, self.entry_urls, self.batch.entry_count)
 
     cdef inline uint64_t hash_of(self, const uint8_t *url, Py_ssize_t size, Py_ssize_t origin) noexcept nogil:
-        """The hash of a URL, whose scheme and host end there: that of `usp.scan.survey.same_url_key`."""
+        """Return the hash of `usp.scan.survey.same_url_key` of a URL."""
         if origin < size and url[origin] == c'/':
             return usp_hash(url, <size_t>size, secret)
         memmove(self.changed + origin + 1, url + origin, <size_t>(size - origin))
@@ -432,119 +433,121 @@ cdef class PlainSurvey(PlainCheck):
         self.changed[origin] = c'/'
         return usp_hash(self.changed, <size_t>size + 1, secret)
 
-    cdef bint passes(self, const uint8_t *data, PlainEntry *entry, Staged *staged) except -1 nogil:
-        cdef Noticed noticed
+    cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil:
+        cdef EntrySummary summary
         cdef Alternates alternates
         cdef uint32_t codes
         cdef uint64_t *slot = NULL
-        cdef bint is_story = entry.extras & NEWS != 0
+        cdef bint is_story = entry.extensions & NEWS != 0
         cdef Table *table = self.story_table if is_story else self.page_table
-        if not self.is_clean(data, entry, staged, &noticed):
+        if not self.is_clean(data, entry, entry_url, &summary):
             return False
-        codes = noticed.codes | codes_of_bytes(staged.url, staged.size, staged.flags)
-        codes |= <uint32_t>(noticed.images > MAX_IMAGES) << I611
+        codes = summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
+        codes |= <uint32_t>(summary.images > MAX_IMAGES) << I611
         alternates.count = 0
-        if not self.add_site_code(staged, &codes):
+        if not self.add_site_code(entry_url, &codes):
             return False
-        if is_story and not self.add_news_codes(data, &noticed, &codes):
+        if is_story and not self.add_news_codes(data, &summary, &codes):
             return False
-        if noticed.links and not self.add_link_codes(&noticed, staged.hashed, &alternates, &codes):
+        if summary.links and not self.add_link_codes(&summary, entry_url.hashed, &alternates, &codes):
             return False
-        if codes & ~self.passed_codes or not self.add_robots_code(staged, &codes):
+        if codes & ~self.passed_codes or not self.add_robots_code(entry_url, &codes):
             return False
-        if table != NULL:  # only now: while Python was asked, slots may have moved
-            slot = slot_for(table, staged.hashed)
-            codes |= self.duplicate(number_in(slot), entry.extras)
+        if table != NULL:  # not earlier: asking Python may move slots
+            slot = slot_for(table, entry_url.hashed)
+            codes |= self.duplicate(number_in(slot), entry.extensions)
         if codes & ~self.passed_codes:
             return False
-        self.count(codes, &noticed, is_story)
-        self.gathered.linked += alternates.count > 0
-        if slot != NULL:  # from now on it is this sitemap that lists it, so that a second time shows
-            put_into(table, slot, staged.hashed, self.table_number)
+        self.count(codes, &summary, is_story)
+        self.batch_facts.linked += alternates.count > 0
+        if slot != NULL:  # the next sitemap that lists it finds this one
+            put_into(table, slot, entry_url.hashed, self.table_number)
         if alternates.count and self.sums != NULL:
-            note_in(self.sums, alternates.key, alternates.size, staged.hashed)
+            note_in(self.sums, alternates.key, alternates.size, entry_url.hashed)
         return True
 
-    cdef uint32_t duplicate(self, int first, uint32_t extras) noexcept nogil:
-        """The code of a URL that was listed already, by the sitemap of this number.
+    cdef uint32_t duplicate(self, int first, uint32_t extensions) noexcept nogil:
+        """Return the code of a URL that this sitemap listed before.
 
         Sitemaps of news and of images may list the pages of others.
         """
         if first < 0:
             return 0
-        return 1 << P418 if first == self.table_number else 0 if extras & (NEWS | IMAGES) else 1 << P419
+        return 1 << P418 if first == self.table_number else 0 if extensions & (NEWS | IMAGES) else 1 << P419
 
-    cdef bint add_site_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
-        """Whether a URL is where it should be; false if that cannot be said yet."""
-        cdef int code = self.measures.site_code(staged.url, staged.size)
+    cdef bint add_site_code(self, EntryURL *entry_url, uint32_t *codes) except -1 nogil:
+        """Add the code of a URL that is not of the sitemap's site. Return false if that needs the GIL."""
+        cdef int code = self.patterns.site_code(entry_url.url, entry_url.size)
         if code < 0:
-            if not is_answer(&self.place, WHERE_ELSE, staged.url, staged.origin):
-                if not self.ask(WHERE_ELSE, staged.url, staged.origin, 0, &self.place):
+            if not is_result_for(&self.place, SITE_CODE, entry_url.url, entry_url.origin):
+                if not self.ask_once(SITE_CODE, entry_url.url, entry_url.origin, 0, &self.place):
                     return False
             code = self.place.code
         if code:
             codes[0] |= <uint32_t>1 << (code - 1)
         return True
 
-    cdef bint add_robots_code(self, Staged *staged, uint32_t *codes) except -1 nogil:
-        """Whether robots.txt disallows a URL; false if that cannot be said yet."""
-        if not self.measures.may_be_disallowed(staged.url, staged.size, staged.flags):
+    cdef bint add_robots_code(self, EntryURL *entry_url, uint32_t *codes) except -1 nogil:
+        """Add the code of a URL that robots.txt disallows. Return false if that needs the GIL."""
+        if not self.patterns.may_be_disallowed(entry_url.url, entry_url.size, entry_url.flags):
             return True
-        if not self.holds:
-            self.asks = True
+        if not self.has_gil:
+            self.needs_gil = True
             return False
         with gil:
-            if self.options.is_disallowed(PyUnicode_DecodeUTF8(<const char *>staged.url, staged.size, NULL)):
+            if self.options.is_disallowed(PyUnicode_DecodeUTF8(<const char *>entry_url.url, entry_url.size, NULL)):
                 codes[0] |= 1 << R709
         return True
 
-    cdef bint add_news_codes(self, const uint8_t *data, Noticed *noticed, uint32_t *codes) except -1 nogil:
-        """What is wrong with a news story; false if that cannot be said yet, or not here."""
-        cdef Answer answer
+    cdef bint add_news_codes(self, const uint8_t *data, EntrySummary *summary, uint32_t *codes) except -1 nogil:
+        """Add the codes of a news story. Return false if that needs the GIL, or the general scanner."""
+        cdef PythonResult result
         cdef uint8_t flags
-        if noticed.published < self.news_since:
+        if summary.published < self.news_since:
             codes[0] |= 1 << N601
-        if noticed.name == NULL or noticed.language == NULL:
+        if summary.name == NULL or summary.language == NULL:
             codes[0] |= 1 << N603
-        if noticed.name != NULL:
-            flags = record_flags(data, noticed.name)
-            if flags & AMPERSAND:  # below its escaping there may be nothing but spaces
-                if not self.ask(HAS_TEXT, data + noticed.name.start, noticed.name.size, flags, &answer):
+        if summary.name != NULL:
+            flags = record_flags(data, summary.name)
+            if flags & AMPERSAND:  # without HTML escapes, only white space may be left
+                if not self.ask_once(HAS_TEXT, data + summary.name.start, summary.name.size, flags, &result):
                     return False
-                codes[0] |= <uint32_t>(not answer.is_so) << N603
-        if noticed.language != NULL:
-            if record_flags(data, noticed.language) & ~CDATA:
+                codes[0] |= <uint32_t>(not result.is_valid) << N603
+        if summary.language != NULL:
+            if record_flags(data, summary.language) & ~CDATA:
                 return False
-            if not self.ask(IS_NEWS_LANGUAGE, data + noticed.language.start, noticed.language.size, 0, &answer):
+            if not self.ask_once(IS_NEWS_LANGUAGE, data + summary.language.start, summary.language.size, 0, &result):
                 return False
-            codes[0] |= <uint32_t>(not answer.is_so) << N604
+            codes[0] |= <uint32_t>(not result.is_valid) << N604
         return True
 
-    cdef bint add_link_codes(self, Noticed *noticed, uint64_t own, Alternates *found, uint32_t *codes) except -1 nogil:
-        """What is wrong with the pages in other languages; false if that cannot be said yet, or not here."""
-        cdef Answer answer
+    cdef bint add_link_codes(
+        self, EntrySummary *summary, uint64_t own, Alternates *found, uint32_t *codes
+    ) except -1 nogil:
+        """Add the codes of alternate links. Return false if that needs the GIL, or the general scanner."""
+        cdef PythonResult result
         cdef uint32_t i
         cdef int j
         cdef bint has_default = False, has_own = False
-        if noticed.links > MAX_LINKS:
+        if summary.links > MAX_LINKS:
             return False
-        for i in range(noticed.links):
+        for i in range(summary.links):
             if not self.add_alternate(&self.links[i], found):
                 return False
         if not found.count:
             return True
         for j in range(found.count):
-            if not self.ask(IS_LANGUAGE, found.links[j].hreflang, found.links[j].hreflang_size, 0, &answer):
+            if not self.ask_once(IS_LANGUAGE, found.links[j].hreflang, found.links[j].hreflang_size, 0, &result):
                 return False
-            codes[0] |= <uint32_t>(not answer.is_so) << H631
+            codes[0] |= <uint32_t>(not result.is_valid) << H631
             has_default |= is_default(found.links[j])
             has_own |= found.hashes[j] == own
         codes[0] |= <uint32_t>(not has_own) << H632 | <uint32_t>(not has_default) << H634
         codes[0] |= <uint32_t>has_two_of_a_language(found) << H635
-        return self.is_of_no_interest(found, own)
+        return self.may_skip_links(found, own)
 
     cdef bint add_alternate(self, Link *link, Alternates *found) except -1 nogil:
-        """Add a link, if it is to a page in another language; false if that cannot be said yet, or not here."""
+        """Add a link, if it is an alternate. Return false if that needs the GIL, or the general scanner."""
         cdef const uint8_t *url = link.href
         cdef Py_ssize_t size = link.href_size
         if link.href == NULL or link.hreflang == NULL or not link.href_size or not link.hreflang_size:
@@ -560,8 +563,8 @@ cdef class PlainSurvey(PlainCheck):
         found.count += 1
         return True
 
-    cdef bint is_of_no_interest(self, Alternates *found, uint64_t own) noexcept nogil:
-        """Find out the key of all pages that an entry says to be the same; whether it may be passed over."""
+    cdef bint may_skip_links(self, Alternates *found, uint64_t own) noexcept nogil:
+        """Compute the key of the set of pages that an entry states. Return whether the entry may be skipped."""
         cdef int i, j
         cdef bint is_any_listed = self.listed_pages == NULL
         found.key, found.size = own, 1
@@ -575,52 +578,53 @@ cdef class PlainSurvey(PlainCheck):
                 else:
                     found.key += found.hashes[i]
                     found.size += 1
-                    is_any_listed |= is_in(self.listed_pages, found.hashes[i]) or is_in(self.listed_stories, found.hashes[i])
+                    is_any_listed |= is_in(self.listed_pages, found.hashes[i])
+                    is_any_listed |= is_in(self.listed_stories, found.hashes[i])
         return self.wanted_sums == NULL or not is_any_listed or not is_open_in(self.wanted_sums, found.key)
 
-    cdef void count(self, uint32_t codes, Noticed *noticed, bint is_story) noexcept nogil:
-        cdef Gathered *gathered = &self.gathered
+    cdef void count(self, uint32_t codes, EntrySummary *summary, bint is_story) noexcept nogil:
+        cdef BatchFacts *batch_facts = &self.batch_facts
         cdef int bit = 0
         while codes:
             self.counted[bit] += codes & 1
             codes >>= 1
             bit += 1
-        gathered.entries += 1
-        gathered.stories += is_story
-        if noticed.is_dated:
-            gathered.dated += 1
-            gathered.earliest = min(gathered.earliest, noticed.date)
-            gathered.latest = max(gathered.latest, noticed.date)
-        if noticed.priority >= 0:
-            gathered.prioritised += 1
-            gathered.lowest = min(gathered.lowest, noticed.priority)
-            gathered.highest = max(gathered.highest, noticed.priority)
+        batch_facts.entries += 1
+        batch_facts.stories += is_story
+        if summary.is_dated:
+            batch_facts.dated += 1
+            batch_facts.earliest = min(batch_facts.earliest, summary.date)
+            batch_facts.latest = max(batch_facts.latest, summary.date)
+        if summary.priority >= 0:
+            batch_facts.prioritised += 1
+            batch_facts.lowest = min(batch_facts.lowest, summary.priority)
+            batch_facts.highest = max(batch_facts.highest, summary.priority)
 
-    cdef int find_out(
-        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, Answer *answer
+    cdef int ask_python(
+        self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1:
-        if question == WHERE_ELSE:
+        if question == SITE_CODE:
             code = self.options.elsewhere(ascii_text(text, size))
-            answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
+            result.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
         elif question == IS_LANGUAGE:
-            answer.is_so = bool(self.options.is_language(ascii_text(text, size)))
+            result.is_valid = bool(self.options.is_language(ascii_text(text, size)))
         elif question == IS_NEWS_LANGUAGE:
-            answer.is_so = bool(self.options.is_news_language(ascii_text(text, size)))
+            result.is_valid = bool(self.options.is_news_language(ascii_text(text, size)))
         elif question == HAS_TEXT:
-            answer.is_so = plain_text(text_of(text[:size], bool(flags & CDATA))) is not None
+            result.is_valid = plain_text(text_of(text[:size], bool(flags & CDATA))) is not None
         else:
-            PlainCheck.find_out(self, question, text, size, flags, answer)
-            if question == WHICH_DATE and answer.is_so:
+            PlainCheck.ask_python(self, question, text, size, flags, result)
+            if question == PARSE_DATE and result.is_valid:
                 date_text = ascii_text(text, size)
                 date = parse_date(date_text)
                 code = date_code(date_text, date, self.options)
-                answer.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
-                answer.period = period_of(date_text, date)
+                result.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
+                result.period = period_of(date_text, date)
         return 0
 
 
 cdef bint has_two_of_a_language(Alternates *found) noexcept nogil:
-    """Whether two of the same language lead to different pages."""
+    """Return whether two links of one language lead to different pages."""
     cdef int i, j
     for i in range(found.count):
         for j in range(i):

@@ -1,5 +1,7 @@
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcpy
+
+from usp.scan._bytes cimport is_space
 
 cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 maxchar)
@@ -16,7 +18,7 @@ ctypedef struct Link:
     const uint8_t *hreflang
     Py_ssize_t href_size
     Py_ssize_t hreflang_size
-    uint8_t href_flags  # set where they matter
+    uint8_t href_flags  # set only where they are needed
 
 
 ctypedef struct Attribute:
@@ -33,7 +35,7 @@ cdef inline object ascii_text(const uint8_t *text, Py_ssize_t size):
 
 
 cdef inline bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Whether this is an absolute http or https URL with a host of plain letters: nearly all are."""
+    """Return whether this is an absolute http or https URL with an ASCII host. Nearly all are."""
     return end_of_origin(url, size) > 0
 
 
@@ -46,13 +48,41 @@ cdef object date_of(Moment *m)
 cdef int64_t microseconds_of(Moment *m) noexcept nogil
 cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil
-cdef int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil
 cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil
 cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil
 cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil
-cdef bint is_edged(const uint8_t *text, Py_ssize_t size) noexcept nogil
+cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
 cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
 cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
 cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
+
+
+# Inlined: four attributes for each link make a call that shows.
+cdef inline int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil:
+    """Read the next attribute. Return 1 if there is one, 0 at the end, -1 if it is written in an unusual way."""
+    cdef Py_ssize_t i = at[0], start, end
+    cdef const uint8_t *closing
+    while i < size and is_space(text[i]):
+        i += 1
+    if i == size:
+        return 0
+    found.name = text + i
+    while i < size and (c'a' <= text[i] <= c'z' or text[i] == c'_'):
+        i += 1
+    found.name_size = text + i - found.name
+    if i + 2 >= size or text[i] != c'=' or not found.name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
+        return -1
+    start = i + 2
+    closing = <const uint8_t *>memchr(text + start, text[i + 1], <size_t>(size - start))
+    if closing == NULL:
+        return -1
+    end = closing - text
+    at[0] = end + 1
+    while start < end and is_space(text[start]):
+        start += 1
+    while end > start and is_space(text[end - 1]):
+        end -= 1
+    found.value, found.size = text + start, end - start
+    return 1

@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
 """Convert the bytes of a field to its value: texts, URLs, dates, numbers, links. Only what needs no repair.
 
-Nothing here asks Python for help: -1, `None` or false mean "leave it to Python", never "no value". No GIL is needed but to
-make Python objects.
+-1, `None` and false mean "leave it to Python", never "no value". The GIL is needed only to make Python objects. Which
+field a text is from is not known here.
 """
 
 import datetime as datetime_module
@@ -36,7 +36,7 @@ cdef struct Reference:
 
 
 cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcept nogil:
-    """The reference to one of the five characters of XML that the text starts with; of size 0 if there is none."""
+    """Return the reference to one of XML's five characters at the start of a text; its size is 0 if there is none."""
     cdef Reference found
     found.size, found.character = 0, 0
     if left >= 5 and memcmp(text, b"&amp;", 5) == 0:
@@ -53,7 +53,7 @@ cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcep
 
 
 cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """The text with its references to the five characters of XML replaced; -1 if it has any other."""
+    """Write a text with its references to XML's five characters replaced. Return its size, or -1 if it has others."""
     cdef const uint8_t *end = text + size
     cdef const uint8_t *ampersand
     cdef uint8_t *start = out
@@ -74,7 +74,7 @@ cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size
 
 
 cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Whether "&amp;" stands in the text: escaped twice."""
+    """Return whether a text has "&amp;", that is, was escaped twice."""
     cdef const uint8_t *end = text + size
     while True:
         text = <const uint8_t *>memchr(text, c'&', end - text)
@@ -85,14 +85,14 @@ cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept
         text += 1
 
 
-cdef uint8_t HOST[256]  # 1 for what a host is made of, 2 for what may stand beside it
+cdef uint8_t HOST[256]  # 1 for letters, digits and "_", 2 for "-" and ".", 0 for anything else
 memset(HOST, 0, 256)
 for _i in range(128):
     HOST[_i] = 1 if chr(_i).isalnum() or chr(_i) == "_" else 2 if chr(_i) in "-." else 0
 
 
 cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Where the scheme and host end of an absolute http or https URL with a host of plain letters; 0 if it is none."""
+    """Return where the host of an http or https URL ends, or 0 if it is no absolute URL with an ASCII host."""
     cdef Py_ssize_t i = 4
     cdef uint8_t seen = 0
     cdef int digits = 0, port = 0
@@ -120,7 +120,7 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
 
 
 cdef inline int digits2(const uint8_t *text) noexcept nogil:
-    """The number of two digits; far too large where they are none."""
+    """Return the number that two digits mean, or 1000 if they are no digits."""
     cdef unsigned int a = text[0] - c'0', b = text[1] - c'0'
     return a * 10 + b if a < 10 and b < 10 else 1000
 
@@ -132,7 +132,7 @@ cdef inline int days_in(int year, int month) noexcept nogil:
 
 
 cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept nogil:
-    """YYYY-MM-DD, or YYYY-MM-DDThh:mm[:ss[.ffffff]][Z|+hh:mm]; false for any other form, and for impossible dates."""
+    """Parse YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.ffffff]][Z|+hh:mm]. Return false for other forms and wrong dates."""
     cdef Py_ssize_t i
     cdef int scale = 100000, sign, hours, minutes
     memset(m, 0, sizeof(Moment))
@@ -193,7 +193,7 @@ cdef object date_of(Moment *m):
     )
 
 
-cdef uint64_t FREQUENCIES[7]  # their bytes
+cdef uint64_t FREQUENCIES[7]  # the words, padded with zeros to eight bytes
 
 
 def set_frequencies(list words not None):
@@ -207,7 +207,7 @@ def set_frequencies(list words not None):
 
 
 cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """The number of a change frequency, -1 if it is none."""
+    """Return the index of a change frequency, or -1 if the text is none."""
     cdef uint8_t lower[8]
     cdef uint64_t word
     cdef Py_ssize_t i
@@ -224,7 +224,7 @@ cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """The priority, -1 if it is not written as usual. Both numbers that are divided are exact, so the result is."""
+    """Return the priority, or -1 if it is written in an unusual way. The division is exact, as both numbers are."""
     cdef double number, scale = 1
     cdef Py_ssize_t i
     if not 1 <= size <= 12 or (text[0] != c'0' and text[0] != c'1'):
@@ -243,7 +243,7 @@ cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef int64_t microseconds_of(Moment *m) noexcept nogil:
-    """Since 1970 in UTC. http://howardhinnant.github.io/date_algorithms.html#days_from_civil"""
+    """Return the microseconds since 1970 in UTC. http://howardhinnant.github.io/date_algorithms.html#days_from_civil"""
     cdef int64_t year = m.year - (m.month <= 2)
     cdef int64_t era = year // 400  # years are positive
     cdef int64_t year_of_era = year - era * 400
@@ -257,36 +257,8 @@ cdef enum:
     MAX_LINK_ATTRIBUTES = 32
 
 
-cdef int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t *at, Attribute *found) noexcept nogil:
-    """1 for an attribute; 0 if there are no more; -1 for one that is not written as usual."""
-    cdef Py_ssize_t i = at[0], start, end
-    cdef const uint8_t *closing
-    while i < size and is_space(text[i]):
-        i += 1
-    if i == size:
-        return 0
-    found.name = text + i
-    while i < size and (c'a' <= text[i] <= c'z' or text[i] == c'_'):
-        i += 1
-    found.name_size = text + i - found.name
-    if i + 2 >= size or text[i] != c'=' or not found.name_size or (text[i + 1] != c'"' and text[i + 1] != c"'"):
-        return -1
-    start = i + 2
-    closing = <const uint8_t *>memchr(text + start, text[i + 1], <size_t>(size - start))
-    if closing == NULL:
-        return -1
-    end = closing - text
-    at[0] = end + 1
-    while start < end and is_space(text[start]):
-        start += 1
-    while end > start and is_space(text[end - 1]):
-        end -= 1
-    found.value, found.size = text + start, end - start
-    return 1
-
-
 cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
-    """The attributes of a link that is an alternate; false for one that is not, or is not written as usual."""
+    """Read the attributes of an alternate link. Return false for other links, and for unusual ones."""
     cdef Py_ssize_t at = 0
     cdef Attribute found
     cdef int count, is_one
@@ -306,7 +278,7 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
 
 
 cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil:
-    """Whether "&" stands in the attributes of a link elsewhere than in its href."""
+    """Return whether the attributes of a link have "&" outside its href."""
     cdef const uint8_t *at = <const uint8_t *>memchr(text, c'&', <size_t>size)
     while at != NULL:
         if link.href == NULL or at < link.href or at >= link.href + link.href_size:
@@ -320,7 +292,7 @@ cdef extern from "Python.h":
 
 
 cdef inline Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32_t *found) noexcept nogil:
-    """How many bytes the character has that a text begins with; 0 if it is not UTF-8."""
+    """Read the first character of a text. Return its number of bytes, or 0 if it is not UTF-8."""
     cdef uint8_t a = text[0]
     cdef Py_ssize_t size, i
     if a < 0x80:
@@ -340,7 +312,7 @@ cdef inline Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32
 
 
 cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Whether a text is UTF-8, and all of it can be seen."""
+    """Return whether a text is UTF-8 and all its characters are printable."""
     cdef uint32_t character
     cdef Py_ssize_t i = 0, step
     while i < size:
@@ -362,8 +334,8 @@ cdef bint is_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     return True
 
 
-cdef bint is_edged(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Whether UTF-8 begins and ends with what can be seen, so that there is nothing to be stripped."""
+cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Return whether UTF-8 begins and ends with printable characters, so that there is nothing to strip."""
     cdef uint32_t character = 0
     cdef Py_ssize_t last = size - 1
     while last > 0 and text[last] & 0xC0 == 0x80:
@@ -376,7 +348,7 @@ cdef bint is_edged(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
-    """Whether a line is a URL and nothing else, with nothing in it or around it to be put right."""
+    """Return whether a line is a URL and nothing else, with nothing to repair."""
     cdef uint8_t last = line[size - 1], unseen = 0, high = 0
     cdef Py_ssize_t i
     if size > MAX_TEXT_BYTES or not is_http_url(line, size):
@@ -384,7 +356,7 @@ cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
     if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']':
         return False
     if size > 3 and line[size - 3] == 0xE2 and line[size - 2] == 0x80 and 0x98 <= last <= 0x9D:
-        return False  # perhaps a quotation mark
+        return False  # it may end with a quotation mark
     for i in range(size):
         unseen |= (line[i] <= 32) | (line[i] == 127)
         high |= line[i]
@@ -392,7 +364,7 @@ cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
 
 
 cdef bint has_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Whether a text may have a reference of any kind."""
+    """Return whether a text may have a reference of any kind."""
     cdef const uint8_t *end = text + size
     while True:
         text = <const uint8_t *>memchr(text, c'&', <size_t>(end - text))
@@ -408,17 +380,17 @@ cdef bint has_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """Whether a text, of which references may be left, has nothing to be put right or stripped."""
+    """Return whether a text has nothing to repair or to strip, apart from references."""
     cdef Py_ssize_t i
     if flags & CONTROL:
         for i in range(size):
             if text[i] == 127 or (text[i] < 32 and not is_space(text[i])):
                 return False
-    return not flags & HIGH or (is_utf8(text, size) and is_edged(text, size))
+    return not flags & HIGH or (is_utf8(text, size) and has_visible_edges(text, size))
 
 
 cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """The same as `Entry.text`: at most as many bytes, none for no text; -1 if that is for Python to say."""
+    """Write a text as `Entry.text` returns it. Return its size, 0 for no text, or -1 to leave it to Python."""
     if flags & ~CDATA and not is_text(text, size, flags):
         return -1
     if flags & AMPERSAND and not flags & CDATA:
@@ -429,13 +401,13 @@ cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, ui
 
 
 cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """The bytes of the URL that a text means, at most as many as it has; -1 if that is for Python to say."""
+    """Write the URL that a text means, never longer than the text. Return its size, or -1 to leave it to Python."""
     cdef Py_ssize_t n = url_text_into(out, text, size, flags)
     return n if n >= 0 and is_http_url(out, n) else -1
 
 
 cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """The same, whether it is an http or https URL or not."""
+    """Write a URL as `url_into` does, whatever its scheme."""
     cdef Py_ssize_t n = size
     if flags & CONTROL or size == 0:
         return -1
@@ -449,7 +421,7 @@ cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size
 
 
 cdef object high_text(const uint8_t *text, Py_ssize_t size):
-    """Text that is not all ASCII; None if it is for Python to put right."""
+    """Return a text that is not ASCII, or None if it needs repair."""
     try:
         made = PyUnicode_DecodeUTF8(<const char *>text, size, NULL)
     except UnicodeDecodeError:

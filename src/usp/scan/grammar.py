@@ -1,7 +1,7 @@
-"""What a plain entry may hold, as a table that both scanners of plain entries use: `plain`, and `_plain`, compiled.
+"""Build the table of elements that a plain entry may have. The fast readers follow it.
 
-A plain entry is one in which nothing is to be put right: only elements that it may have, properly nested and closed,
-each in its place. The table is made of `vocabulary` for the namespaces that are in force.
+A plain entry has nothing to repair: only known elements, properly nested and closed, each in its place. The table is
+built from `vocabulary` for the namespaces in force. This module does not know how the readers use it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from usp.scan.vocabulary import DIALECTS, PREFIXES, Dialect, Kind, namespace_of_
 
 __all__ = ["FIELD", "GROUP", "OTHER", "Grammar", "grammar_of"]
 
-#: What an element is where it stands: unknown, a field kept as text, one with its attributes, or a group of such.
+#: What an element is at its place: unknown, a field with a text, a field with attributes as well, or a group of fields.
 OTHER, FIELD, WITH_ATTRIBUTES, GROUP = range(4)
 _MAX_PREFIXES = 16
 _MAX_NAMES = 250
@@ -22,10 +22,11 @@ _MAX_NAMES = 250
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """`kinds[state]` is what is open in each state; state 0 is outside all entries.
+    """The elements that may be in a plain entry.
 
-    `rules[state][number]` is what the element with the raw name `names[number]` is there, and the state that it opens;
-    `tags[number]` is its name without prefix.
+    `kinds[state]` is the element that is open in a state; state 0 is outside all entries. `rules[state][number]` says
+    what the element with the raw name `names[number]` is in that state, and which state it opens. `tags[number]` is its
+    name without prefix.
     """
 
     names: tuple[bytes, ...]
@@ -38,10 +39,9 @@ class Grammar:
 def grammar_of(
     namespaces: tuple[tuple[str, str], ...], undeclared: frozenset[str] = PREFIXES, is_strict: bool = False
 ) -> Grammar | None:
-    """The grammar of a urlset's entries with these prefixes for these namespaces; None if there are too many.
+    """Return the grammar of entries in a urlset with these prefixes for namespaces, or None if there are too many.
 
-    `undeclared` are further prefixes that are known for what they mean. A strict one is for readers to whom an
-    extension without its prefix is something to be put right.
+    `undeclared` prefixes keep their usual meaning. In a strict grammar, an extension without its prefix is not plain.
     """
     if len(namespaces) > _MAX_PREFIXES:
         return None
@@ -59,7 +59,7 @@ def grammar_of(
 
 
 def _prefixed(entry: Kind) -> Kind:
-    """A kind of entry without the extensions that have no prefix."""
+    """Return a kind of entry without the extensions that have no prefix."""
     groups = {name: kind for name, kind in entry.groups.items() if ":" in name}
     return Kind(entry.fields, frozenset(name for name in entry.elements if ":" in name), groups)
 
@@ -74,7 +74,7 @@ def _kinds_in(kind: Kind) -> list[Kind]:
 def _resolved(
     wanted: set[str], namespaces: Mapping[str, str], undeclared: frozenset[str], dialect: Dialect
 ) -> dict[str, str]:
-    """Raw names, as written, -> the names of the vocabulary that they mean."""
+    """Return the name in the vocabulary of each raw name."""
     resolved = {}
     for prefix in ("", *namespaces, *sorted(undeclared - namespaces.keys())):
         namespace = namespaces[prefix] if prefix in namespaces else namespace_of_prefix(prefix, dialect)

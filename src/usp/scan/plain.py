@@ -1,16 +1,17 @@
-"""Plain entries: those of a urlset in which nothing is to be put right. Nearly all are, and they are read fast.
+"""Fast readers: they read plain entries, which are nearly all, many times faster than the general scanner.
 
-A reader takes plain entries from a buffer for as long as there are any; where there is another one, or none that is
-whole, the general scanner of `entries` goes on. It would read plain entries just the same, so a reader decides nothing:
-it takes only what it knows to mean the same to both.
+A plain entry is a well-formed entry of a urlset with nothing to repair. A fast reader takes plain entries from a
+buffer as long as there are any. Where it meets another entry, or an incomplete one, the general scanner of `entries`
+goes on. The general scanner would read plain entries just the same: a fast reader has no rules of its own, and takes
+only what means the same to both.
 
     pages, position, more, full = reader.take(grammar, buffer, position)
 
-`pages` are those made of the entries, and `position` is where the entries end. With `full`, there are more of them;
-with `more`, the rest of the document may make another one whole.
+`pages` are made from the entries, and `position` is where the entries end. If `full`, there are more entries to take.
+If `more`, the next bytes of the document may complete another one.
 
-The compiled readers (`_plain`) know every entry of a `grammar`; these here only the four fields of the protocol, in the
-usual order.
+The compiled readers take every entry of a `grammar`. The readers here take only entries with the four fields of the
+protocol in their usual order. `READERS` are those in use. Where the bytes come from is not known here.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from usp.scan.vocabulary import Kind
 __all__ = ["PURE", "READERS", "CheckingReader", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]
 
 Taken = tuple[list[SitemapPage], int, bool, bool]
-#: The URL that the text of a `<loc>` means, if any.
+#: Returns the URL that the text of a `<loc>` means, or None.
 Resolve = Callable[[str], str | None]
-#: The field of a page, by its name, that an element means.
+#: Converts an element to the field of a page with this name.
 Convert = Callable[[Element, str], Any]
 
 _ENTRY = re.compile(
@@ -59,10 +60,10 @@ _short_text = lru_cache(maxsize=1_024)(text_of)  # of fields that have few disti
 
 
 class Reader(Protocol):
-    """Takes plain entries from a buffer."""
+    """A fast reader."""
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
-        """Pages, where they end, whether more of the document may bring another, and whether there are others."""
+        """Take plain entries; see the module."""
 
 
 class CheckingReader(Reader, Protocol):
@@ -87,7 +88,7 @@ class _Entry:
         self._priority = priority
 
     def value(self, name: str, /) -> Any:
-        """The page's field of this name, converted."""
+        """Return the value of a field of the page."""
         if name == "last_modified":
             return _date_of(unescape(self.last_modified_text()))
         if name == "priority":
@@ -99,12 +100,12 @@ class _Entry:
         return self._convert(_NO_ELEMENT, name) if name == "sitemap_url" else None
 
     def last_modified_text(self) -> str:
-        """The text of the last modification, as it was written."""
+        """Return the text of the last modification, as it was written."""
         return text_of(self._last_modified or b"")
 
 
 def _date_of(text: str) -> datetime | None:
-    """The same as `parse_date`, which takes longer for what is as it should be."""
+    """Parse a date as `parse_date` does, but faster if it is in the form of the protocol."""
     if _W3C_DATE.fullmatch(text):
         with suppress(ValueError):
             return datetime.fromisoformat(text)
@@ -112,7 +113,7 @@ def _date_of(text: str) -> datetime | None:
 
 
 def next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes] | None:
-    """The texts of the plain entry that stands here, if one does."""
+    """Return the texts of the plain entry at this position, or None."""
     match = _ENTRY.match(buffer, position)
     if match is None or b"url" not in grammar.names or match.end() - position > MAX_FIELD_BYTES:
         return None
@@ -120,7 +121,7 @@ def next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes
 
 
 def may_go_on(buffer: bytes, position: int) -> bool:
-    """Whether what is left of the buffer may be the start of a plain entry."""
+    """Return whether the rest of the buffer may be the start of a plain entry."""
     start = _START_OF_ENTRY.match(buffer, position)
     end = start.end() if start else position
     rest = buffer[end : end + _MAX_TAG_BYTES]
@@ -129,7 +130,7 @@ def may_go_on(buffer: bytes, position: int) -> bool:
 
 
 class PurePages:
-    """Makes pages of plain entries, but for those whose URL was there already."""
+    """Makes pages of plain entries. Skips URLs that were listed before."""
 
     def __init__(self, resolve: Resolve, convert: Convert) -> None:
         self._resolve = resolve
@@ -137,14 +138,14 @@ class PurePages:
         self._seen: set[str] = set()
 
     def is_new(self, url: str) -> bool:
-        """Whether a URL was not there yet."""
+        """Add a URL. Return False if it was added before."""
         if url in self._seen:
             return False
         self._seen.add(url)
         return True
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
-        """See the module."""
+        """Take plain entries; see the module."""
         pages: list[SitemapPage] = []
         seen = self._seen
         while match := next_entry(grammar, buffer, position):
@@ -161,13 +162,13 @@ class PurePages:
 
 
 class PureCheck:
-    """Passes over plain entries in which nothing is wrong, not even a value."""
+    """Skips plain entries in which nothing is wrong, not even a value."""
 
     def __init__(self) -> None:
         self.has_pages = False
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
-        """Where those entries end that are in order; see the module."""
+        """Return where the entries without problems end; see the module."""
         while match := next_entry(grammar, buffer, position):
             if not is_clean(*match.groups(b"")):
                 return [], position, False, False
@@ -177,7 +178,7 @@ class PureCheck:
 
 
 def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
-    """Whether each text is a value that its field may have, and none has anything to put right."""
+    """Return whether each text is a valid value of its field and needs no repair."""
     if b"&amp;amp;" in loc:
         return False  # escaped twice
     url = plain_text_of(loc.replace(b"&amp;", b"+"))
@@ -196,13 +197,16 @@ def _are_clean(change_frequency: bytes, priority: bytes) -> bool:
 
 
 def may_hold_sitemaps(text: bytes) -> bool:
-    """Whether a text may have a tag whose name is, or begins with, sitemap, behind any prefix."""
+    """Return whether a text may have a tag whose name starts with "sitemap", with or without a prefix."""
     lower = text.lower()
     return b"<sitemap" in lower or b":sitemap" in lower or lower.startswith(b"sitemap")
 
 
 class PurePlainColumns(PureColumns):
-    """Collects columns: of plain entries, and page by page. If problems are wanted, only of entries that have none."""
+    """Collects columns from plain entries, and page by page.
+
+    If problems are wanted, it takes only entries that have none.
+    """
 
     def __init__(self, resolve: Resolve, convert: Convert, wanted: Collection[str] = PAGE_TYPES) -> None:
         super().__init__(wanted)
@@ -215,7 +219,7 @@ class PurePlainColumns(PureColumns):
         }
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
-        """Take plain entries; gives no pages."""
+        """Take plain entries; return no pages."""
         for _ in range(_MAX_PAGES):
             match = next_entry(grammar, buffer, position)
             if match is None:
@@ -231,7 +235,7 @@ class PurePlainColumns(PureColumns):
         return [], position, False, True
 
     def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
-        """Take lines that are a URL, or blank; gives where they end, and how many they are."""
+        """Take lines that are URLs or blank. Return where they end, and how many they are."""
         count = 0
         while match := _URL_LINE.match(buffer, position):
             position = match.end()
@@ -249,7 +253,7 @@ class PurePlainColumns(PureColumns):
 
 
 class Readers(NamedTuple):
-    """The readers that go together."""
+    """The readers that are used together."""
 
     pages: type[PurePages]
     check: type[PureCheck]
