@@ -1,4 +1,4 @@
-"""The three ways to read entries, and all that each makes of a document, to be compared."""
+"""Read a document in three ways, and return everything that each finds, to compare them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ URL = "http://h/s.xml"
 
 
 class NoPages(PurePages):
-    """A reader that leaves every entry to the general scanner."""
+    """Leaves every entry to the general scanner."""
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         return [], position, False, False
@@ -38,19 +38,19 @@ class NoColumns(PurePlainColumns):
         return position, 0
 
 
-#: The general scanner alone, of which the others must not be told apart.
+#: The general scanner alone. The others must give the same results.
 GENERAL = Readers(NoPages, NoCheck, NoColumns, lambda text: True)
-#: Those that read plain entries faster: compiled, if it is here, and in plain Python.
+#: The fast readers: those in use, which are compiled if they were built, and those in plain Python.
 FAST = {"in use": READERS, "pure": PURE}
 
 
 def as_values(page: SitemapPage) -> dict[str, Any]:
-    """A page's fields; of dates also the zone, which makes no difference to their equality."""
+    """Return the fields of a page, and the zone of its date: dates in different zones may be equal."""
     return {**page.to_dict(), "zone": page.last_modified and page.last_modified.isoformat()}
 
 
 def as_rows(parts: Iterable[Columns]) -> list[dict[str, object]]:
-    """What columns say, row by row."""
+    """Return the rows of columns."""
     rows: list[dict[str, object]] = []
     for length, columns in parts:
         values = [values_of(kind, columns.get(name), length) for name, kind in PAGE_TYPES.items()]
@@ -59,7 +59,7 @@ def as_rows(parts: Iterable[Columns]) -> list[dict[str, object]]:
 
 
 def everything(parser: XMLSitemapParser, readers: Readers) -> object:
-    """All that can be had of a document."""
+    """Return everything that a parser finds in a document."""
     parser.readers = readers
     reading = parser.parse()
     read = list(iter(reading.pages))  # all are read before any field is; `iter` as a list asks for the length first
@@ -79,12 +79,12 @@ def columns_of(document: Document, wanted: Collection[str] = PAGE_TYPES) -> list
 
 
 def of_document(data: bytes, readers: Readers) -> object:
-    """The same of a document as it came; None if it is not XML."""
+    """Return everything in a document as it was fetched, or None if it is not XML."""
     parser = parser_of(Document(URL, data))
     return everything(parser, readers) if isinstance(parser, XMLSitemapParser) else None
 
 
 def of_pieces(pieces: Iterable[bytes], readers: Readers) -> object:
-    """The same of text that comes in pieces."""
+    """Return everything in a text that arrives in pieces."""
     kept = list(pieces)
     return everything(XMLSitemapParser(URL, lambda log: kept), readers)

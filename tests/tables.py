@@ -1,4 +1,4 @@
-"""What tests of exports share: trees with odd content, the rows that their pages must become, and what writes them."""
+"""Trees with odd content, the rows that their pages must become, and helpers to write and read tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from usp.tree import sitemap_tree_for_homepage
 
 Row = dict[str, Any]
 HOME = "http://h.example/"
-NOT_KNOWN = ("last_modified_text", "problems")  # to page objects
+NOT_KNOWN = ("last_modified_text", "problems")  # page objects do not have them
 LISTS = [path for path, kind in flattened(PAGES).items() if isinstance(kind, List)]
 ODD_TEXTS = [
     "",
@@ -101,7 +101,7 @@ _SITE: dict[str, str] = {
 
 @cache
 def odd_tree() -> AbstractSitemap:
-    """A tree that was read from documents with odd content."""
+    """Return a tree read from documents with odd content."""
     return sitemap_tree_for_homepage(HOME, FakeClient(_SITE), use_known_paths=False)
 
 
@@ -113,7 +113,7 @@ def demo_tree() -> AbstractSitemap:
 
 @cache
 def made_tree() -> AbstractSitemap:
-    """A tree that was made by hand, of values that no document can have: every odd text and time in every place."""
+    """Return a tree of values that no document can have: every odd text and time in every place."""
     story = SitemapNewsStory("", datetime(1, 1, 1), None, "", genres=["", "\0"])
     first = SitemapVideo(
         title='"\U0001f600"\n',
@@ -168,31 +168,31 @@ def tree_of(*pages: SitemapPage) -> AbstractSitemap:
 
 
 def page_rows(tree: AbstractSitemap) -> list[Row]:
-    """The table of pages, made of page objects, but for what these do not know."""
+    """Return the table of pages, built from page objects, without the columns that these do not have."""
     return [row for sitemap in (tree, *tree.all_sitemaps()) for row in _rows_of(sitemap)]
 
 
 def json_rows(tree: AbstractSitemap) -> list[Row]:
-    """The same as JSON has it, in which times are texts."""
+    """Return the table of pages as JSON has it: times are texts."""
     text = json.dumps(page_rows(tree), default=lambda time: time.replace(tzinfo=None).isoformat() + "Z")
     found: list[Row] = json.loads(text)
     return found
 
 
 def flat(row: Row, dot: str = ".") -> Row:
-    """A row with a column for each part of its news, as formats have it that know no structs."""
+    """Return a row with a column for each field of its news, for formats without structs."""
     news = row["news"] or dict.fromkeys(SitemapNewsStory.__slots__)
     parts = {f"news{dot}{name}": value for name, value in news.items()}
     return {name: value for name, value in row.items() if name != "news"} | parts
 
 
 def known(row: Row) -> Row:
-    """A row of a reader, without what `page_rows` has not."""
+    """Return a row without the columns that `page_rows` does not have."""
     return {name: value for name, value in row.items() if name not in NOT_KNOWN}
 
 
 def plain_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows of any reader, to be compared with `page_rows`."""
+    """Return rows of any reader in the form of `page_rows`."""
     return [plain_value(known(row)) for row in rows]
 
 
@@ -226,7 +226,7 @@ def _video(video: SitemapVideo) -> Row:
 
 
 def plain_value(value: Any) -> Any:
-    """A value of any reader as all have it: lists, no special nulls, times in UTC, numbers as floats and ints."""
+    """Return a value of any reader in one form: lists, no special nulls, times in UTC, numbers as floats and ints."""
     if value is None or type(value) in (str, int, bool):
         return value
     if hasattr(value, "tolist"):  # an array
@@ -249,12 +249,12 @@ def _in_utc(time: datetime) -> datetime:
         return time.replace(tzinfo=UTC)
     try:
         return time.astimezone(UTC)
-    except OverflowError:  # what is in no year that there is, is moved to the nearest
+    except OverflowError:  # a time outside the years 1 to 9999 is moved to the nearest
         return (datetime.max if time.year > 1 else datetime.min).replace(tzinfo=UTC)
 
 
 def columns_with(types: Mapping[str, Type], **values: Sequence[Any]) -> Columns:
-    """Columns of a table, of these values."""
+    """Return columns with these values."""
     (length,) = {len(column) for column in values.values()}
     return Columns(length, {name: column_of(types[name], column) for name, column in values.items()})
 
@@ -271,6 +271,6 @@ def write(writer: Writer, *batches: Batch) -> None:
 
 
 def named_rows(cursor: Any) -> list[Row]:
-    """What a query of DuckDB gave."""
+    """Return the rows of a DuckDB query."""
     names = [column[0] for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

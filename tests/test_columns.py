@@ -1,4 +1,4 @@
-"""Columns hold what the pages hold, whoever reads the entries, and just the problems of each page."""
+"""Columns have the values of the pages with every reader, and the problems of each page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1  # of the microseconds that ha
 
 each_reader = pytest.mark.parametrize("readers", FAST.values(), ids=FAST)
 
-#: Texts as sites write them: plain, escaped once and twice, not ASCII, with what cannot be seen, and broken.
+#: Texts as sites write them: plain, escaped once and twice, not ASCII, with invisible characters, and broken.
 TEXTS = (
     *(
         "A",
@@ -90,7 +90,7 @@ news = element(
     element("news:publication_date", one_of(*DATES)),
     some_of("news:", "title title access genres keywords stock_tickers"),
 )
-#: Fields of videos -> what is proper there, which most are to have, and what is not.
+#: Fields of videos -> valid values, which are chosen most often, and invalid ones.
 NUMBERS = ("7", "007", "9" * 18, "<![CDATA[7]]>"), ("9" * 19, "9" * 20, "-1", "\u0661", "7.0")
 RATINGS = ("4.25", "5", "0.10", "1234567.1234567"), (".5", "5.", "1e3", "1e999", "0.1234567890123456789", "4,2")
 FLAGS = ("yes", "No", "TRUE", "false", "1", "0", "<![CDATA[yes]]>"), ("maybe", "2", "y", "falsey")
@@ -167,14 +167,14 @@ documents = st.lists(entries, max_size=8).map(
 
 
 def columns_by(readers: Readers, data: bytes, wanted: Collection[str] = ALL) -> Columns:
-    """The columns of a document that has not many rows."""
+    """Return the columns of a short document."""
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = readers
     return only(parser.columns(wanted))
 
 
 def only(parts: Iterable[Columns]) -> Columns:
-    """The columns that come in one part, if there are any."""
+    """Return the only part of some columns, or empty columns if there is none."""
     found = [*parts]
     assert len(found) <= 1
     return found[0] if found else Columns(0, {})
@@ -185,7 +185,7 @@ def urlset(*entries: str) -> bytes:
 
 
 def values(data: bytes, name: str, readers: Readers = READERS) -> list[Any]:
-    """What a column says, row by row."""
+    """Return the values of a column."""
     return [row[name] for row in as_rows([columns_by(readers, data)])]
 
 
@@ -213,7 +213,7 @@ def test_every_reader_gives_the_same(data: bytes, wanted: set[str]) -> None:
 @settings(max_examples=300)
 @given(st.lists(st.lists(videos_and_shows, min_size=1, max_size=3).map("".join), max_size=6))
 def test_every_reader_gives_the_same_of_videos(bodies: list[str]) -> None:
-    """Videos that the compiled reader knows, and others between them, are what they are to the general scanner."""
+    """Videos that the compiled reader knows, and others among them, give the same columns as the general scanner."""
     data = urlset(*(f"<url><loc>http://h/{i}</loc>{body}</url>" for i, body in enumerate(bodies)))
     for wanted in (ALL, {"videos"}, {"problems"}):
         assert columns_by(READERS, data, wanted) == columns_by(GENERAL, data, wanted)
@@ -246,7 +246,7 @@ def test_real_files() -> None:
     assert seen > 100
 
 
-# What comes out
+# Values
 
 
 @each_reader
@@ -270,7 +270,7 @@ def test_dates(readers: Readers) -> None:
 
 @each_reader
 def test_texts(readers: Readers) -> None:
-    """A text is what the site meant: references replaced, broken bytes read as Windows-1252, controls dropped."""
+    """In a text, references are replaced, broken bytes are read as Windows-1252, and control characters are dropped."""
     said = {
         b"&quot;A&quot; &amp; 'B'": "\"A\" & 'B'",
         b"A &amp;amp; B": "A & B",
@@ -301,7 +301,7 @@ def test_very_many_on_one_page(readers: Readers) -> None:
 
 @each_reader
 def test_the_first_of_two_counts(readers: Readers) -> None:
-    """Of a URL that is listed twice, the first entry is the row, whatever the second one has."""
+    """A URL that is listed twice has the values of its first entry."""
     image = "<image:image><image:loc>http://h/i{}</image:loc></image:image>"
     entries = [f"<url><loc>http://h/{i // 2}</loc><priority>0.{i}</priority>{image.format(i)}</url>" for i in range(6)]
     data = urlset(*entries)
@@ -314,7 +314,7 @@ def test_the_first_of_two_counts(readers: Readers) -> None:
 
 
 def test_news() -> None:
-    """The fields of a story are columns of their own, which pages without a story have no value in."""
+    """A page without a news story is null in the columns of news."""
     story = (
         "<url><loc>http://h/1</loc><news:news><news:publication><news:name>Ñews</news:name><news:language>es</news:language>"
         "</news:publication><news:publication_date>1970-01-02</news:publication_date><news:title>T &amp; U</news:title>"
@@ -342,7 +342,7 @@ def test_news() -> None:
 
 @each_reader
 def test_each_page_has_its_own_problems(readers: Readers) -> None:
-    """A problem is of the entry that it stands in; what stands elsewhere is of none."""
+    """A problem belongs to the page of its entry. Problems outside entries belong to no page."""
     data = urlset(
         "<url><loc>http://h/0</loc><priority>7</priority></url>",
         "<url><loc>http://h/1</loc></url></stray>",
@@ -365,7 +365,7 @@ def test_each_page_has_its_own_problems(readers: Readers) -> None:
 
 @each_reader
 def test_problems_of_a_page_that_is_listed_twice(readers: Readers) -> None:
-    """A page has the problems of the first of its entries, which is the one that counts."""
+    """A page that is listed twice has the problems of its first entry."""
     entry = "<url><loc>http://h/{}</loc>{}</url>"
     priority, date = "<priority>7</priority>", "<lastmod>soon</lastmod>"
     of_pages = [(0, priority), (1, ""), (0, date), (1, priority), (2, date + priority)]
@@ -374,8 +374,8 @@ def test_problems_of_a_page_that_is_listed_twice(readers: Readers) -> None:
 
 
 @each_reader
-def test_prefixes_that_are_put_right(readers: Readers) -> None:
-    """A prefix that is not declared is a problem where it is first used; one that is missing, wherever it is."""
+def test_prefixes_that_are_repaired(readers: Readers) -> None:
+    """An undeclared prefix is a problem at its first use, a missing prefix at every use."""
     image = "<url><loc>http://h/{}</loc><{}image><{}loc>http://h/i</{}loc></{}image></url>"
     data = urlset(*(image.format(i, *[prefix] * 4) for i, prefix in enumerate(("image:", "image:", "", ""))))
     assert [codes and codes[:1] for codes in values(data, "problems", readers)] == [["X117"], None, ["P426"], ["P426"]]
@@ -419,7 +419,7 @@ def test_every_reader_gives_the_same_of_lines(data: bytes, size: int) -> None:
 
 @each_reader
 def test_long_lines(readers: Readers) -> None:
-    """A line is read whole, or not at all, whoever reads it."""
+    """Every reader reads a line completely, or skips it."""
     sizes = (59_999, 60_010, 60_011, 65_534, 65_535, 65_536, 65_537, 200_000)
     data = b"".join(b"http://h/".ljust(size, b"x") + b"\n" for size in sizes)
     assert [len(str(row["url"])) for row in as_rows(lines_by(readers, [data]))] == [
@@ -430,7 +430,7 @@ def test_long_lines(readers: Readers) -> None:
 @each_reader
 @pytest.mark.parametrize("most_rows", [1, 2, 600, 1_024, 5_000])
 def test_long_documents_come_in_parts(readers: Readers, most_rows: int) -> None:
-    """The parts of a document are, one after the other, what it is as a whole: pages listed before are known."""
+    """The parts of a document together are the whole document; a page of an earlier part is not repeated."""
     image = "<image:image><image:loc>http://h/i</image:loc></image:image>"
     video = "<video:video><video:title>t</video:title></video:video>"
     bodies = ("<lastmod>2024-05</lastmod>", "<priority>7</priority>", image, video, "")
@@ -453,7 +453,7 @@ def test_long_documents_come_in_parts(readers: Readers, most_rows: int) -> None:
 
 @each_reader
 def test_parts_of_plain_entries(readers: Readers) -> None:
-    """A reader that could take all at once is looked at now and then."""
+    """A reader ends a part at the limit, even if it could take the whole document."""
     data = urlset(*(f"<url><loc>http://h/{i}</loc></url>" for i in range(2_000)))
     parser = XMLSitemapParser(URL, lambda log: [data])
     parser.readers = readers
@@ -465,7 +465,7 @@ def test_parts_of_plain_entries(readers: Readers) -> None:
 
 @each_reader
 def test_no_part_is_empty(readers: Readers) -> None:
-    """However long a text without any URL is, nothing comes of it."""
+    """A text without URLs has no parts, however long it is."""
     parser = PlainTextSitemapParser(URL, lambda log: [b"nothing\n" * 1_000] * 10)
     parser.readers = readers
     parser.batch_bytes = 1_000
@@ -474,7 +474,7 @@ def test_no_part_is_empty(readers: Readers) -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 7, 9, 15, 16, 25, 26])
 def test_the_first_rows(count: int) -> None:
-    """Of pages that are cut at a number, columns are too, wherever parts end, with all that they say."""
+    """The first rows of columns are those of the first pages, wherever parts end."""
     data = urlset(
         *(
             f"<url><loc>http://h/{i}</loc><priority>{i}</priority><video:video><video:tag>é{i}</video:tag><video:live>no"
@@ -496,7 +496,7 @@ def test_the_first_rows(count: int) -> None:
 
 @each_reader
 def test_parts_are_cut_by_bytes(readers: Readers) -> None:
-    """A document of few rows that are long comes in parts, too."""
+    """A document of few long rows comes in parts, too."""
     data = urlset(*(f"<url><loc>http://h/{i}</loc><title>{'x' * 1_000}</title></url>" for i in range(1_000)))
     parser = XMLSitemapParser(URL, lambda log: (data[i : i + 10_000] for i in range(0, len(data), 10_000)))
     parser.readers = readers
@@ -507,7 +507,7 @@ def test_parts_are_cut_by_bytes(readers: Readers) -> None:
 
 
 def test_problems_of_lines() -> None:
-    """A line that is more than a URL is a problem of its URL; one without any, of none."""
+    """A line with more than a URL is a problem of its page. A line without a URL belongs to no page."""
     data = b"http://h/0\nsee http://h/1\nnothing\nhttp://h/2\n"
     assert [row["problems"] for row in as_rows(columns_of(Document(URL, data)))] == [None, ["P427"], None]
     odd = b"see http://h/3 http://h/4\n" + b"  http://h/5\n" * 9 + b"\xff http://h/6\n nothing\n http://h/7\n"
@@ -517,7 +517,7 @@ def test_problems_of_lines() -> None:
 
 @pytest.mark.parametrize("wanted", [ALL, ALL - {"problems"}], ids=["problems", "no problems"])
 def test_a_document_is_read_once(wanted: frozenset[str]) -> None:
-    """Whatever is wanted and wrong, the document is opened once."""
+    """A document is opened once, whatever columns are asked for and whatever its problems."""
     opened: list[ProblemLog] = []
 
     def open_text(log: ProblemLog) -> list[bytes]:
@@ -529,7 +529,7 @@ def test_a_document_is_read_once(wanted: frozenset[str]) -> None:
 
 
 def test_what_is_noted_is_bounded() -> None:
-    """A text of nothing but problems costs no memory for each of them."""
+    """Memory does not grow with the number of problems."""
     columns = only(columns_of(Document(URL, b"nothing\n" * 200_000 + b"http://h/\n")))
     assert (columns.length, set(columns.columns)) == (1, {"url", "priority"})
 
@@ -538,7 +538,7 @@ def test_what_is_noted_is_bounded() -> None:
 
 
 def python_calls(reader: PurePlainColumns, data: str) -> list[str]:
-    """The functions of Python that are called while a reader takes entries, of which it must leave none."""
+    """Return the Python functions that a reader calls while it takes entries. It must take all of them."""
     grammar = grammar_of((("", ""),))
     assert grammar is not None
     calls: list[str] = []
@@ -551,7 +551,7 @@ def python_calls(reader: PurePlainColumns, data: str) -> list[str]:
 
 
 def profiled(run: Callable[[], Result]) -> tuple[list[str], Result]:
-    """The functions of Python that something calls, and what it gives."""
+    """Return the Python functions that a call uses, and its result."""
     calls: list[str] = []
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
@@ -561,10 +561,10 @@ def profiled(run: Callable[[], Result]) -> tuple[list[str], Result]:
         sys.setprofile(before)
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
 @pytest.mark.parametrize("wanted", [ALL, ALL - {"problems"}], ids=["problems", "no problems"])
 def test_plain_entries_need_no_python(wanted: frozenset[str]) -> None:
-    """No function of Python is called for an entry that is in order, whatever extensions and alphabets it has."""
+    """The compiled reader calls no Python function for a plain entry, whatever its extensions and alphabets."""
     entry = (
         "<url><loc>http://h/é{0}?a&amp;b</loc><lastmod>2024-05-08</lastmod><changefreq>Daily</changefreq>"
         "<priority>0.7</priority><image:image><image:loc>http://h/{0}.png</image:loc>"
@@ -587,9 +587,9 @@ def test_plain_entries_need_no_python(wanted: frozenset[str]) -> None:
     assert as_rows([columns])[7]["url"] == "http://h/é7?a&b"
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
 def test_odd_values_are_asked_for_once() -> None:
-    """Python reads a value that is written in an unusual way once, not for each entry that has it."""
+    """Python reads an unusual value once, not for each entry that has it."""
     dates, priorities = ("1 Jan 1970", "2024-05", "soon"), (".5", "7", "1e-1")
     entry = (
         "<url><loc>http://h/{}</loc><lastmod>{}</lastmod><priority>{}</priority><changefreq>often</changefreq></url>"
@@ -604,7 +604,7 @@ def test_odd_values_are_asked_for_once() -> None:
 @settings(max_examples=50)
 @given(data=documents)
 def test_buffers_are_those_of_arrow(readers: Readers, data: bytes) -> None:
-    """Arrow takes every buffer as it is, and reads the same values in it."""
+    """Arrow accepts every buffer without a change, and reads the same values."""
     pa = pytest.importorskip("pyarrow")
     found = columns_by(readers, data)
     for name, column in found.columns.items():
@@ -643,7 +643,7 @@ def arrow_array(pa: Any, kind: Type, column: Column) -> Any:
 
 @given(st.lists(st.booleans()))
 def test_bits(flags: list[bool]) -> None:
-    """A bit for each flag, the lowest of a byte first, and none beside them."""
+    """There is a bit for each flag, the lowest of a byte first, and no other bit is set."""
     found = bits(flags)
     assert [bool(found[i >> 3] >> (i & 7) & 1) for i in range(len(flags))] == flags
     assert sum(byte.bit_count() for byte in found) == sum(flags)

@@ -1,4 +1,4 @@
-"""Compiled, in plain Python, and by the general scanner alone: the same entries, fields, problems and columns."""
+"""The fast readers, compiled and in plain Python, give the same results as the general scanner alone."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ many = settings(max_examples=200)
 @each_reader
 @each_fixture
 def test_fixtures(fixture: Fixture, readers: Readers) -> None:
-    """Every fixture gives the same, whoever reads its plain entries."""
+    """Every fixture gives the same results with every reader."""
     assert of_document(fixture.data, readers) == of_document(fixture.data, GENERAL)
 
 
 @many
 @given(documents, st.lists(st.integers(0, 2_000), max_size=5))
 def test_entries_of_all_sorts(data: bytes, cuts: list[int]) -> None:
-    """Entries in which anything may stand give the same, whole and in pieces."""
+    """Entries with any content give the same results, read whole or in pieces."""
     expected = of_pieces([data], GENERAL)
     edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     for readers in FAST.values():
@@ -88,7 +88,7 @@ def test_entries_of_all_sorts(data: bytes, cuts: list[int]) -> None:
 @many
 @given(documents, st.data())
 def test_mutated_entries(data: bytes, draw: st.DataObject) -> None:
-    """The same where bytes are dropped, doubled, swapped or replaced."""
+    """Documents with bytes dropped, doubled, swapped or replaced give the same results."""
     document = bytearray(data)
     for _ in range(draw.draw(st.integers(1, 4))):
         i, j = sorted(draw.draw(st.tuples(*[st.integers(0, len(document) - 1)] * 2)))
@@ -112,7 +112,7 @@ def small_document() -> bytes:
     return f"<urlset xmlns='{SITEMAP_XMLNS}'>\n{body}</urlset>".encode()
 
 
-# Each of these was read differently once.
+# A fast reader once read each of these differently.
 ODD = {
     "first empty once cleaned": "<url><loc>http://h/a</loc><lastmod>&#32;</lastmod><lastmod>2024-01-01</lastmod></url>",
     "title empty once cleaned": "<url><loc>http://h/a</loc><news:news><news:title>\u200b</news:title><news:title>T</news:title>"
@@ -130,7 +130,7 @@ ODD = {
 
 @each_reader
 def test_a_urlset_behind_an_index(readers: Readers) -> None:
-    """Entries of a second document are judged as those of the first."""
+    """Entries of a second document are read like those of the first."""
     data = b"<sitemapindex></sitemapindex><urlset><url><loc>http://h/a</loc></url></urlset>"
     assert of_pieces([data], readers) == of_pieces([data], GENERAL)
 
@@ -138,7 +138,7 @@ def test_a_urlset_behind_an_index(readers: Readers) -> None:
 @each_reader
 @pytest.mark.parametrize("name", ODD)
 def test_odd_entries(name: str, readers: Readers) -> None:
-    """What was read differently once is read the same, and in two pieces too."""
+    """Odd entries give the same results, also in two pieces."""
     data = f"<urlset>{ODD[name]}</urlset>".encode()
     expected = of_pieces([data], GENERAL)
     assert of_pieces([data], readers) == expected
@@ -147,7 +147,7 @@ def test_odd_entries(name: str, readers: Readers) -> None:
 
 
 def test_many_prefixes_for_one_namespace() -> None:
-    """A document with more names than the tables hold is read all the same."""
+    """A document with more names than the tables can hold gives the same results."""
     prefixes = " ".join(f"xmlns:p{i}='{SITEMAP_XMLNS}'" for i in range(12))
     for prefix in ("", "p3:"):
         data = f"<urlset xmlns='{SITEMAP_XMLNS}' {prefixes}><{prefix}url><{prefix}loc>http://h/a</{prefix}loc></{prefix}url></urlset>"
@@ -156,7 +156,7 @@ def test_many_prefixes_for_one_namespace() -> None:
 
 
 def test_pages_keep_their_grammar() -> None:
-    """What a page says does not depend on when it is asked, even if prefixes change behind it."""
+    """The fields of a page do not depend on when you read them, even if prefixes change later in the document."""
     data = (
         b"<urlset><url><loc>http://h/1</loc><image:image><image:loc>http://h/i.png</image:loc></image:image></url></urlset>"
         b"<urlset xmlns:a='sitemap-video'><url><loc>http://h/2</loc></url></urlset>"
@@ -167,7 +167,7 @@ def test_pages_keep_their_grammar() -> None:
 
 
 def test_kept_pages_keep_little() -> None:
-    """A page that is kept keeps its own texts, nothing of what read it."""
+    """A page keeps its own texts in memory, and nothing else of its document."""
     data = urlset(*(f"http://h/{i}" for i in range(2_000))).encode()
     tracemalloc.start()
     try:
@@ -181,7 +181,7 @@ def test_kept_pages_keep_little() -> None:
 
 
 def test_memory_does_not_grow_with_a_document() -> None:
-    """Pages are read in pieces, none of which is kept."""
+    """Memory does not grow with the size of a document."""
     entry = b"<url><loc>http://h/</loc></url>"
     document = gzip.compress(b"<urlset>" + entry * 300_000 + b" " * 20_000_000 + b"</urlset>", 1)
     sitemap = sitemap_from_bytes(document)
@@ -195,7 +195,7 @@ def test_memory_does_not_grow_with_a_document() -> None:
 
 
 def test_a_lazy_slot_is_of_its_class_only() -> None:
-    """What only claims to be a page has no fields to be read, and none can be deleted."""
+    """A lazy slot cannot be read on other objects, nor deleted."""
     slot = SitemapPage.__dict__["priority"]
     with pytest.raises((TypeError, AttributeError)):
         slot.__get__(Mock(spec=SitemapPage), SitemapPage)
@@ -204,7 +204,7 @@ def test_a_lazy_slot_is_of_its_class_only() -> None:
 
 
 def test_one_iterator_in_several_threads() -> None:
-    """Threads that share an iterator get Python's own error, and nothing worse."""
+    """Threads that share an iterator get Python's own error and do not crash."""
     sitemap = sitemap_from_bytes(urlset(*(f"http://h/{i}" for i in range(5_000))).encode())
     for _ in range(5):
         shared = sitemap.all_pages()
@@ -232,7 +232,7 @@ WAITING: dict[str, Callable[[int], bytes]] = {
 
 @pytest.mark.parametrize("shape", WAITING)
 def test_what_never_becomes_an_entry_costs_linear_time(shape: str) -> None:
-    """Waiting for the rest of an entry, or looking for plain ones in vain, takes time in proportion."""
+    """A document without complete plain entries takes time in proportion to its size."""
 
     def seconds(size: int) -> float:
         document = gzip.compress(WAITING[shape](size), 1)
@@ -248,7 +248,7 @@ def test_what_never_becomes_an_entry_costs_linear_time(shape: str) -> None:
 
 @each_reader
 def test_cut_off_at_every_byte(readers: Readers) -> None:
-    """A document that ends anywhere gives the same."""
+    """A document that is cut off at any byte gives the same results."""
     data = small_document()
     for end in range(len(data)):
         assert of_pieces([data[:end]], readers) == of_pieces([data[:end]], GENERAL), end
@@ -256,7 +256,7 @@ def test_cut_off_at_every_byte(readers: Readers) -> None:
 
 @each_reader
 def test_cut_in_two_at_every_byte(readers: Readers) -> None:
-    """A document that comes in two pieces, or byte by byte, gives the same."""
+    """A document in two pieces, or byte by byte, gives the same results."""
     data = small_document()
     expected = of_pieces([data], GENERAL)
     for cut in range(len(data)):
@@ -266,7 +266,7 @@ def test_cut_in_two_at_every_byte(readers: Readers) -> None:
 
 @each_reader
 def test_plain_entries_are_taken(readers: Readers) -> None:
-    """Nothing of a plain document is left to the general scanner."""
+    """A fast reader leaves nothing of a plain document to the general scanner."""
     entry = (
         b"<url>\n  <loc>http://h/%d?a&amp;b</loc>\n <lastmod>2024-05-08T10:00:00Z</lastmod>"
         b"<changefreq>daily</changefreq><priority>0.5</priority>\n</url>\n"
@@ -283,7 +283,7 @@ def test_plain_entries_are_taken(readers: Readers) -> None:
     assert buffer[checked:].strip() == b""
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
 def test_entries_with_extensions_are_taken() -> None:
     """The compiled reader takes entries with images, news, videos, languages, CDATA, comments and other prefixes."""
     grammar = grammar_of((("", ""), ("i", "image"), ("s", "")))
@@ -301,7 +301,7 @@ def test_entries_with_extensions_are_taken() -> None:
 
 @each_reader
 def test_what_is_wrong_is_left(readers: Readers) -> None:
-    """The checking reader passes over nothing that has a problem."""
+    """The checking reader skips no entry that has a problem."""
     grammar = grammar_of(NAMESPACES)
     assert grammar is not None
     for body in (
@@ -317,7 +317,7 @@ def test_what_is_wrong_is_left(readers: Readers) -> None:
 
 
 def test_columns() -> None:
-    """Columns hold what the pages hold: dates in UTC, with the text beside them where it had no zone."""
+    """Columns have the values of the pages: dates in UTC, and beside them the text of a date without a zone."""
     data = b"""<urlset>
         <url><loc>http://h/1</loc><lastmod>1970-01-02</lastmod><changefreq>never</changefreq></url>
         <url><loc>http://h/\xc3\xa9</loc><lastmod>1970-01-01T01:00:00.000001+01:00</lastmod><priority>0.85</priority></url>
@@ -341,7 +341,7 @@ def test_columns() -> None:
 
 
 def test_columns_of_other_documents() -> None:
-    """Texts and feeds have columns of URLs; what is no sitemap has none."""
+    """Texts and feeds have columns of URLs; a document that is not a sitemap has none."""
     assert [row["url"] for row in as_rows(columns_of(Document(URL, b"http://h/1\nhttp://h/2\nhttp://h/1")))] == [
         "http://h/1",
         "http://h/2",
@@ -353,7 +353,7 @@ def test_columns_of_other_documents() -> None:
 
 
 def test_fields_are_converted_once_when_they_are_read() -> None:
-    """A page asks its source for a field when it is read, and never again."""
+    """A page asks its source for a field when you first read it, and never again."""
 
     class Source:
         asked: list[str] = []  # noqa: RUF012 -- of this test only
@@ -373,14 +373,14 @@ def test_fields_are_converted_once_when_they_are_read() -> None:
 
 
 def test_pages_outlive_their_document() -> None:
-    """A page that was kept says the same when everything else is gone."""
+    """A page has the same fields after its document is gone."""
     pages = list(sitemap_from_bytes(small_document(), URL).pages)
     again = [page.to_dict() for page in sitemap_from_bytes(small_document(), URL).pages]
     assert [page.to_dict() for page in pages] == again
     assert parser_of(Document(URL, b"<urlset/>")) is not None
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled scanner here")
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
 def test_the_compiled_scanner_is_used() -> None:
     """Where there is a compiled scanner, it is the one that is used."""
     assert READERS is not PURE

@@ -153,21 +153,26 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
     https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd
     """
     values = _converted_fields(group, _VIDEO_PLAIN, log)
-    for tag, fields in _VIDEO_ATTRIBUTED.items():
-        for element in group.all(tag)[:1]:
-            for name, attribute, convert in fields:
-                text = element.attributes.get(attribute) if attribute else element.text
-                if text is not None:
-                    values[name] = convert(text)
+    children: dict[str, list[Element]] = {}
+    for child in group.children:
+        children.setdefault(child.name, []).append(child)
+    for tag in _VIDEO_ATTRIBUTED.keys() & children.keys():
+        element = children[tag][0]
+        for name, attribute, convert in _VIDEO_ATTRIBUTED[tag]:
+            text = element.attributes.get(attribute) if attribute else element.text
+            if text is not None:
+                values[name] = convert(text)
     for name in sorted(VIDEO_URLS & values.keys()):
         values[name] = _resolved_video_url(values[name] or "", base, group, name, log) or values[name]
     for name, field in _VIDEO_REPEATED.items():
-        elements = group.all(field.element)
+        elements = children.get(field.element)
+        if elements is None:
+            continue
         if field.form is Form.TEXTS:
             values[name] = [text for element in elements if (text := _text(element.text))]
         elif field.form is Form.TEXTS_WITH_ATTRIBUTES:
             values[name] = [(unescape(element.text), element.attributes) for element in elements]
-        elif elements:
+        else:
             values[name] = SitemapVideoTvShow(**_converted_fields(elements[0], _TV_SHOW_FIELDS, log))
     return SitemapVideo(**values)
 
