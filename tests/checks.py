@@ -1,4 +1,4 @@
-"""What the tests of checks share: a site of plain texts, and what was found in it, as plain values."""
+"""What tests of checks share: a site made of texts, and its problems as plain values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Found = list[tuple[str, str, int | None, int | None]]
 
 
 def urlset_of(*entries: str) -> str:
-    """A urlset with each entry on a line of its own, from the second."""
+    """Return a urlset with each entry on its own line, starting with the second line."""
     return f"<urlset {SITEMAP_XMLNS}{EXTENSIONS}>\n" + "".join(f"{entry}\n" for entry in entries) + "</urlset>\n"
 
 
@@ -37,12 +37,12 @@ def url_of(path: str, *fields: str) -> str:
 
 
 def report_of(tree: AbstractSitemap, tables: SiteTables, rules: Collection[Rule] = RULES.values()) -> Report:
-    """Check a tree that is here already, with tables and rules of the test's own."""
+    """Check a tree with given tables and rules."""
     return Check(tree, SitemapReader(Site(HOME, NOW, {}), tables, rules)).report()
 
 
 def response(name: str, body: Any, **headers: str) -> Any:
-    """An answer as a proper server gives it."""
+    """Return a response as a correct server sends it."""
     if not isinstance(body, (str, bytes)):
         return body
     data = body.encode() if isinstance(body, str) else body
@@ -55,7 +55,7 @@ def robots_of(*names: str, rules: str = "") -> str:
 
 
 def site_of(files: Mapping[str, Any]) -> FakeClient:
-    """A site of files; its robots.txt names all of them, if it has none."""
+    """Return a client for a site of files. If there is no robots.txt, one is added that names all of them."""
     whole = {"robots.txt": robots_of(*files), **files}
     return FakeClient({HOME + name: response(name, body) for name, body in whole.items() if body is not None})
 
@@ -73,11 +73,11 @@ def found_in(report: Report) -> Found:
 
 
 def found_at(marked: str, name: str = "sitemap.xml") -> Found:
-    """What is found in a sitemap whose places are marked with "¦", which is taken out."""
+    """Return the problems of a sitemap whose places are marked with "¦"; the mark is removed first."""
     return found_in(check_site({name: marked.replace("¦", "")}))
 
 
 def place_of(marked: str) -> tuple[int, int]:
-    """The place of the mark in a text."""
+    """Return the place of the mark in a text."""
     before = marked[: marked.index("¦")]
     return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,4 +1,4 @@
-"""What surveys are compared with, a straight reading of every entry; and entries in which all is wrong that may be."""
+"""A plain reading of every entry, to compare surveys with; and entries with every problem."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTIONS = SurveyOptions(
 
 
 def codes_of(entry: Element, url: str) -> set[str]:
-    """What is wrong with an entry, duplicates apart."""
+    """Return the codes of an entry, without duplicates."""
     codes = set(url_codes(url, OPTIONS))
     if (text := entry.get("lastmod")) and (date := parse_date(text)):
         codes.add(date_code(text, date, OPTIONS))
@@ -85,7 +85,7 @@ def codes_of_story(story: Element) -> set[str]:
 
 
 def alternates_of(entry: Element) -> list[tuple[str, str]]:
-    """The languages and keys of its alternates."""
+    """Return the languages and keys of its alternates."""
     found: list[tuple[str, str]] | None = URLSetPage(entry, "http://h/", UNLOGGED, "").value("alternates")
     return [(language, same_url_key(href)) for language, href in found or ()]
 
@@ -102,7 +102,7 @@ def codes_of_alternates(alternates: list[tuple[str, str]], url: str) -> set[str]
 
 
 class NoSurvey:
-    """Leaves every entry to the model."""
+    """A survey that stops at every entry."""
 
     has_pages = False
 
@@ -115,7 +115,7 @@ class NoSurvey:
 
 
 class Model:
-    """Reads a document, and does straight what a survey does with the entries that it passes over."""
+    """Read a document, and do in a plain way what a survey does with the entries that it skips."""
 
     def __init__(self, surveyors: Surveyors, passed: int = 0, *, uses_survey: bool = True, wanted: Any = None) -> None:
         self.table, self.stories = surveyors.url_table(), surveyors.url_table()
@@ -164,7 +164,7 @@ class Model:
         return self
 
     def outcome(self, urls: list[str]) -> object:
-        """All that may not depend on what was passed over."""
+        """Return everything that must not depend on what was skipped."""
         tables = [(self.table.find(url), self.stories.find(url)) for url in urls]
         sums = self.clusters.sums_left()
         return self.said + Counter(self.reader.counts), self.reader.stats, tables, sums, self.log.counts
@@ -295,6 +295,6 @@ def document(*entries: str) -> bytes:
 
 
 def readable_by(surveyors: Surveyors, text: str) -> bool:
-    """Whether a survey knows an entry: that in plain Python knows the four fields of the protocol."""
+    """Return whether a survey knows an entry. The one in plain Python knows only the four fields of the protocol."""
     unknown = (":news", "image:", ":link", "CDATA", "&quot;")
     return surveyors.survey is not PureSurvey or (text.isascii() and not any(x in text for x in unknown))

@@ -1,4 +1,4 @@
-"""Real files are checked: none raises, none takes long, and what is counted is what is there."""
+"""Checking real files never raises and never takes long, and the counts are right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW_SECONDS = 2.0
 
 
 def test_every_file_is_checked() -> None:
-    """Nothing raises, the time is bounded, and the problems of a sitemap are among those that a check finds."""
+    """Nothing raises, the time is bounded, and a check finds all problems that the sitemap has."""
     seen: Counter[str] = Counter()
     for name, kind, data in files("urlset", "index", "rss", "atom", "text", "robots", "other"):
         sitemap = read(kind, data)
@@ -42,7 +42,7 @@ def test_every_file_is_checked() -> None:
 
 
 def test_duplicates_are_those_that_there_are() -> None:
-    """As many entries are said to be listed twice as an independent count finds."""
+    """The number of duplicates equals an independent count."""
     seen = 0
     for name, kind, data in files("urlset"):
         if data.startswith(b"\x1f\x8b"):

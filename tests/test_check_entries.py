@@ -1,4 +1,4 @@
-"""URLs that are the same though written differently, and dates of news: the rules, and what surveys pass over."""
+"""Equal URLs in different spellings, dates of news, and rules that the survey does not know."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STORY = (
 
 
 def page(url: str, **alternates: str) -> str:
-    """An entry with alternates by language; the first is that for all others, too."""
+    """Return an entry with alternates by language; the first one is also x-default."""
     languages = {"x-default": next(iter(alternates.values())), **alternates} if alternates else {}
     links = (
         f'<xhtml:link rel="alternate" hreflang="{language}" href="{link}"/>' for language, link in languages.items()
@@ -39,7 +39,7 @@ def found(surveyors: Surveyors, *sitemaps: str) -> list[tuple[str, str, int | No
 @EACH_SURVEY
 @pytest.mark.parametrize(("one", "other"), [(BARE, HOME), (f"{HOME}?x", f"{BARE}?x")])
 def test_a_homepage_listed_twice(one: str, other: str, surveyors: Surveyors) -> None:
-    """P418 and P419: a URL without a path is the same as with a slash, whichever comes first."""
+    """P418 and P419: a URL without a path equals the one with a slash, whichever comes first."""
     for first, second in ((one, other), (other, one)):
         assert found(surveyors, urlset_of(page(first), page(second))) == [("0.xml", "P418", 3)]
         assert found(surveyors, urlset_of(page(first)), urlset_of(page(second))) == [("1.xml", "P419", 2)]
@@ -62,7 +62,7 @@ def test_the_homepage_among_its_alternates(own: str, named: str, surveyors: Surv
 
 @EACH_SURVEY
 def test_a_homepage_that_does_not_link_back(surveyors: Surveyors) -> None:
-    """H633: a homepage that is linked to in one spelling and listed in the other is told at the link, once."""
+    """H633: if a homepage is linked in one spelling and listed in the other, the link is reported once."""
     french = f"{HOME}fr"
     for listed, linked in ((BARE, HOME), (HOME, BARE)):
         entries = page(french, fr=french, en=linked, de=linked), page(listed)
@@ -85,7 +85,7 @@ def test_a_homepage_that_does_not_link_back(surveyors: Surveyors) -> None:
     ],
 )
 def test_dates_of_news(date: str, codes: list[str]) -> None:
-    """L303, L305, L306 and N601: a publication date has the form of any other, and means all that it states."""
+    """L303, L305, L306 and N601: a publication date has the format of other dates, and may be a year or a month."""
     text = urlset_of(url_of("a", STORY.format(date)))
     places = [("sitemap.xml", code, *place_of(text)) for code in codes]
     assert found_at(text) == places
@@ -94,7 +94,7 @@ def test_dates_of_news(date: str, codes: list[str]) -> None:
 
 
 def test_dates_of_one_entry() -> None:
-    """Of one code, a last modification is told of before the date of news, and no other; the message says which."""
+    """An entry has one problem of each code: its lastmod comes before the date of news. The message says which."""
     both = url_of("a", "<lastmod>2024/05/08</lastmod>", STORY.format("15 Nov 2026"))
     report = check_site({"sitemap.xml": urlset_of(both, url_of("b", STORY.format("15 Nov 2026")))})
     assert [(problem.line, problem.text) for problem in report.problems()] == [(2, "2024/05/08"), (3, "15 Nov 2026")]
@@ -107,7 +107,7 @@ def test_dates_of_one_entry() -> None:
 
 @EACH_SURVEY
 def test_listed_elsewhere_and_twice_here(surveyors: Surveyors) -> None:
-    """P418: a page that another sitemap lists, too, and this one twice, is told of; it counts once."""
+    """P418: a page that another sitemap lists too is reported if this one lists it twice; it counts once."""
     image = f"<image:image><image:loc>{HOME}i.png</image:loc></image:image>"
     for second, codes in ((url_of("p"), ["P419", "P418"]), (url_of("p", image), ["P418"])):
         files = {"a.xml": urlset_of(url_of("p"), url_of("q")), "b.xml": urlset_of(second, second)}
@@ -122,7 +122,7 @@ def test_listed_elsewhere_and_twice_here(surveyors: Surveyors) -> None:
     "attributes", ['hreflang="&amp" href="{}a"', 'hreflang="{}a&b"', 'title="a&b" hreflang="de" href="{}a"']
 )
 def test_ampersands_in_attributes(surveyors: Surveyors, attributes: str) -> None:
-    """X102: a bare "&" is one in any attribute of a link, be it one that counts."""
+    """X102: a bare "&" is reported in every attribute of a link."""
     entry = url_of("a", f'<xhtml:link rel="alternate" {attributes.format(HOME)}/>')
     codes = [code for _, code, _ in found(surveyors, urlset_of(entry))]
     assert "X102" in codes

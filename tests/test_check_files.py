@@ -1,4 +1,4 @@
-"""Files and folders as sites: the trees that they make, where files are found, and what is left out."""
+"""Files and folders as sites: their trees, how URLs find files, and which files are skipped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RSS = "<rss version='2.0'><channel><item><link>https://www.example.com/1</link><
 
 @pytest.fixture(autouse=True)
 def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here may open a socket, or look up a host."""
+    """No test here may open a socket or look up a host."""
 
     def refuse(*args: object, **options: object) -> NoReturn:
         raise AssertionError("a socket is opened")
@@ -51,7 +51,7 @@ def put(folder: Path, files: dict[str, str | bytes]) -> str:
 
 
 def shape(sitemap: AbstractSitemap) -> object:
-    """A tree as plain values: its URLs, and what is wrong with those that could not be had."""
+    """Return a tree as plain values: its URLs, and the reasons of invalid sitemaps."""
     if isinstance(sitemap, InvalidSitemap):
         return f"{sitemap.url} {sitemap.reason.rpartition(': ')[2]}"
     below: list[Any] = [shape(child) for child in sitemap.sub_sitemaps]
@@ -59,7 +59,7 @@ def shape(sitemap: AbstractSitemap) -> object:
 
 
 def test_a_folder_is_a_site(tmp_path: Path) -> None:
-    """robots.txt, indexes, sitemaps and what nothing leads to make the tree that the site would make."""
+    """A folder gives the tree that its site would give, including sitemaps that nothing lists."""
     folder = put(
         tmp_path,
         {
@@ -102,7 +102,7 @@ def test_a_folder_is_a_site(tmp_path: Path) -> None:
 
 
 def test_names_are_as_the_folder_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative folder gives relative names, which can be opened from where the caller is."""
+    """A relative folder gives relative names, which the caller can open."""
     put(tmp_path / "site", {"sitemap.xml": urlset(W)})
     monkeypatch.chdir(tmp_path)
     _, names = tree_of_path("site")
@@ -110,7 +110,7 @@ def test_names_are_as_the_folder_was_given(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_transport_of_a_folder(tmp_path: Path) -> None:
-    """Of a file it is known when it was written and how long it is; nothing is made up about HTTP."""
+    """A file has its size and the time it was written, and no HTTP status."""
     content = urlset(W + "1")
     folder = put(tmp_path, {"robots.txt": f"Sitemap: {W}a.xml\nSitemap: {W}b.xml", "a.xml": content})
     os.utime(tmp_path / "a.xml", (1_700_000_000, 1_700_000_000))
@@ -142,13 +142,13 @@ def test_transport_of_a_folder(tmp_path: Path) -> None:
     ],
 )
 def test_where_a_folder_is_served(tmp_path: Path, files: dict[str, str | bytes], base: str) -> None:
-    """Without a URL, the folder is where robots.txt, an index, or else the first page says that the site is."""
+    """Without a URL, robots.txt, an index, or else the first page tells where the folder is served."""
     assert tree_of_path(put(tmp_path, files))[0].url == base
 
 
 @pytest.mark.parametrize("url", [W + "maps/", W + "maps", W + "maps?a=b#c"])
 def test_a_folder_below_the_root(tmp_path: Path, url: str) -> None:
-    """Paths map below the URL that is given; a robots.txt has no meaning there."""
+    """With a URL that has a path, files are below it, and robots.txt is ignored."""
     folder = put(
         tmp_path,
         {
@@ -163,7 +163,7 @@ def test_a_folder_below_the_root(tmp_path: Path, url: str) -> None:
 
 
 def test_a_file_is_found_by_its_name(tmp_path: Path) -> None:
-    """A URL that has no file at its path is that of the only file with its name; of several, none is."""
+    """If a URL has no file at its path, the only file with its name answers; of several files, none does."""
     folder = put(
         tmp_path,
         {
@@ -186,27 +186,27 @@ def test_a_file_is_found_by_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("listed", [("en/sitemap.xml", "de/sitemap.xml"), ("de/sitemap.xml", "en/sitemap.xml")])
 def test_a_name_does_not_hide_a_missing_file(tmp_path: Path, listed: tuple[str, str]) -> None:
-    """A file that is listed by its own path is not taken for another one that is missing, in whichever order."""
+    """A file that is listed by its own path does not answer for a missing one, in any order."""
     folder = put(tmp_path, {"index.xml": index(*(W + path for path in listed)), "en/sitemap.xml": urlset(W)})
     expected = [W + path if path.startswith("en") else W + path + MISSING for path in listed]
     assert shape(tree_of_path(folder, W)[0]) == {W: [{W + "index.xml": expected}]}
 
 
 def test_a_file_is_not_its_own_child(tmp_path: Path) -> None:
-    """An index that lists a missing sitemap of its own name does not stand below itself."""
+    """An index that lists a missing sitemap of its own name is not its own child."""
     folder = put(tmp_path, {"sitemap.xml": index(W + "en/sitemap.xml")})
     tree, _ = tree_of_path(folder, W)
     assert shape(tree) == {W: [{W + "sitemap.xml": [W + "en/sitemap.xml" + MISSING]}]}
 
 
 def test_schemes_and_www_do_not_matter(tmp_path: Path) -> None:
-    """A sitemap that is listed with http, or without "www.", is the file at that path, and stands there once."""
+    """A sitemap that is listed with http, or without "www.", is the file at that path, and is in the tree once."""
     folder = put(tmp_path, {"index.xml": index("http://example.com/a.xml"), "a.xml": urlset(W), "x/a.xml": urlset(W)})
     assert shape(tree_of_path(folder, W)[0]) == {W: [{W + "index.xml": ["http://example.com/a.xml"]}, W + "x/a.xml"]}
 
 
 def test_packed_forms_stand_once(tmp_path: Path) -> None:
-    """Of a file and the same with .gz beside it, the one counts that is listed; if none is, the plain one."""
+    """If a file and its .gz copy are both there, the listed one counts; if none is listed, the plain one."""
     packed = gzip.compress(urlset(W).encode())
     files: dict[str, str | bytes] = {"a.xml": urlset(W), "a.xml.gz": packed, "b.xml.gz": packed}
     assert shape(tree_of_path(put(tmp_path / "1", files), W)[0]) == {W: [W + "a.xml", W + "b.xml.gz"]}
@@ -217,7 +217,7 @@ def test_packed_forms_stand_once(tmp_path: Path) -> None:
 
 
 def test_links(tmp_path: Path) -> None:
-    """Links out of the folder are not followed; one inside it stands for its file, which counts once."""
+    """Links out of the folder are not followed. A link inside it is its file, which counts once."""
     put(tmp_path, {"out.xml": urlset(W), "other/x.xml": urlset(W)})
     folder = put(tmp_path / "site", {"maps/a.xml": urlset(W)})
     for name, target in {"b.xml": "../out.xml", "c.xml": "maps/a.xml", "loop": ".", "away": "../other"}.items():
@@ -228,7 +228,7 @@ def test_links(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out(tmp_path: Path) -> None:
-    """Folders that start with a dot, robots.txt below the root, pipes, and files that are no sitemaps."""
+    """Hidden folders, robots.txt below the root, pipes, and files that are not sitemaps are skipped."""
     folder = put(
         tmp_path,
         {
@@ -246,7 +246,7 @@ def test_what_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_sitemap_that_is_none(tmp_path: Path) -> None:
-    """What is called a sitemap and is none stands in the tree as invalid; where there is nothing else, all do."""
+    """A file that is called a sitemap but is none is invalid. If there is nothing else, all files are reported."""
     files: dict[str, str | bytes] = {"a.xml": urlset(W), "sitemap-b.xml": "<html></html>", "c.xml": "<html></html>"}
     tree, names = tree_of_path(put(tmp_path / "1", files), W)
     assert shape(tree) == {W: [W + "a.xml", f"{W}sitemap-b.xml its root element is <html>"]}
@@ -256,7 +256,7 @@ def test_a_sitemap_that_is_none(tmp_path: Path) -> None:
 
 
 def test_prose_that_is_called_a_sitemap(tmp_path: Path) -> None:
-    """A text is left out if more than a few of its lines are no URLs, unless its name says that it is a sitemap."""
+    """A text is skipped if many of its lines are not URLs, unless it is called a sitemap."""
     text = "one\ntwo\nhttps://www.example.com/1"
     folder = put(
         tmp_path,
@@ -266,7 +266,7 @@ def test_prose_that_is_called_a_sitemap(tmp_path: Path) -> None:
 
 
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file or folder that cannot be read is an invalid sitemap that says why, listed or not."""
+    """A file or folder that cannot be read is an invalid sitemap with the reason, listed or not."""
     folder = put(
         tmp_path,
         {
@@ -294,7 +294,7 @@ def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def _deny(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Have these files and folders be unreadable: root, who runs some test machines, may read all."""
+    """Make files and folders unreadable, even for root."""
     really_open, really_scan = open, os.scandir
 
     def denied(path: Any) -> bool:
@@ -315,7 +315,7 @@ def _deny(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 
 def test_names_of_any_kind(tmp_path: Path) -> None:
-    """Names with spaces, percent signs, question marks, colons or bytes that are no text are found by their URLs."""
+    """URLs find names with spaces, percent signs, question marks, colons and bytes that are not text."""
     names = [b"a b.xml", b"50%.xml", b"who?.xml", b"http:/x.xml", b"\xff.xml", "ü.xml".encode(), b"#.xml", b"%41.xml"]
     for name in names:
         path = os.path.join(os.fsencode(tmp_path), name)
@@ -328,7 +328,7 @@ def test_names_of_any_kind(tmp_path: Path) -> None:
 
 
 def test_paths_in_urls_lead_nowhere_else(tmp_path: Path) -> None:
-    """No URL, however it is written, leads to a file outside of the folder."""
+    """No URL, however written, leads to a file outside the folder."""
     put(tmp_path, {"secret.xml": urlset(W)})
     paths = ["../secret.xml", "..%2Fsecret.xml", "%2e%2e/secret.xml", str(tmp_path / "secret.xml").lstrip("/")]
     folder = put(tmp_path / "site", {"index.xml": index(*(W + path for path in paths), "http://[bad/secret.xml")})
@@ -337,7 +337,7 @@ def test_paths_in_urls_lead_nowhere_else(tmp_path: Path) -> None:
 
 
 def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more is read of a file than of an answer; the sitemap then says so."""
+    """The size limit applies to files too, and the sitemap has a problem if it was cut."""
     from usp.limits import Limits
 
     monkeypatch.setattr("usp.check.files._LIMITS", Limits(max_sitemap_bytes=200))
@@ -348,7 +348,7 @@ def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder without sitemaps, one with too many files, a path that is not there and a URL that is none raise."""
+    """A folder without sitemaps or with too many files, a missing path and an invalid URL raise errors."""
     with pytest.raises(InvalidArgumentError, match=r"no sitemap in .*robots\.txt.*\.xml"):
         tree_of_path(put(tmp_path, {"page.html": "", "sitemap": ""}))
     with pytest.raises(FileNotFoundError):
@@ -362,7 +362,7 @@ def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_single_file(tmp_path: Path) -> None:
-    """A file is read on its own: what it lists is left unfetched, though it lies beside it."""
+    """A file is read on its own: sitemaps that it lists stay unfetched, even if they are beside it."""
     folder = put(tmp_path, {"index.xml": index(W + "a.xml"), "a.xml": urlset(W), "robots.txt": f"Sitemap: {W}"})
     path = os.path.join(folder, "index.xml")
     sitemap, names = tree_of_path(path)
@@ -375,7 +375,7 @@ def test_a_single_file(tmp_path: Path) -> None:
 
 
 def test_bytes() -> None:
-    """Content from anywhere is read as a file of its name would be."""
+    """Content is read as a file of its name would be."""
     sitemap, names = tree_of_bytes(urlset("/1").encode(), "-", W + "a.xml")
     assert [page.url for page in sitemap.pages] == [W + "1"]
     assert names == {W + "a.xml": "-"}
@@ -388,7 +388,7 @@ def test_bytes() -> None:
 
 
 def test_urls_that_are_none(tmp_path: Path) -> None:
-    """Where a file is said to be served must be a URL."""
+    """`url` must be a URL."""
     (tmp_path / "s.xml").write_text("<urlset/>")
     for url in ("http://", "www.example.org/", "ftp://h/"):
         with pytest.raises(UspError, match="http"):

@@ -1,4 +1,4 @@
-"""The formats of a report, on reports that are written by hand."""
+"""The formats of a report, with reports written by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOSTILE = '"><script>alert(1)</script>\x1b[31m\u202e\r\n::error::%'
 
 
 def sitemap(name: str, *problems: Problem, pages: int = 0, more: int = 0, url: str = "") -> CheckedSitemap:
-    """A sitemap with problems, of the first of which there are more that were not kept."""
+    """Return a sitemap with problems; of the first code, there are more that were not kept."""
     counts = Counter(problem.code for problem in problems)
     if more:
         counts[problems[0].code] += more
@@ -62,7 +62,7 @@ def rendered(name: str, report: Report) -> str:
 
 
 def mixed() -> Report:
-    """One of everything: places and none, more than was kept, all severities, hostile names and texts."""
+    """Return a report with everything: problems with and without places, all severities, hostile names and texts."""
     many = [problem("X102", 10 + i, 5, text="&") for i in range(20)]
     odd = problem("U502", 3, 9, text=f"javascript:alert(1){HOSTILE}", message=f"not a URL: {HOSTILE}")
     return Report(
@@ -86,7 +86,7 @@ def test_text() -> None:
 
 
 def test_text_of_a_clean_site() -> None:
-    """Where nothing is wrong, the summary says so, in the right number."""
+    """Without problems the summary says so, with correct plurals."""
     assert rendered("text", CLEAN) == "1 sitemap, 1 page, no problems\n"
 
 
@@ -99,7 +99,7 @@ def test_text_aligns_each_sitemap_on_its_own() -> None:
 
 
 def test_text_says_how_many_more_there_are() -> None:
-    """What was counted but not kept is said for each code and sitemap."""
+    """A line for each code and sitemap says how many problems were not kept."""
     lines = rendered("text", mixed()).splitlines()
     assert "… and 4,711 more X102 in sitemap.xml" in lines
     assert lines[-1] == "2 sitemaps, 50,000 pages, 4,732 errors, 1 warning, 1 info"
@@ -115,7 +115,7 @@ def test_text_paints_parts() -> None:
 
 
 def test_the_most_severe_are_shown() -> None:
-    """A limit keeps the most severe problems, in their places, and all counts."""
+    """A limit keeps the most severe problems in their order, and all counts."""
     report = limited(mixed(), 3)
     assert [found.code for found in report.problems()] == ["X102", "X102", "X102"]
     assert summary(report) == summary(mixed())
@@ -132,7 +132,7 @@ def test_the_most_severe_are_shown() -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_nothing_reaches_a_terminal_unescaped(name: str) -> None:
-    """No format lets through a control character, or a line break that a site put in."""
+    """No format prints control characters or line breaks that come from a site."""
     output = rendered(name, mixed())
     assert [c for c in output if not c.isprintable() and c != "\n"] == []
     if name in ("text", "github"):
@@ -205,7 +205,7 @@ def test_sarif_has_the_form_of_the_specification() -> None:
 
 
 def test_sarif_rules() -> None:
-    """Each code that was found is a rule, with its page, and results point to it."""
+    """Each code with problems is a rule with its page, and results refer to it."""
     (run,) = sarif(mixed())["runs"]
     driver = run["tool"]["driver"]
     assert (driver["name"], driver["version"]) == ("usp", __version__)
@@ -222,7 +222,7 @@ def test_sarif_rules() -> None:
 
 
 def test_sarif_places() -> None:
-    """A place is a line and a column; what has none is in the sitemap as a whole."""
+    """A place is a line and a column; a problem without a place belongs to the whole sitemap."""
     (run,) = sarif(mixed())["runs"]
     regions = [result["locations"][0]["physicalLocation"].get("region") for result in run["results"]]
     assert regions[0] == {"startLine": 10, "startColumn": 5}
@@ -242,7 +242,7 @@ def test_sarif_places() -> None:
     ],
 )
 def test_sarif_locations(target: str, name: str, uri: str) -> None:
-    """Sitemaps of a site are named by their URL, files by their path, percent-encoded and relative if it is."""
+    """Sitemaps of a site have their URLs, files their paths, percent-encoded; relative paths stay relative."""
     (run,) = sarif(Report(target, (sitemap(name, AMPERSAND, url=f"{BASE}sitemap.xml"),)))["runs"]
     found = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert found == uri
@@ -250,7 +250,7 @@ def test_sarif_locations(target: str, name: str, uri: str) -> None:
 
 
 def test_sarif_fingerprints() -> None:
-    """A fingerprint stays when lines move, and no two are the same."""
+    """A fingerprint stays the same when lines move, and all are different."""
 
     def prints(report: Report) -> list[str]:
         return [result["partialFingerprints"]["uspProblem/v1"] for result in sarif(report)["runs"][0]["results"]]
@@ -262,7 +262,7 @@ def test_sarif_fingerprints() -> None:
 
 
 def test_rules_have_names() -> None:
-    """The page of every code has all that formats show, and its title makes an identifier."""
+    """The page of every code has all parts that formats show, and its title makes an identifier."""
     for code in CODES:
         rule = rule_page(code)
         assert re.fullmatch(r"[A-Z][A-Za-z0-9]{3,}", rule.name), rule
@@ -315,7 +315,7 @@ class Page(HTMLParser):
 
 
 def test_html_needs_nothing_else() -> None:
-    """The page loads nothing and runs nothing, and says so to the browser."""
+    """The page loads nothing and runs nothing, and its policy forbids it."""
     text = rendered("html", mixed())
     page = Page(text)
     tags = {tag for tag, _ in page.elements}
@@ -340,7 +340,7 @@ def test_html_is_accessible() -> None:
 
 
 def test_html_shows_rules_and_entries() -> None:
-    """Each rule has a bar, longer for a greater count, its entries, and what it means."""
+    """Each rule has a bar that grows with the count, its problems, and an explanation."""
     page = Page(rendered("html", mixed()))
     bars = [float(found[1]) for style in page.values("style") if (found := re.match(r"width: ([\d.]+)%", style))]
     assert bars[0] == 100
@@ -367,7 +367,7 @@ def test_html_does_not_trust_what_sites_say() -> None:
 
 
 def test_html_links_what_is_on_a_site() -> None:
-    """Sitemaps of a site are links to them; files are not, as they may be served nowhere."""
+    """Sitemaps of a site are links; files are not."""
     for target, links in ((BASE, {f"{BASE}sitemap.xml"}), ("public", set())):
         page = Page(rendered("html", Report(target, (sitemap("sitemap.xml", AMPERSAND),))))
         own = {BASE, *rule_page("X102").specifications}
@@ -375,7 +375,7 @@ def test_html_links_what_is_on_a_site() -> None:
 
 
 def test_html_of_a_clean_site() -> None:
-    """Where nothing is wrong, the page says so; where nothing was reached, that."""
+    """The page says so if there are no problems, or if the site was not reached."""
     assert "No problems were found." in rendered("html", CLEAN)
     assert "could not be reached" not in rendered("html", CLEAN)
     assert "could not be reached" in rendered("html", Report(BASE, (), is_reached=False))
@@ -402,7 +402,7 @@ def test_severities_have_a_style() -> None:
 
 
 def test_unknown_formats_and_codes_are_wrong_use() -> None:
-    """A format or a code that does not exist raises, and says what there is."""
+    """An unknown format or code raises an error that lists the known ones."""
     report = Report("https://www.example.org/", ())
     for name in ("csv", "views", "as_json", "__init__"):
         with pytest.raises(InvalidArgumentError, match="there are: text, json, sarif"):
@@ -412,7 +412,7 @@ def test_unknown_formats_and_codes_are_wrong_use() -> None:
 
 
 def test_codes_are_selected_in_any_case() -> None:
-    """Codes may be given in a list or with commas, in any case."""
+    """Codes are a list or a text with commas, in upper or lower case."""
     found = Problems([Problem(code, "m", "https://h/") for code in ("P406", "P418", "X102")])
     report = Report("https://h/", (CheckedSitemap("s.xml", "https://h/", "PagesXMLSitemap", 1, found),))
     for select in (["p418", "x"], "P418, x"):
@@ -420,7 +420,7 @@ def test_codes_are_selected_in_any_case() -> None:
 
 
 def test_problems_with_other_counts_differ() -> None:
-    """What was counted is part of what was found."""
+    """Counts are part of the equality of problems."""
     kept = [Problem("X102", "m", "https://h/")]
     assert Problems(kept, Counter(X102=30)) != Problems(kept, Counter(X102=50))
     assert Problems(kept, Counter(X102=30)) == tuple(kept)

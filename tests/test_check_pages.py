@@ -1,4 +1,4 @@
-"""The pages of the codes: every code has one, of one form, and its examples are what they say they are."""
+"""The pages of rules: every code has one, all have one form, and their examples are true."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _CHILD = re.compile(r"<sitemap>\s*<loc>(.*?)</loc>")
 
 
 def site_of(shown: list[Example]) -> dict[str, AbstractWebClientResponse]:
-    """The files of an example as a site. If no robots.txt is shown, one names what no index lists."""
+    """Return the files of an example as a site. If it has no robots.txt, add one that names all sitemaps."""
     site: dict[str, AbstractWebClientResponse] = {}
     moved: dict[str, str] = {}
     for example in shown:
@@ -77,14 +77,14 @@ def content_type(file: str) -> str:
 
 
 def answer(text: str) -> tuple[int, dict[str, str], str]:
-    """The status, headers and body of an answer as it is shown."""
+    """Return the status, headers and body of a response in an example."""
     head, _, body = text.partition("\n\n")
     status, *headers = head.split("\n")
     return int(status.split(" ")[1]), dict(header.split(": ", 1) for header in headers), body
 
 
 def problems_of(shown: list[Example]) -> list[Problem]:
-    """What a check finds in the files of an example."""
+    """Return the problems in the files of an example."""
     return list(check_homepage(HOMEPAGE, FakeClient(site_of(shown)), now=NOW).problems())
 
 
@@ -93,8 +93,11 @@ def is_run(shown: list[Example]) -> bool:
 
 
 def test_every_code_has_a_page_and_nothing_else_is_there() -> None:
-    """There is one page for each code, and no other file beside them."""
-    assert sorted(f"{code}.md" for code in CODES) == sorted(page.name for page in PAGES.iterdir())
+    """Each code has its page, and there are no other files."""
+    present = {page.name for page in PAGES.iterdir()}
+    expected = {f"{code}.md" for code in CODES}
+    assert sorted(expected - present) == [], "write these files in src/usp/check/pages"
+    assert sorted(present - expected) == [], "these files in src/usp/check/pages are of no rule"
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -111,14 +114,14 @@ def test_pages_are_of_one_form(code: str) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_tags_in_prose_are_marked_as_code(code: str) -> None:
-    """Outside the examples, a tag stands in backquotes: as plain Markdown it would not be seen."""
+    """Outside of examples, tags are in backquotes, because Markdown hides bare tags."""
     prose = re.sub(r"```.*?\n```", "", explain(code), flags=re.DOTALL)
     assert re.findall(r"<[\w/!?]", re.sub(r"`[^`]*`", "", prose)) == []
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
-    """The bad example is a whole site, unless it cannot be; then no part of it is run."""
+    """The bad example is a complete site, or all of it only illustrates the problem."""
     bad = rule_page(code).examples("Bad")
     assert is_run(bad) is (code not in ILLUSTRATED)
     assert [example for example in bad if code in ILLUSTRATED and example.file] == []
@@ -126,7 +129,7 @@ def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
 
 @pytest.mark.parametrize("code", [code for code in CODES if code not in ILLUSTRATED])
 def test_bad_examples_have_this_problem_only(code: str) -> None:
-    """The bad example is wrong in this one way, once, and the problem is where the page says it is."""
+    """The bad example has exactly this problem, once, at the place that the page states."""
     shown = rule_page(code).examples("Bad")
     (problem,) = problems_of(shown)
     assert problem.code == code
@@ -137,7 +140,7 @@ def test_bad_examples_have_this_problem_only(code: str) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_good_examples_have_no_problem(code: str) -> None:
-    """Nothing at all is wrong with the good example."""
+    """The good example has no problem."""
     shown = rule_page(code).examples("Good")
     if is_run(shown):
         assert problems_of(shown) == []
@@ -145,7 +148,7 @@ def test_good_examples_have_no_problem(code: str) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_explain_states_the_severity(code: str) -> None:
-    """The page that is printed has the severity of the table below its title."""
+    """`explain` adds the severity below the title."""
     lines = explain(code).split("\n")
     assert lines[2:4] == [f"Severity: {CODES[code].severity}", ""]
     assert lines[0].replace("`", "") == f"# {code}: {rule_page(code).title}"
@@ -153,7 +156,7 @@ def test_explain_states_the_severity(code: str) -> None:
 
 
 def test_codes_may_be_written_in_any_case() -> None:
-    """A code is found whether it is written in capitals or not, with or without space around it."""
+    """Codes may be in upper or lower case, with or without spaces around them."""
     assert explain("x102") == explain(" X102\n") == explain("X102")
     assert rule_page("x102").title == 'bare "&"'
 
@@ -162,7 +165,7 @@ def test_codes_may_be_written_in_any_case() -> None:
     ("code", "named"), [("H699", "H631, H632, H633, H634, H635"), ("z1", "X, E, L"), ("", "X102"), ("../X102", "X102")]
 )
 def test_unknown_codes_are_refused(code: str, named: str) -> None:
-    """For a code that there is not, the error names those of its group, or how codes start."""
+    """For an unknown code, the error lists the codes of its group, or the letters that codes start with."""
     for function in (explain, rule_page):
         with pytest.raises(InvalidArgumentError, match=named):
             function(code)

@@ -1,4 +1,4 @@
-"""The rules on entries and on single sitemaps: what is wrong is found in its place, and nothing else is."""
+"""The rules on entries and on single sitemaps find each problem at its place, and nothing else."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ LATE = "2026-11-15T11:{:02}:00Z"
 
 
 def test_every_rule_on_entries_is_tested() -> None:
-    """Each rule has a bad and a good entry here; those that take more than a sitemap are tested with sites."""
+    """Each rule on entries has a bad and a good entry here, or needs more than one sitemap."""
     rules = {code for code, rule in RULES.items() if isinstance(rule, EntryRule)}
     assert rules - ENTRIES.keys() == {"P419", "R709", "U507"}
     assert list(CODES) == list(RULES)
@@ -246,7 +246,7 @@ def test_the_survey_has_a_bit_for_each_of_its_codes() -> None:
 
 @pytest.mark.parametrize(("code", "bad", "good"), CASES)
 def test_entries(code: str, bad: str, good: str) -> None:
-    """A bad entry has its code only, in its place; put right, it has none."""
+    """A bad entry has only its code, at its place. The corrected entry has no problem."""
     marked = urlset_of(url_of("first"), bad)
     assert found_at(marked) == [("sitemap.xml", code, *place_of(marked))]
     assert found_at(urlset_of(url_of("first"), good)) == []
@@ -256,7 +256,7 @@ def test_entries(code: str, bad: str, good: str) -> None:
 @pytest.mark.parametrize(("code", "bad", "good"), CASES)
 @pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=["pure", "chosen"])
 def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> None:
-    """Where there are many, the first few are kept and all are counted, whoever reads them."""
+    """Of many problems the first few are kept and all are counted, with each survey."""
     count = 2 * KEPT_PER_CODE + 1
     first = url_of("first", "<lastmod>2020-01-01</lastmod>")
     document = urlset_of(first, *(numbered(bad.replace("¦", ""), number) for number in range(count)))
@@ -268,7 +268,7 @@ def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> N
 
 
 def numbered(entry: str, number: int) -> str:
-    """The entry with URLs of its own."""
+    """Return the entry with other URLs."""
     return entry.replace("</loc>", f"?{number}</loc>").replace('"/>', f'?{number}"/>')
 
 
@@ -285,7 +285,7 @@ def numbered(entry: str, number: int) -> str:
     ],
 )
 def test_dates_are_shown_in_the_right_form(text: str, written: str) -> None:
-    """L305: the date is suggested with its time, if there is one, and then with a zone."""
+    """L305: the suggested date has a time and a zone if the text has a time."""
     (problem,) = check_site({"a.xml": urlset_of(url_of("a", f"<lastmod>{text}</lastmod>"))}).problems()
     assert problem.code == "L305"
     assert problem.message.endswith(f"write it as {written}")
@@ -294,7 +294,7 @@ def test_dates_are_shown_in_the_right_form(text: str, written: str) -> None:
 
 
 def test_an_entry_counts_once_for_a_code() -> None:
-    """However many dates and videos of an entry are wrong in the same way, it is one problem, the first of them."""
+    """Several bad dates or videos of one entry are one problem: the first of them."""
     bad = url_of("a", "<lastmod>20240508</lastmod>", published("20240508"), published("20240508"))
     (problem,) = check_site({"a.xml": urlset_of(bad)}).problems()
     assert (problem.code, "<lastmod>" in problem.message) == ("L305", True)
@@ -302,7 +302,7 @@ def test_an_entry_counts_once_for_a_code() -> None:
 
 @pytest.mark.parametrize(("field", "code"), [("lastmod", "L301"), ("priority", "P420")])
 def test_what_only_some_entries_state(field: str, code: str) -> None:
-    """L301, P420: nine of ten entries have to state a value for it to be that of all; news is made when it is new."""
+    """L301, P420: at least 90% of the entries must state the value; news sitemaps are exempt."""
     value = {"lastmod": "2024-05-08", "priority": "0.5"}[field]
     stated = [url_of(str(n), f"<{field}>{value}</{field}>") for n in range(18)]
     others = [url_of(f"other{n}") for n in range(3)]
@@ -352,13 +352,13 @@ def dated(count: int, date: Callable[[int], str]) -> str:
     ids=["L301-day", "L301-time", "P420", "P421", "N602", "P415", "P416"],
 )
 def test_sitemaps(code: str, bad: str, good: str) -> None:
-    """A sitemap that is wrong as a whole has its code once, without a place; put right, it has none."""
+    """A problem of a whole sitemap is reported once, without a place. The corrected sitemap has no problem."""
     assert found_at(bad) == [("sitemap.xml", code, None, None)]
     assert found_at(good) == []
 
 
 def test_large_when_inflated() -> None:
-    """What counts of a gzip file is what it inflates to."""
+    """The uncompressed size of a gzip file counts."""
     large = gzip.compress(urlset_of(url_of("a"), " " * 50 * 1024 * 1024).encode())
     assert found_in(check_site({"sitemap.xml.gz": large})) == [("sitemap.xml.gz", "P416", None, None)]
 
@@ -387,7 +387,7 @@ def test_large_when_inflated() -> None:
     ],
 )
 def test_build_dates(dates: list[str], made: dict[str, Any], expected: list[str]) -> None:
-    """Dates that are all just before the sitemap was made, or the day of it, are those of the making."""
+    """L304: all dates are just before the sitemap was made, or on that day."""
     stats = SitemapStats()
     for date in dates:
         stats.count(microseconds(datetime.fromisoformat(date)) if date else None, None, False)
@@ -425,7 +425,7 @@ def test_build_dates_of_files(tmp_path: Path) -> None:
     ],
 )
 def test_content_types(name: str, stated: str, is_right: bool) -> None:
-    """The content type is that of what the document is."""
+    """T806: the content type fits the document."""
     bodies: dict[str, str | bytes] = {
         "sitemap.xml": urlset_of(url_of("a")),
         "sitemap.xml.gz": gzip.compress(urlset_of(url_of("a")).encode()),
@@ -440,13 +440,13 @@ def test_content_types(name: str, stated: str, is_right: bool) -> None:
 
 @pytest.mark.parametrize(("seconds", "codes"), [(10.0, []), (10.1, ["T808"]), (None, [])])
 def test_slow_answers(seconds: float | None, codes: list[str]) -> None:
-    """An answer may take ten seconds."""
+    """T808: a response may take ten seconds."""
     sitemap = PagesXMLSitemap(HOME, [], transport=Transport(HOME, HOME, 200, "text/xml", seconds=seconds))
     assert found_by_sitemap_rules(sitemap, SitemapStats(entries=1)) == codes
 
 
 def test_entries_of_indexes() -> None:
-    """Of what an index lists, URLs and dates are checked, and that it is listed once; not priorities and the like."""
+    """In an index, URLs, dates and duplicates are checked, but not priorities and the like."""
     bad = index(f"{HOME}a b.xml", f"{HOME}c.xml").replace(
         "</loc></sitemap></s", "</loc><lastmod>2030</lastmod></sitemap></s"
     )
@@ -456,7 +456,7 @@ def test_entries_of_indexes() -> None:
 
 
 def test_entries_of_feeds() -> None:
-    """Of a feed, URLs are checked; it may link to comments and to other sites, and an empty one is in order."""
+    """In a feed, URLs are checked. It may link to comments and to other sites, and may be empty."""
     item = f"<item><title>T</title><link>{HOME}a#comment</link></item>\n"
     feed = '<rss version="2.0"><channel>\n{}</channel></rss>'
     bad = f"<item><title>T</title><link>{HOME}%</link></item>\n"
@@ -472,7 +472,7 @@ def test_entries_of_feeds() -> None:
 
 
 def test_lines_of_texts() -> None:
-    """The lines of a text are entries, and have places."""
+    """The lines of a text sitemap are entries with places."""
     text = f"{HOME}a\n\n  {HOME}b c\n{HOME}a\n"
     assert found_in(check_site({"sitemap.txt": text})) == [
         ("sitemap.txt", "U504", 3, 3),
@@ -481,18 +481,18 @@ def test_lines_of_texts() -> None:
 
 
 def test_nothing_is_said_of_entries_that_were_left_out() -> None:
-    """An entry without a URL has the problem that it has none, and no other; nor has its sitemap."""
+    """An entry without a URL has that problem only, and so has its sitemap."""
     assert [code for _, code, _, _ in found_at(urlset_of("<url><lastmod>2030-01-01</lastmod></url>"))] == ["P401"]
 
 
 def test_now_needs_a_zone() -> None:
-    """A time without a zone could be anywhere."""
+    """`now` needs a time zone."""
     with pytest.raises(ValueError, match="time zone"):
         check_bytes(b"", now=datetime(2026, 11, 15))
 
 
 def is_said(tree: AbstractSitemap, report: Report) -> bool:
-    """Whether a report has the problems of a sitemap; of what is none, it says just that."""
+    """Return whether a report has all problems of a sitemap; for an invalid one, just T807."""
     if isinstance(tree, InvalidSitemap):
         return report.counts() == {"T807": 1}
     return tree.problem_counts <= report.counts()
@@ -501,7 +501,7 @@ def is_said(tree: AbstractSitemap, report: Report) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
 def test_fixtures(fixture: Fixture) -> None:
-    """Whatever a site serves is checked; it keeps the problems that it has; and whoever reads it finds the same."""
+    """Every fixture is checked, keeps its problems, and both surveys find the same."""
     tree = sitemap_from_bytes(fixture.data, f"{HOME}{fixture.file}")
     reports = [report_of(tree, SiteTables(surveyors=each)) for each in (PURE_SURVEYORS, SURVEYORS)]
     assert reports[0] == reports[1]
@@ -513,7 +513,7 @@ def test_fixtures(fixture: Fixture) -> None:
 @settings(max_examples=300)
 @given(st.data())
 def test_damaged_documents(data: st.DataObject) -> None:
-    """Nothing raises, and whoever reads a document finds the same, wherever it is cut and whatever is put in."""
+    """Nothing raises, and both surveys find the same, however a document is cut or changed."""
     bad = [entry.replace("¦", "") for cases in ENTRIES.values() for entry, _ in cases if len(entry) < 2_000]
     document = urlset_of(*data.draw(st.lists(st.sampled_from(bad), max_size=6))).encode()
     at = data.draw(st.integers(0, len(document)))

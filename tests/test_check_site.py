@@ -1,4 +1,4 @@
-"""The rules on sites: what leads where, what robots.txt disallows, which pages link back; and reports on trees."""
+"""The rules on sites: discovery, robots.txt, return links; and reports on trees."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHOICES = pytest.mark.parametrize("surveyors", [PURE_SURVEYORS, SURVEYORS], ids=
 
 
 def test_the_clean_example_site_is_clean() -> None:
-    """The built-in example website has no problem at all, but for the two sitemaps that are meant to be wrong."""
+    """The built-in example website has no problem, except in the two sitemaps that are wrong on purpose."""
     with demo_site(is_clean=True) as homepage:
         report = check_homepage(homepage)
     assert found_in(report) == []
@@ -50,7 +50,7 @@ def test_the_clean_example_site_is_clean() -> None:
 
 
 def test_names_and_counts() -> None:
-    """A report has every sitemap of the tree, by its URL without that of the site, with the number of its pages."""
+    """A report has every sitemap of the tree, with its short name and its number of pages."""
     site = {
         "sitemap.xml": index(f"{HOME}a.xml", f"{HOME}b.txt"),
         "a.xml": urlset_of(url_of("1"), url_of("2"), url_of("2")),
@@ -69,7 +69,7 @@ def test_names_and_counts() -> None:
 
 
 def test_a_sitemap_in_two_places_is_checked_once() -> None:
-    """What two indexes list is one sitemap, and its pages are not there twice."""
+    """A sitemap that two indexes list is checked once, and its pages are no duplicates."""
     site = {"1.xml": index(f"{HOME}a.xml"), "2.xml": index(f"{HOME}a.xml"), "a.xml": urlset_of(url_of("1#x"))}
     report = check_site(site | {"robots.txt": robots_of("1.xml", "2.xml")})
     assert found_in(report) == [("a.xml", "U510", 2, 11)]
@@ -77,7 +77,7 @@ def test_a_sitemap_in_two_places_is_checked_once() -> None:
 
 
 def test_listed_in_two_sitemaps() -> None:
-    """P419: a page is listed in one sitemap only; but news and image sitemaps list pages of others by design."""
+    """P419: a page is in one sitemap only, except for news and image sitemaps, which repeat pages by design."""
     image = f"<image:image><image:loc>{HOME}1.jpg</image:loc></image:image>"
     story = (
         "<news:news><news:publication><news:name>E</news:name><news:language>en</news:language></news:publication>"
@@ -192,7 +192,7 @@ def test_files_with_a_url() -> None:
 
 
 def test_what_is_no_sitemap() -> None:
-    """A file that is no sitemap is not clean; the message has its name, and nothing else is said of it."""
+    """A file that is not a sitemap has one problem, with its name."""
     report = check_bytes(b"<!DOCTYPE html><html><body>&</body></html>", name="page.html", now=NOW)
     (problem,) = report.problems()
     assert problem.code == "T807"
@@ -202,7 +202,7 @@ def test_what_is_no_sitemap() -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T807: a file of a folder that cannot be read is told, as is one that is no sitemap."""
+    """T807: files of a folder that cannot be read, or are not sitemaps, are reported."""
     for name in ("a.xml", "sitemap-b.xml"):
         (tmp_path / name).write_text(urlset_of(url_of(name)) if name == "a.xml" else "<html/>", "utf-8")
 
@@ -243,7 +243,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 )
 @CHOICES
 def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: Surveyors) -> None:
-    """R709: a page that robots.txt disallows is not to be listed."""
+    """R709: a sitemap lists no page that robots.txt disallows."""
     site = site_of({"robots.txt": robots_of("a.xml", rules=rules), "a.xml": urlset_of(url_of(url))})
     tree = sitemap_tree_for_homepage(HOME, site, use_known_paths=False)
     report = report_of(tree, SiteTables(surveyors=surveyors))
@@ -263,7 +263,7 @@ def test_disallowed_pages(rules: str, url: str, is_disallowed: bool, surveyors: 
     ],
 )
 def test_to_whom_a_page_is_disallowed(text: str, whom: str) -> None:
-    """R709: what matters is whether the crawlers of search engines may fetch, and the message says which may not."""
+    """R709: only the crawlers of search engines matter, and the message names those that may not fetch."""
     site = {"robots.txt": f"{text}\nSitemap: {HOME}a.xml\n", "a.xml": urlset_of(url_of("a"))}
     messages = [problem.message for problem in check_site(site).problems()]
     assert messages == [f"robots.txt disallows this page to {whom}; remove it from the sitemap, or allow it"] * bool(
@@ -272,7 +272,7 @@ def test_to_whom_a_page_is_disallowed(text: str, whom: str) -> None:
 
 
 def test_robots_txt_by_a_redirect() -> None:
-    """What a robots.txt disallows is disallowed at the site that was asked, wherever it redirects to."""
+    """The rules of a robots.txt apply to the requested site, wherever it redirects."""
     rules = [b"User-agent: *\nDisallow: /"]
     asked = f"{HOME}robots.txt"
     elsewhere = RobotsRules(asked, rules, "https://cdn.example.net/robots/www.txt")
@@ -289,7 +289,7 @@ def test_robots_txt_by_a_redirect() -> None:
 
 
 def test_robots_txt_is_about_its_own_origin() -> None:
-    """What a robots.txt disallows is on its own host, with its own scheme."""
+    """The rules of a robots.txt apply to its own host and scheme only."""
     rules = RobotsRules(f"{HOME}robots.txt", [b"User-agent: *\nDisallow: /"])
     assert rules.is_disallowed(f"{HOME}a")
     assert rules.is_disallowed("https://WWW.example.org:443/a")
@@ -332,7 +332,7 @@ LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(
     st.sampled_from(["/", "", "?"]),
 )
 def test_what_may_be_disallowed_is_never_missed(text: str, paths: list[str], separator: str) -> None:
-    """Every URL that protego says is disallowed to one of the crawlers is one that the survey would ask about."""
+    """The survey asks about every URL that protego disallows to one of the crawlers."""
     rules = RobotsRules("https://h.example/robots.txt", [text.encode()])
     judge = Protego.parse(text)
     options = SurveyOptions(may_disallow=rules.may_disallow)
@@ -344,7 +344,7 @@ def test_what_may_be_disallowed_is_never_missed(text: str, paths: list[str], sep
 
 
 def test_rules_of_other_agents_cost_nothing() -> None:
-    """Rules for others are not looked for: where one may fetch nothing, nobody need be asked of every URL."""
+    """Rules for other crawlers are dropped, so that a total ban of one of them costs nothing."""
     text = "User-agent: bad\nDisallow: /\n\nUser-agent: *\nUser-agent: x\nDisallow: /a*b$\n\nUser-agent: y\nDisallow: /"
     assert list(disallowed_patterns(text)) == ["/a*b$"]
     named = "\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: Googlebot-Image\nDisallow: /i\n"
@@ -355,12 +355,12 @@ def test_rules_of_other_agents_cost_nothing() -> None:
 
 
 class TestDiscovery:
-    """What leads to sitemaps, and how."""
+    """How sitemaps are found."""
 
     PAGES = urlset_of(url_of("a"))
 
     def test_unnamed(self) -> None:
-        """R705: a sitemap that was only guessed should be named; not a feed, and not where robots.txt is not known."""
+        """R705: robots.txt should name a guessed sitemap, unless it is a feed or robots.txt is not known."""
         site = {"robots.txt": "User-agent: *\n", "sitemap.xml": self.PAGES}
         assert found_in(check_site(site, use_known_paths=True)) == [("sitemap.xml", "R705", None, None)]
         named = site | {"robots.txt": robots_of("sitemap.xml")}
@@ -382,7 +382,7 @@ class TestDiscovery:
         assert [code for _, code, _, _ in found_in(check_homepage(HOME, missing, now=NOW))] == ["R705"]
 
     def test_robots_txt_that_fails(self) -> None:
-        """R704 stays, and nobody is blamed for what only a robots.txt could say."""
+        """R704 is reported, and no problem that only a robots.txt could prevent."""
         with serve(
             {
                 "/sitemap.xml": (200, {"Content-Type": "text/xml"}, urlset("{base}/a").encode()),
@@ -394,7 +394,7 @@ class TestDiscovery:
         assert report.is_reached
 
     def test_nothing_there(self) -> None:
-        """A site without sitemaps is reached if it says that there are none."""
+        """A site without sitemaps is reached if it answers."""
         assert check_site({"robots.txt": "User-agent: *\n"}).is_reached
         assert check_site({"robots.txt": None}).is_reached
         assert not check_homepage(HOME, FakeClient(lambda url: OSError("no route")), now=NOW).is_reached
@@ -412,31 +412,31 @@ class TestDiscovery:
         ],
     )
     def test_no_sitemap(self, files: dict[str, Any], options: dict[str, Any], codes: list[str]) -> None:
-        """R711: a site that was looked through and has no sitemap is told so, with the root."""
+        """R711: a site without a sitemap has a problem at its root, if usp looked everywhere."""
         report = check_site(files, **{"use_known_paths": True, **options}, politeness=Politeness(tries=1))
         assert [problem.code for problem in report.problems()] == codes
         assert "R711" not in codes or found_in(report) == [(HOME, "R711", None, None)]
 
     def test_no_sitemap_in_a_site_without_robots_txt(self) -> None:
-        """R711: a site that has not even a robots.txt has no sitemap either; a tree may have been cut by its maker."""
+        """R711: a site without robots.txt has it too, but not a tree that the caller may have cut."""
         pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
         with serve(pages) as site:
             assert list(check_homepage(site.url).counts()) == ["R711"]
             assert not check_tree(sitemap_tree_for_homepage(site.url), now=NOW).counts()
 
     def test_no_sitemap_in_a_folder(self, tmp_path: Path) -> None:
-        """R711: so is a folder with nothing but a robots.txt."""
+        """R711: a folder with only a robots.txt has it too."""
         (tmp_path / "robots.txt").write_text("User-agent: *\n", "utf-8")
         assert [problem.code for problem in check_path(tmp_path, url=HOME, now=NOW).problems()] == ["R711"]
 
     def test_missing(self) -> None:
-        """R706, T807: what robots.txt names, and what an index lists, can be had."""
+        """R706, T807: sitemaps that robots.txt names, or an index lists, can be fetched."""
         site = {"robots.txt": robots_of("a.xml", "index.xml"), "index.xml": index(f"{HOME}b.xml")}
         assert found_in(check_site(site)) == [("a.xml", "R706", None, None), ("b.xml", "T807", None, None)]
         assert found_in(check_site(site | {"a.xml": self.PAGES, "b.xml": urlset_of(url_of("b"))})) == []
 
     def test_what_led_to_the_missing(self) -> None:
-        """R706, T807: the message has the URL as it stands where it is listed, and what the server said."""
+        """R706, T807: the message has the URL as it is listed, and the answer of the server."""
         robots = b"User-agent: *\nSitemap: {base}/old.xml\nSitemap: {base}/i.xml\n"
         moved = (301, {"Location": "/error"}, b"")
         pages = {
@@ -459,7 +459,7 @@ class TestDiscovery:
             ]
 
     def test_loops(self) -> None:
-        """An index that lists itself lists what cannot be had."""
+        """T807: an index that lists itself is reported."""
         site = {"robots.txt": robots_of("a.xml"), "a.xml": index(f"{HOME}a.xml", f"{HOME}b.xml"), "b.xml": self.PAGES}
         assert found_in(check_site(site)) == [("a.xml", "T807", None, None)]
 
@@ -474,7 +474,7 @@ class TestDiscovery:
         ids=["sitemaps", "depth", "host", "callback"],
     )
     def test_what_was_not_asked_for(self, options: dict[str, Any]) -> None:
-        """What a limit or an option left out is no problem of the site."""
+        """Sitemaps that a limit or an option left out are not reported."""
         site = {
             "robots.txt": robots_of("i.xml"),
             "i.xml": index("https://example.com/c.xml", f"{HOME}b.xml"),
@@ -489,7 +489,7 @@ class TestDiscovery:
         )
 
     def test_unfetched_children_of_files(self) -> None:
-        """Nothing is fetched for a file, so what it lists is no problem."""
+        """For a file nothing is fetched, so the sitemaps that it lists are not reported."""
         assert not check_bytes(index(f"{HOME}a.xml").encode(), now=NOW).counts()
 
     def test_index_in_index(self) -> None:
@@ -509,7 +509,7 @@ class TestDiscovery:
         )
 
     def test_redirects(self) -> None:
-        """R707, T809: robots.txt and indexes have the URLs where sitemaps are, and not such as redirect there."""
+        """R707, T809: robots.txt and indexes have the final URLs of sitemaps, not URLs that redirect."""
         moved = (301, {"Location": "/new.xml"}, b"")
         pages = {
             "/robots.txt": (
@@ -541,7 +541,7 @@ def link(language: str, path: str) -> str:
 
 
 def linked(path: str, *languages: str) -> str:
-    """A page with alternates: path-de, path-en and so on; it is the version in the first language."""
+    """Return a page with alternates path-de, path-en and so on; it is the version in the first language."""
     links = [link(language, f"{path}-{language}") for language in languages]
     return url_of(f"{path}-{languages[0]}", *links, link("x-default", ""))
 
@@ -558,7 +558,7 @@ class TestReturnLinks:
     """H633: a page that is the alternate of another links back."""
 
     def test_complete(self, surveyors: Surveyors) -> None:
-        """Where all versions list all, in one sitemap or over several, nothing is missing."""
+        """If all versions list all versions, in one sitemap or in several, nothing is missing."""
         sets = [
             [linked(str(n), *order) for order in (("de", "en", "fr"), ("en", "de", "fr"), ("fr", "en", "de"))]
             for n in range(50)
@@ -567,7 +567,7 @@ class TestReturnLinks:
         assert links_found(*(urlset_of(*column) for column in zip(*sets, strict=True)), surveyors=surveyors) == []
 
     def test_missing(self, surveyors: Surveyors) -> None:
-        """A version that lists some others but not this one is told at the link to it, on the page that has it."""
+        """A version that does not list a page is reported at the link of that page."""
         pages = [linked("a", "de", "en", "fr"), linked("a", "en", "fr"), linked("a", "fr", "en", "de")]
         document = urlset_of(linked("b", "de"), *pages)
         assert links_found(document, surveyors=surveyors) == [("0.xml", "H633", 3)]
@@ -577,7 +577,7 @@ class TestReturnLinks:
         assert problem.column == document.splitlines()[2].index('<xhtml:link rel="alternate" hreflang="en"') + 1
 
     def test_without_alternates(self, surveyors: Surveyors) -> None:
-        """A version that is listed without any links does not link back; in whichever sitemap, read before or after."""
+        """A version without any links does not link back, in whichever sitemap."""
         page, bare = linked("a", "de", "en"), url_of("a-en")
         for sitemaps in ((page, bare), (bare, page)):
             name = f"{sitemaps.index(page)}.xml"
@@ -586,11 +586,11 @@ class TestReturnLinks:
         assert links_found(urlset_of(page, alone), surveyors=surveyors) == [("0.xml", "H633", 2)]
 
     def test_not_listed(self, surveyors: Surveyors) -> None:
-        """Of a version that no sitemap lists nobody knows what it links to."""
+        """A version that no sitemap lists is not reported."""
         assert links_found(urlset_of(linked("a", "de", "en")), surveyors=surveyors) == []
 
     def test_listed_twice(self, surveyors: Surveyors) -> None:
-        """Where a page is listed twice, either of its entries may link back."""
+        """If a page is listed twice, either of its entries may link back."""
         whole = [linked("a", "de", "en"), linked("a", "en", "de")]
         found = links_found(urlset_of(*whole), urlset_of(linked("a", "en")), surveyors=surveyors)
         assert [code for _, code, _ in found] == ["P419"]
@@ -598,14 +598,14 @@ class TestReturnLinks:
         assert [code for _, code, _ in found] == ["P419", "P419"]
 
     def test_the_default_need_not(self, surveyors: Surveyors) -> None:
-        """The page for all other languages need not link back; a link to it as that is a link, though."""
+        """The x-default page need not link back, but a link as x-default counts as a link."""
         page = url_of("x", link("en", "x"), link("x-default", "y"))
         other = url_of("y", link("de", "y"), link("x-default", "x"))
         assert links_found(urlset_of(page, url_of("y")), surveyors=surveyors) == []
         assert links_found(urlset_of(page, other), surveyors=surveyors) == []
 
     def test_many(self, surveyors: Surveyors) -> None:
-        """All are counted; those that are kept have places."""
+        """All missing links are counted, and those that are kept have places."""
         pages = [page for n in range(100) for page in (linked(str(n), "de", "en"), linked(str(n), "en"))]
         tree = sitemap_from_bytes(urlset_of(*pages).encode(), f"{HOME}0.xml")
         report = report_of(tree, SiteTables(surveyors=surveyors))
@@ -613,7 +613,7 @@ class TestReturnLinks:
         assert [problem.line for problem in report.problems()] == list(range(2, 42, 2))
 
     def test_too_many(self, surveyors: Surveyors) -> None:
-        """C902: beyond a number, only what is known for sure is said, and that it is so."""
+        """C902: beyond the limit, only certain problems are reported, and the limit is."""
         pages = [page for n in range(10) for page in (linked(str(n), "de", "en", "fr"), linked(str(n), "en", "fr"))]
         tables = SiteTables(surveyors=surveyors)
         three_pages = 3 * 4  # links
@@ -629,7 +629,7 @@ class TestReturnLinks:
 def test_return_links_are_those_of_a_plain_table(
     surveyors: Surveyors, pages: list[tuple[int, set[int]]], sitemaps: int
 ) -> None:
-    """What two passes in bounded memory find is what a table of all pages would say."""
+    """The passes in bounded memory find what a table of all pages finds."""
     codes = ("de", "en", "fr", "it", "es")
 
     def entry(page: int, links: set[int]) -> str:
@@ -651,7 +651,7 @@ def test_return_links_are_those_of_a_plain_table(
 
 
 def test_full_table() -> None:
-    """C902: where there are more pages than are remembered, that is said, and the pages are still counted."""
+    """C902: if there are too many pages to remember, that is reported, and all pages are counted."""
     tables = SiteTables()
     tables.pages = tables.surveyors.url_table(64)
     tree = sitemap_tree_for_homepage(
@@ -663,14 +663,14 @@ def test_full_table() -> None:
 
 
 def test_trees_that_were_cut() -> None:
-    """A tree that was cut at a limit says so, and has the pages that it has."""
+    """A tree that was cut at a limit has a problem, and its number of pages is right."""
     report = check_site({"a.xml": urlset_of(*(url_of(str(n)) for n in range(9)))}, limits=Limits(max_pages=4))
     assert {(name, code) for name, code, _, _ in found_in(report)} == {(HOME, "C901"), ("a.xml", "C901")}
     assert report.pages == 4
 
 
 def test_trees_without_documents() -> None:
-    """Of a tree that was made by hand or unpickled, URLs and dates are checked, and problems that it has are kept."""
+    """In a tree without documents, URLs and dates are checked, and its problems are kept."""
     page = SitemapPage(f"{HOME}a b")
     tree = IndexWebsiteSitemap(HOME, [PagesXMLSitemap(f"{HOME}sitemap.xml", [page, page])])
     assert found_in(check_tree(tree, now=NOW).selected(["U", "P"])) == [
@@ -689,7 +689,7 @@ def test_trees_without_documents() -> None:
 
 
 def test_folders_of_files(tmp_path: Any) -> None:
-    """A folder is checked as a site; where it has no robots.txt, nobody is blamed for that."""
+    """A folder is checked as a site; a missing robots.txt is not reported."""
     (tmp_path / "sitemap.xml").write_text(index(f"{HOME}maps/a.xml"), "utf-8")
     (tmp_path / "maps").mkdir()
     (tmp_path / "maps" / "a.xml").write_text(urlset_of(url_of("1"), url_of("1")), "utf-8")
@@ -700,7 +700,7 @@ def test_folders_of_files(tmp_path: Any) -> None:
 
 
 def test_alternates() -> None:
-    """Only links that are alternates, with a language and a URL, count; relative ones are resolved."""
+    """Only links with rel=alternate, a language and a URL count; relative URLs are resolved."""
     entry = Element("url", Kind(), 0, {})
     for attributes in (
         {"rel": "alternate", "hreflang": "de", "href": f"{HOME}a"},
@@ -721,7 +721,7 @@ def test_alternates() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_sitemaps() -> None:
-    """Of a sitemap that was checked, nothing is kept but what was found."""
+    """A checked sitemap leaves nothing in memory but its problems."""
     files = {
         f"{name}.xml.gz": gzip.compress(
             urlset_of(*(url_of(f"{name}/{n}" + "-" * 60) for n in range(12_000))).encode(), 1
@@ -741,19 +741,19 @@ def test_memory_does_not_grow_with_the_number_of_sitemaps() -> None:
 
 
 class Slow(FakeClient):
-    """Answers out of order: what is asked for last comes first."""
+    """A client that answers in reverse order."""
 
     is_thread_safe = True
 
     def get(self, url: str) -> AbstractWebClientResponse:
-        """An answer after a while."""
+        """Answer after a while."""
         number = re.search(r"(\d)\.xml", url)
         time.sleep(0.02 * (9 - int(number[1])) if number else 0)
         return super().get(url)
 
 
 def test_checked_while_it_is_fetched() -> None:
-    """Sitemaps are checked in the order of the tree, whatever the order of answers, and as they would be afterwards."""
+    """Sitemaps are checked in the order of the tree, whatever the order of answers, as they would be afterwards."""
     shared = [url_of(f"shared-{n}") for n in range(30)]
     files = {f"s{n}.xml": urlset_of(*shared, url_of(f"only-{n}"), url_of(f"bad-{n}#x")) for n in range(8)}
     files["0.xml"] = index(*(f"{HOME}s{n}.xml" for n in range(8)))
@@ -773,13 +773,13 @@ def test_checked_while_it_is_fetched() -> None:
 
 
 def test_names_that_are_commands() -> None:
-    """A sitemap is not shown by a name that would be a command in the log of a build."""
+    """The short name of a sitemap is never a command in the log of a build."""
     report = check_site({"::error::x.xml": urlset_of(url_of("a#b"))})
     assert [sitemap.name for sitemap in report.sitemaps][-1] == f"{HOME}::error::x.xml"
 
 
 def test_many_rules_and_user_agents() -> None:
-    """Of a robots.txt with very many rules, or user agents, a bounded part is looked at, and that is said."""
+    """Only a bounded part of a very long robots.txt is used, and that is reported."""
     agents = "".join(f"User-agent: a{n}\n" for n in range(2_000))
     rules = "".join(f"Disallow: /*x{n}y\n" for n in range(2_000))
     robots = f"{agents}User-agent: *\nDisallow: /no/\n{rules}Sitemap: {HOME}s.xml\n"
@@ -791,7 +791,7 @@ def test_many_rules_and_user_agents() -> None:
 
 
 def test_rules_for_others_do_not_matter() -> None:
-    """A rule is for the user agents of its group, however many others are named in it or around it."""
+    """A rule applies to the user agents of its group, however many others there are."""
     others = "User-agent: gptbot\nUser-agent: ccbot\nDisallow: /\n\n"
     robots = f"{others}User-agent: x\nUser-agent: *\nUser-agent: y\nDisallow: /a\n\n{others}Sitemap: {HOME}s.xml\n"
     report = check_site({"robots.txt": robots, "s.xml": urlset_of(url_of("a"), url_of("b"))})

@@ -1,4 +1,4 @@
-"""Cross submission: the robots.txt of another host may name a sitemap that lists its pages, and is asked for that."""
+"""Cross submission: the robots.txt of another host may name a sitemap that lists its pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROBOTS = f"{SHOP}/robots.txt"
 
 
 def site_with(robots: Any, **options: Any) -> tuple[list[str], FakeClient]:
-    """What is found in a site with pages of a shop, whose robots.txt is this one; and the client."""
+    """Return the codes found in a site that lists pages of a shop with this robots.txt, and the client."""
     site = {
         HOME + name: response(name, body)
         for name, body in {
@@ -47,7 +47,7 @@ def site_with(robots: Any, **options: Any) -> tuple[list[str], FakeClient]:
     ids=["itself", "spelled otherwise", "an index above"],
 )
 def test_named(robots: str) -> None:
-    """A sitemap, or an index that leads to it, that another host names may list the pages there; it is asked once."""
+    """If another host names a sitemap, or an index above it, the sitemap may list its pages. The host is asked once."""
     codes, client = site_with(robots)
     assert codes == []
     assert client.asked.count(ROBOTS) == 1
@@ -67,14 +67,14 @@ def test_named(robots: str) -> None:
     ids=["missing", "another", "no Sitemap line", "HTML", "raises", "no response", "too long"],
 )
 def test_not_named(robots: Any) -> None:
-    """U506: whatever else the robots.txt says, and whatever goes wrong with it, the sitemap is not named."""
+    """U506: a robots.txt that fails or says something else does not name the sitemap."""
     codes, client = site_with(robots)
     assert set(codes) == {"U506"}
     assert client.asked.count(ROBOTS) == 1
 
 
 def test_a_host_names_its_own_pages_only() -> None:
-    """U506: what one host names does not speak for another, nor the https site for the http site."""
+    """U506: a host names sitemaps for its own pages only, and https does not cover http."""
     urls = [f"{SHOP}/1", "https://other.example.com/1", "http://shop.example.com/1"]
     client = site_of({"a.xml": urlset_of(*(f"<url><loc>{url}</loc></url>" for url in urls))})
     client = FakeClient(
@@ -85,7 +85,7 @@ def test_a_host_names_its_own_pages_only() -> None:
 
 
 def test_nothing_is_asked_offline(tmp_path: Any) -> None:
-    """Of a file, a folder and a tree that is here, no host is asked."""
+    """For a file, a folder or a finished tree, no host is asked."""
     document = urlset(f"{HOME}a", f"{SHOP}/1")
     (tmp_path / "sitemap.xml").write_text(document, "utf-8")
     assert list(check_bytes(document.encode(), url=f"{HOME}a.xml", now=NOW).counts()) == ["U506"]
@@ -99,14 +99,14 @@ def test_nothing_is_asked_offline(tmp_path: Any) -> None:
 
 
 def test_nobody_is_asked_where_all_is_well() -> None:
-    """A site that lists its own pages, in whatever spelling, makes no further request."""
+    """A site that lists only its own pages, in any spelling, causes no further request."""
     client = site_of({"a.xml": urlset_of(url_of("a"), "<url><loc>http://example.org/b</loc></url>")})
     check_homepage(HOME, client, now=NOW, use_known_paths=False)
     assert client.asked == [f"{HOME}robots.txt", f"{HOME}a.xml"]
 
 
 def test_cross_host_holds() -> None:
-    """A host that the caller does not allow is not asked."""
+    """A host that `cross_host` forbids is not asked."""
     codes, client = site_with(f"Sitemap: {HOME}a.xml", cross_host="same-host")
     assert set(codes) == {"U506"}
     assert ROBOTS not in client.asked
@@ -114,7 +114,7 @@ def test_cross_host_holds() -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "10.0.0.1", "[::1]", "169.254.169.254"])
 def test_private_addresses_are_not_asked(host: str) -> None:
-    """A public site cannot have hosts asked that are not public."""
+    """A public site cannot make usp ask private hosts."""
     entry = f"<url><loc>http://{host}/</loc></url>"
     client = site_of({"a.xml": urlset_of(entry)})
     assert list(check_homepage(HOME, client, now=NOW, use_known_paths=False).counts()) == ["U506"]
@@ -140,7 +140,7 @@ def test_cancelled() -> None:
 
 
 def test_over_the_network() -> None:
-    """The client that fetches the tree asks, under the policy of the tree; here at another port of a private host."""
+    """The client of the tree asks, under the policy of the tree; here at another port of a private host."""
     other_pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
     xml = {"Content-Type": "text/xml"}
     with serve(other_pages) as other:

@@ -79,7 +79,7 @@ def line_for(base: str) -> str:
 
 
 def test_site(site: Server) -> None:
-    """Problems of a site are printed with their place, then a summary; there is an error, so it fails."""
+    """Problems of a site are printed with their places, then a summary. With an error, the command fails."""
     run = usp(site.url)
     assert run.stdout == f"{line_for(site.url)}\n2 sitemaps, 1 page, 1 error\n"
     assert run.stderr == ""
@@ -87,7 +87,7 @@ def test_site(site: Server) -> None:
 
 
 def test_clean_site(site: Server) -> None:
-    """Where nothing is wrong, the summary is all there is."""
+    """Without problems only the summary is printed."""
     site.pages["/sitemap.xml"] = (200, XML, GOOD.encode())
     run = usp(site.url)
     assert (run.returncode, run.stdout, run.stderr) == (0, "2 sitemaps, 1 page, no problems\n", "")
@@ -110,14 +110,14 @@ def test_the_same_offline(file: Path) -> None:
 
 
 def test_where_a_file_will_be_served(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the URL of a file, it is known which pages may be in it."""
+    """With `--url`, usp knows which pages a file may list."""
     file.write_text(GOOD.format(base="https://www.example.org"))
     printed(capsys, "sitemap.xml", code=0)
     assert "  U506  " in printed(capsys, "sitemap.xml", "--url", "https://other.example/sitemap.xml")
 
 
 def test_not_reached(run_here: RunHere) -> None:
-    """A site that does not answer is no clean site: 3, and why."""
+    """A site that does not answer gives exit code 3 and the reason."""
     run = run_here("check", "--select", "X", "http://127.0.0.1:1/")
     assert run.returncode == 3
     assert run.stderr.startswith("usp: http://127.0.0.1:1/ could not be reached: ")
@@ -136,7 +136,7 @@ def test_not_reached(run_here: RunHere) -> None:
     ],
 )
 def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code: int) -> None:
-    """Problems as severe as the level, or more, make it fail."""
+    """Problems at least as severe as the level make the command fail."""
     file.write_text(document.format(base="https://www.example.org"))
     assert run_here("check", "--fail-on", level, "sitemap.xml").returncode == code
 
@@ -163,7 +163,7 @@ def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code:
     ],
 )
 def test_wrong_use(run_here: RunHere, arguments: tuple[str, ...], message: str) -> None:
-    """Wrong use is answered with what to do, before anything is fetched."""
+    """Wrong use says what to do, before anything is fetched."""
     run = run_here("check", *arguments)
     assert run.returncode == 2
     assert message in run.stderr
@@ -172,7 +172,7 @@ def test_wrong_use(run_here: RunHere, arguments: tuple[str, ...], message: str) 
 
 
 def test_file_that_cannot_be_read(run_here: RunHere, file: Path) -> None:
-    """A link to nothing is wrong use, in one line."""
+    """A broken link is wrong use, in one line."""
     Path("link.xml").symlink_to("nothing.xml")
     run = run_here("check", "link.xml")
     assert run.returncode == 2
@@ -181,7 +181,7 @@ def test_file_that_cannot_be_read(run_here: RunHere, file: Path) -> None:
 
 
 def test_select_and_ignore(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Problems are chosen by code or prefix, in any case; others count nowhere."""
+    """Problems are selected by code or prefix, in upper or lower case; others are not counted."""
     file.write_text(BAD.format(base="https://www.example.org").replace("</urlset>", "</url></urlset>"))
     assert re.findall(r"  (X\d+)  ", printed(capsys, "sitemap.xml")) == ["X102", "X106"]
     assert re.findall(r"  (X\d+)  ", printed(capsys, "--select", "x102,P", "sitemap.xml")) == ["X102"]
@@ -191,7 +191,7 @@ def test_select_and_ignore(file: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_max(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """So many problems are shown at most, and the summary counts all."""
+    """`--max` limits the problems shown, and the summary counts all."""
     file.write_text(BAD.format(base="https://www.example.org").replace("&b", "&b&c&d&e"))
     lines = printed(capsys, "--max", "2", "sitemap.xml").splitlines()
     assert lines[2:] == ["… and 2 more X102 in sitemap.xml", "1 sitemap, 1 page, 4 errors"]
@@ -199,7 +199,7 @@ def test_max(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_quiet(run_here: RunHere, file: Path) -> None:
-    """With -q there are only the problems."""
+    """With -q only the problems are printed."""
     run = run_here("check", "-q", "sitemap.xml")
     assert (run.stdout, run.stderr) == (f"{line_for('https://www.example.org')}\n", "")
     json_run = run_here("check", "-q", "-f", "json", "sitemap.xml")
@@ -208,7 +208,7 @@ def test_quiet(run_here: RunHere, file: Path) -> None:
 
 
 def test_formats(site: Server) -> None:
-    """Programs get their format on standard output, in UTF-8, and people the summary on standard error."""
+    """Other formats go to standard output in UTF-8, and the summary to standard error."""
     site.pages["/sitemap.xml"] = (200, XML, BAD.replace("/one", "/é").encode())
     for name, start in [("json", "{"), ("sarif", "{"), ("github", "::"), ("html", "<!DOCTYPE html>")]:
         run = usp("-f", name, site.url, env=environment(PYTHONIOENCODING="ascii"), encoding="utf-8")
@@ -220,7 +220,7 @@ def test_formats(site: Server) -> None:
 
 
 def test_output_file(run_here: RunHere, file: Path) -> None:
-    """A report is written to a file whole, with the modes of the one that was there, and nothing else is left."""
+    """A file is replaced when the report is complete, keeps its mode, and no temporary file is left."""
     report = Path("report.json")
     report.write_text("old")
     report.chmod(0o640)
@@ -243,14 +243,14 @@ def test_output_to_what_is_no_file(file: Path) -> None:
 
 
 def test_output_that_cannot_be_written(file: Path) -> None:
-    """A full disk is one clear line, and 2."""
+    """A full disk gives one clear line and exit code 2."""
     run = usp("-o", "/dev/full", "sitemap.xml")
     assert run.returncode == 2
     assert run.stderr.startswith("usp: error: ")
 
 
 def test_colours(file: Path) -> None:
-    """There are colours where they are asked for, none in a pipe, and none where they are not wanted."""
+    """FORCE_COLOR turns colours on, NO_COLOR turns them off, and a pipe has none."""
     plain = usp("sitemap.xml").stdout
     assert "\x1b[" not in plain
     coloured = usp("sitemap.xml", env=environment(FORCE_COLOR="1")).stdout
@@ -272,7 +272,7 @@ def test_colours_on_a_terminal(file: Path) -> None:
 
 
 def test_explain(run_here: RunHere) -> None:
-    """The page of a code is printed as it is, or of several; no target is needed."""
+    """`--explain` prints the pages of codes as they are, without a target."""
     assert run_here("check", "--explain", "x102").stdout == explain("X102")
     assert run_here("check", "--explain", "X102", "L301,P415").stdout == "\n".join(
         map(explain, ("X102", "L301", "P415"))
@@ -280,7 +280,7 @@ def test_explain(run_here: RunHere) -> None:
 
 
 def test_explain_on_a_terminal() -> None:
-    """On a terminal the page is laid out, and the place in the bad example is not lost."""
+    """On a terminal the page is formatted, and the place of the bad example is shown."""
     run = usp("--explain", "X102", env=environment(FORCE_COLOR="1", COLUMNS="100"))
     shown = re.sub(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\", "", run.stdout)
     assert run.returncode == 0
@@ -297,7 +297,7 @@ def test_every_code_is_explained(run_here: RunHere) -> None:
 
 
 def test_whole_site(run_here: RunHere, site: Server) -> None:
-    """A URL stands for the whole site; where it has a path, a line says so, without a password."""
+    """A URL means the whole site. If it has a path, a line says so, without the password."""
     run = run_here("check", site.url.replace("//", "//user:secret@") + "/shop/")
     assert run.stderr == f"usp: checking the whole site of {site.url}/, and the document at this URL\n"
     assert "secret" not in run.stdout + run.stderr
@@ -305,7 +305,7 @@ def test_whole_site(run_here: RunHere, site: Server) -> None:
 
 
 def test_the_url_of_a_sitemap(run_here: RunHere) -> None:
-    """A sitemap that nothing leads to is checked if its URL is given."""
+    """A sitemap that nothing names is checked if you give its URL."""
     other = GOOD.replace("/one", "/two?a&b").encode()
     pages = {"/robots.txt": ROBOTS, "/sitemap.xml": (200, XML, GOOD.encode()), "/maps/b.xml": (200, XML, other)}
     with serve(pages) as server:
@@ -319,7 +319,7 @@ def test_the_url_of_a_sitemap(run_here: RunHere) -> None:
 
 @pytest.mark.parametrize("is_bad", [True, False])
 def test_exit_code_where_nobody_reads(tmp_path: Path, is_bad: bool) -> None:
-    """A closed pipe does not change what was found."""
+    """A closed pipe does not change the exit code."""
     entries = "".join(f"<url><loc>https://h/{n}{'?a&b' * is_bad}</loc></url>\n" for n in range(50))
     (tmp_path / "s.xml").write_text(f"<urlset {SITEMAP_XMLNS}>{entries}</urlset>")
     reading, writing = os.pipe()
@@ -333,7 +333,7 @@ def test_exit_code_where_nobody_reads(tmp_path: Path, is_bad: bool) -> None:
 
 
 def test_output_to_what_is_open_already(file: Path, tmp_path: Path) -> None:
-    """/dev/stdout is written to, be it a file or a pipe; nothing that stood there is lost."""
+    """/dev/stdout works as a file and as a pipe, and keeps what is there."""
     log = tmp_path / "log"
     log.write_text("before\n")
     with log.open("a") as stream:
@@ -343,7 +343,7 @@ def test_output_to_what_is_open_already(file: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_checked_is_not_overwritten(run_here: RunHere, file: Path) -> None:
-    """The report is not written over the sitemap."""
+    """The report never overwrites the sitemap."""
     before = file.read_bytes()
     run = run_here("check", "-o", "./sitemap.xml", str(file))
     assert run.returncode == 2
@@ -352,14 +352,14 @@ def test_what_is_checked_is_not_overwritten(run_here: RunHere, file: Path) -> No
 
 
 def test_a_long_name(run_here: RunHere, file: Path) -> None:
-    """A name that the file system takes is taken."""
+    """Any file name that the file system allows works."""
     name = "r" * 250
     assert run_here("check", "-o", name, str(file)).returncode == 1
     assert "X102" in Path(name).read_text()
 
 
 def test_passwords_are_not_reported(run_here: RunHere, site: Server) -> None:
-    """A password in the URL of a site stands in no report."""
+    """No report has the password of a URL."""
     for name in ("json", "sarif", "html", "github", "text"):
         run = run_here("check", "-f", name, site.url.replace("//", "//user:secret@"))
         assert run.returncode == 1
@@ -367,14 +367,14 @@ def test_passwords_are_not_reported(run_here: RunHere, site: Server) -> None:
 
 
 def test_fetching_options(run_here: RunHere, site: Server) -> None:
-    """The options of `usp ls` say how a site is fetched."""
+    """The fetching options of `usp ls` work."""
     run_here("check", "-k", "--user-agent", "checker/1", "-H", "X-Key: 1", site.url)
     assert set(site.paths()) == {"/robots.txt", "/sitemap.xml"}
     assert all((headers["User-Agent"], headers["X-Key"]) == ("checker/1", "1") for _, headers in site.requests)
 
 
 def test_log(site: Server, tmp_path: Path) -> None:
-    """What failed is in the report, and in the log only where one is asked for."""
+    """Failures are in the report, and in the log only if you ask for one."""
     site.pages["/robots.txt"] = (200, TEXT, b"Sitemap: {base}/missing.xml\n")
     assert "WARNING" not in usp(site.url).stderr
     assert "INFO:usp." in usp("-v", site.url).stderr
@@ -383,7 +383,7 @@ def test_log(site: Server, tmp_path: Path) -> None:
 
 
 def test_no_sitemaps(run_here: RunHere, site: Server) -> None:
-    """A site that answers but has no sitemap is said to have none."""
+    """A site that answers but has no sitemap is reported as such."""
     site.pages.clear()
     run = run_here("check", site.url)
     assert run.returncode == 1
@@ -392,7 +392,7 @@ def test_no_sitemaps(run_here: RunHere, site: Server) -> None:
 
 
 def test_interrupted() -> None:
-    """Ctrl-C while it fetches reports what was had until then, and ends with 130."""
+    """Ctrl-C while fetching reports on the partial tree, and exits with 130."""
     is_asked = threading.Event()
 
     def stuck(request: Request) -> None:
@@ -415,7 +415,7 @@ def test_interrupted() -> None:
 
 
 def test_progress_line() -> None:
-    """While a site is fetched, a line on the terminal shows how far it is; in the end it is gone."""
+    """While a site is fetched, a line on the terminal shows progress; at the end it disappears."""
     with serve_faults(slow_site()) as server, terminal() as found:
         command = [sys.executable, "-m", "usp", "check", "-k", "-f", "json", server.url]
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=found.follower, env=environment(), timeout=60)
@@ -426,7 +426,7 @@ def test_progress_line() -> None:
 
 
 def test_guide_shows_what_is_printed(run_here: RunHere, file: Path) -> None:
-    """The worked example of the guide is what the command really prints."""
+    """The example of the guide is the real output of the command."""
     document, console = re.findall(r"```(?:xml|console)\n(.*?)```", GUIDE, re.DOTALL)[:2]
     file.write_text(document)
     run = run_here("check", "sitemap.xml")
@@ -442,7 +442,7 @@ def test_guide_examples_run(example: str, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_guide_knows_every_format_and_exit_code() -> None:
-    """The guide has a section for each format, and says what each field of the JSON object is."""
+    """The guide has a section for each format, and describes each field of the JSON object."""
     assert [name for name in FORMATS if f"\n### {name}\n" not in GUIDE] == []
     found = as_dict(Report("a", (CheckedSitemap("a", "a", "PagesXMLSitemap", 0, Problems()),)))
     described = GUIDE.split("### json")[1].split("### sarif")[0]
@@ -451,7 +451,7 @@ def test_guide_knows_every_format_and_exit_code() -> None:
 
 
 def test_closed_pipe(file: Path) -> None:
-    """A reader that has had enough ends the output quietly."""
+    """If the reader closes the pipe, the command ends quietly."""
     command = f'"{sys.executable}" -m usp check --explain {" ".join(CODES)} | head -n 1'
     run = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
     assert run.stdout.startswith("# X101")

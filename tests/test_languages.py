@@ -1,4 +1,4 @@
-"""Language codes: which are right, and what is said of those that are not."""
+"""Language codes: which are valid, and the messages for others."""
 
 from __future__ import annotations
 
@@ -56,30 +56,30 @@ WRONG = {
 
 @pytest.mark.parametrize("tag", RIGHT)
 def test_right(tag: str) -> None:
-    """A language with or without a script and a region is right, in any case."""
+    """A language with or without a script and a region is valid, in upper and lower case."""
     assert language_problem(tag) == ""
 
 
 @pytest.mark.parametrize(("tag", "words"), WRONG.items())
 def test_wrong(tag: str, words: str) -> None:
-    """What is wrong with a code is said precisely, with the code that was meant where that is clear."""
+    """The message says what is wrong with a code, and suggests the right one if that is clear."""
     assert words in language_problem(tag)
 
 
 @pytest.mark.parametrize("text", ["en", "zh-cn", "zh-TW", "ast", "DE", "iw"])
 def test_right_for_news(text: str) -> None:
-    """The language of a publication is a language alone, but for two of Chinese."""
+    """The language of a publication has no region, except for Chinese."""
     assert news_language_problem(text) == ""
 
 
 @pytest.mark.parametrize("text", ["en-US", "english", "xx", "zh-hk", "e", "en_us", "日本語", "\ufb01\ufb01\ufb01"])
 def test_wrong_for_news(text: str) -> None:
-    """A language with a region, or in words, is none for a publication."""
+    """A language with a region, or in words, is not valid for a publication."""
     assert news_language_problem(text)
 
 
 @given(st.text(max_size=20))
 def test_any_text(text: str) -> None:
-    """Whatever a site writes gets an answer, which is fit for a message."""
+    """Any text gets an answer that fits into a message."""
     assert language_problem(text).isprintable()
     assert news_language_problem(text).isprintable()

@@ -1,4 +1,4 @@
-"""Surveys, compiled and in plain Python: what they find is what a straight reading of all entries finds."""
+"""Surveys, compiled and in plain Python, find what a plain reading of all entries finds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ compiled = pytest.mark.skipif(not IS_COMPILED, reason="there is no compiled surv
 @each_kind
 @pytest.mark.parametrize("code", SURVEYED)
 def test_a_code_stops_or_is_counted(code: str, surveyors: Surveyors) -> None:
-    """An entry of which a code is to be said is left to the rules, or counted if enough was said of it."""
+    """A survey stops at an entry with a problem, or counts it if its code was reported often enough."""
     for text in BAD[code]:
         for passed in (0, ALL & ~BITS[code], BITS[code], ALL):
             model = Model(surveyors, passed).read(document(text))
@@ -62,7 +62,7 @@ def test_a_code_stops_or_is_counted(code: str, surveyors: Surveyors) -> None:
 
 @each_kind
 def test_good_entries_are_passed_over(surveyors: Surveyors) -> None:
-    """Nothing is said of entries in which nothing is wrong, and all of them count."""
+    """A survey skips entries without problems, and counts all of them."""
     model = Model(surveyors).read(document(*GOOD[:-1]))
     assert set(model.stops) <= {""}
     assert len(model.stops) == sum(not readable_by(surveyors, text) for text in GOOD[:-1])
@@ -78,7 +78,7 @@ def test_good_entries_are_passed_over(surveyors: Surveyors) -> None:
 
 @compiled
 def test_stops_are_exact() -> None:
-    """Compiled, a survey stops at those entries only of which something that is not passed is to be said."""
+    """A compiled survey stops only at entries with a code that is not in `passed`."""
     chance = random.Random(1)
     plain_entries = [text for text in PIECES if text not in ODD]
     for _ in range(300):
@@ -91,7 +91,7 @@ def test_stops_are_exact() -> None:
 
 @each_kind
 def test_all_is_as_without_a_survey(surveyors: Surveyors) -> None:
-    """What is found out of a document does not depend on what was passed over, nor on how it is cut."""
+    """The result does not depend on what was skipped, nor on how the document is cut."""
     chance = random.Random(2)
     for _ in range(200):
         data = document(*chance.choices(PIECES, k=chance.randint(1, 15)))
@@ -105,7 +105,7 @@ def test_all_is_as_without_a_survey(surveyors: Surveyors) -> None:
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from(PIECES), max_size=4), st.data())
 def test_mutated_documents(texts: list[str], draw: st.DataObject) -> None:
-    """The same where bytes are dropped, doubled or replaced."""
+    """The same holds if bytes are dropped, doubled or replaced."""
     data = bytearray(document(*texts))
     start = document().index(b"</urlset>")  # a root is needed
     for _ in range(draw.draw(st.integers(1, 4))):
@@ -127,7 +127,7 @@ def test_mutated_documents(texts: list[str], draw: st.DataObject) -> None:
 
 @each_kind
 def test_many_distinct_texts(surveyors: Surveyors) -> None:
-    """What was found out of one text is never said of another, however many there are."""
+    """The cached result of one text is never used for another, however many there are."""
     dates = [text.format(year) for text in ("{}", "{}-05", "8 May {}", "{}/05/08") for year in range(1700, 2200)]
     chance = random.Random(3)
     entries = [
@@ -142,7 +142,7 @@ def test_many_distinct_texts(surveyors: Surveyors) -> None:
 
 @compiled
 def test_wanted_entries_stop() -> None:
-    """A survey stops at each entry of a set of languages that is wanted and of which others are listed."""
+    """A survey stops at each entry of an incomplete set of alternates, if another page of the set is listed."""
     texts = [entry(links(("x-default", PAGE), ("de", PAGE), ("en", f"http://h/a/{i}"))) for i in range(3)]
     hash_of = SURVEYORS.url_table.hash_of
     wanted, listed = SURVEYORS.cluster_sums(), SURVEYORS.url_table()
@@ -163,7 +163,7 @@ def test_wanted_entries_stop() -> None:
 
 @each_kind
 def test_complete_sets_come_to_nothing(surveyors: Surveyors) -> None:
-    """However many sets there are, in whatever order their pages come, only those are open that lack a page."""
+    """Only incomplete sets are open, however many sets there are and in any order of pages."""
     chance = random.Random(1)
     sets = [[chance.getrandbits(64) for _ in range(chance.randint(1, 9))] for _ in range(3_000)]
     pages = [(sum(members) % (1 << 64), len(members), own) for members in sets for own in members]
@@ -181,7 +181,7 @@ def test_complete_sets_come_to_nothing(surveyors: Surveyors) -> None:
 
 @each_kind
 def test_what_the_rules_raise_is_raised(surveyors: Surveyors) -> None:
-    """An exception in a function of the options comes out, whatever was held or not when it was called."""
+    """An exception in a function of the options is raised, with or without the GIL."""
 
     def fail(text: str) -> Any:
         raise RuntimeError(text)
@@ -195,7 +195,7 @@ def test_what_the_rules_raise_is_raised(surveyors: Surveyors) -> None:
 
 @each_kind
 def test_a_survey_that_is_not_asked_for_duplicates(surveyors: Surveyors) -> None:
-    """Without tables, a URL may come as often as it likes; without limits, so may any date."""
+    """Without tables, duplicates are allowed; without limits, so is any date."""
     text = entry("<lastmod>9999-12-31T23:59:59Z</lastmod>") * 2
     survey = surveyors.survey(SurveyOptions())
     assert survey.has_pages is False
@@ -207,7 +207,7 @@ def test_a_survey_that_is_not_asked_for_duplicates(surveyors: Surveyors) -> None
 
 @each_kind
 def test_urls_that_may_be_disallowed(surveyors: Surveyors) -> None:
-    """The rules are asked of a URL only if the texts of a sequence stand in it in their order, or ASCII is escaped."""
+    """robots.txt is asked about a URL only if it contains the texts of a sequence in order, or escaped ASCII."""
     asked: list[str] = []
 
     def is_disallowed(url: str) -> bool:
@@ -241,7 +241,7 @@ def test_urls_that_may_be_disallowed(surveyors: Surveyors) -> None:
     ],
 )
 def test_urls_that_are_the_same(url: str, key: str) -> None:
-    """An empty path is "/", in whichever way a URL gets into a table; nothing else is the same."""
+    """An empty path equals "/" in every table; nothing else is equal."""
     assert same_url_key(url) == same_url_key(key) == key
     for surveyors in KINDS.values():
         table = surveyors.url_table(1)
@@ -254,7 +254,7 @@ def test_urls_that_are_the_same(url: str, key: str) -> None:
 @compiled
 @pytest.mark.parametrize("rest", ["", "?", "#a", "?a&amp;b", "?" + "x" * 65_000])
 def test_urls_without_a_path_in_documents(rest: str) -> None:
-    """Compiled, a survey knows them by the same hash as the table does, as pages and as alternates."""
+    """A compiled survey and its table use the same hash for URLs without a path, as pages and as alternates."""
     page = f"http://ok{rest}"
     linked = links(("x-default", page), ("de", page)) if len(rest) < 1_000 else ""
     model = Model(SURVEYORS, ALL).read(document(entry(linked, page)))
@@ -273,7 +273,7 @@ def test_urls_without_a_path_in_documents(rest: str) -> None:
     ],
 )
 def test_what_a_date_may_mean(text: str, days: int) -> None:
-    """A date means all of the time that it states: a year, a month or a day; with a zone, one moment."""
+    """A date means the whole year, month or day that it states; with a zone, one moment."""
     date = parse_date(text)
     assert date is not None
     assert period_of(text, date) == days * 24 * 3_600_000_000
@@ -281,7 +281,7 @@ def test_what_a_date_may_mean(text: str, days: int) -> None:
 
 @each_kind
 def test_a_table_finds_a_million(surveyors: Surveyors) -> None:
-    """Each of a million URLs is found again, with its number, and no other is."""
+    """A table finds each of a million URLs with its number, and no other."""
     table = surveyors.url_table()
     for i in range(1_000_000):
         table.add(f"https://www.example.org/{i}", i & 0xFFFF)
@@ -292,7 +292,7 @@ def test_a_table_finds_a_million(surveyors: Surveyors) -> None:
 
 @each_kind
 def test_a_full_table(surveyors: Surveyors) -> None:
-    """A table that is full keeps what it has, may give it other numbers, and takes in no more."""
+    """A full table keeps its URLs, can change their numbers, and takes no new ones."""
     table = surveyors.url_table(1_000)
     for i in range(1_000):
         table.add(f"http://h/é{i}", 1)
