@@ -19,7 +19,7 @@ from sarif.loader import load_sarif_file  # type: ignore[import-untyped]
 from sarif_pydantic import Sarif  # type: ignore[import-untyped]
 
 from usp.check.formats import FORMATS, render
-from usp.check.formats.html_style import STYLE
+from usp.check.formats.html import STYLE
 from usp.check.formats.text import STYLES
 from usp.check.formats.text import render as render_text
 from usp.check.formats.views import limited, summary

@@ -530,10 +530,11 @@ def test_damaged_documents(data: st.DataObject) -> None:
 
 
 def test_rules_are_imported_when_a_problem_is_looked_up() -> None:
-    """Fetching and parsing import no rules; the first problem does."""
+    """The command line, fetching and parsing import no rules; the first problem does."""
     program = (
         "import sys; from usp.tree import sitemap_from_str\n"
-        "def is_imported(): return any(name.startswith('usp.check') for name in sys.modules)\n"
+        "def is_imported(): return any(name.startswith('usp.check.rules') for name in sys.modules)\n"
+        "from usp.cli.cli import parser; parser()\n"
         "root = '<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>https://h/'\n"
         "sitemap_from_str(root + 'a</loc></url></urlset>').pages[0]\n"
         "before = is_imported()\n"

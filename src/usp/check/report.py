@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from usp.exceptions import InvalidArgumentError
-from usp.objects.codes import CODES, Severity
+from usp.objects import codes
+from usp.objects.codes import Severity
 from usp.objects.problem import Problem, Problems
 
 __all__ = ["CheckedSitemap", "Report"]
 
 
-def _starts(codes: Iterable[str]) -> tuple[str, ...]:
-    starts = tuple(start.strip().upper() for start in (codes.split(",") if isinstance(codes, str) else codes))
+def _starts(wanted: Iterable[str]) -> tuple[str, ...]:
+    starts = tuple(start.strip().upper() for start in (wanted.split(",") if isinstance(wanted, str) else wanted))
     for start in starts:
-        if not any(code.startswith(start) for code in CODES):
+        if not any(code.startswith(start) for code in codes.CODES):
             raise InvalidArgumentError(f"no code starts with {start!r}; see usp.objects.codes.CODES")
     return starts
 
@@ -64,14 +65,14 @@ class Report:
         found: Counter[str] = Counter()
         for sitemap in self.sitemaps:
             found.update(sitemap.problems.counts)
-        order = sorted(found.items(), key=lambda item: (-CODES[item[0]].severity, -item[1], item[0]))
+        order = sorted(found.items(), key=lambda item: (-codes.CODES[item[0]].severity, -item[1], item[0]))
         return Counter(dict(order))
 
     def severities(self) -> Counter[Severity]:
         """Count all problems by severity."""
         found: Counter[Severity] = Counter()
         for code, count in self.counts().items():
-            found[CODES[code].severity] += count
+            found[codes.CODES[code].severity] += count
         return found
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
