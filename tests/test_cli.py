@@ -291,14 +291,14 @@ def test_limits(site: Server) -> None:
     """If a limit is reached, a line after the output says so."""
     run = usp("ls", "-q", "-f", "pages", "--max-pages", "1", site.url)
     assert (run.returncode, run.stdout) == (0, f"{site.url}/1\n")
-    assert run.stderr == "usp: the tree has 1 page (limits.max_pages); what follows was left out\n"
+    assert run.stderr == "usp: the tree has 1 page (limits.max_pages); the rest was skipped\n"
     slow = {"/robots.txt": ok("Sitemap: {base}/a.xml\nSitemap: {base}/b.xml"), "/a.xml": ok(urlset("http://h/1"))}
     with serve_faults({**slow, "/b.xml": Request.pause}) as server:
         run = usp("ls", "-k", "-f", "pages", "--max-time", "0.7", server.url)
         assert (run.returncode, run.stdout) == (0, "http://h/1\n")
         said, summary = run.stderr.splitlines()[-2:]
         assert re.fullmatch(
-            r"usp: the tree's time .*0\.7 seconds.* \(limits.tree_seconds\); what follows was left out", said
+            r"usp: the tree's time .*0\.7 seconds.* \(limits.tree_seconds\); the rest was skipped", said
         )
         assert summary.startswith("usp: 3 sitemaps (1 failed or not fetched), 1 page, ")
         run = usp("ls", "-v", "-k", "--timeout", "0.2", "--max-time", "3", server.url)

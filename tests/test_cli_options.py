@@ -122,7 +122,7 @@ def test_max_sitemaps(run_here: RunHere) -> None:
     with serve_faults({"/robots.txt": ok("Sitemap: {base}/i.xml"), "/i.xml": ok(listed)}) as server:
         run = run_here("ls", "-q", "-k", "--max-sitemaps", "4", server.url)
         assert server.count("/2.xml") == 0
-    assert run.stderr.splitlines()[0].endswith("(limits.max_sitemaps); what follows was left out")
+    assert run.stderr.splitlines()[0].endswith("(limits.max_sitemaps); the rest was skipped")
 
 
 @pytest.mark.parametrize("output", ["tabtree", "pages"])

@@ -83,7 +83,7 @@ def test_a_limit_inside_the_last_sitemap_is_said(most: str) -> None:
     with serve_faults(site(a=pages("1", "2"))) as server:
         run = usp("ls", "-q", "-k", "-f", "pages", "--max-pages", most, server.url)
     assert run.stdout.count("\n") == int(most)
-    said = "usp: the tree has 1 page (limits.max_pages); what follows was left out\n"
+    said = "usp: the tree has 1 page (limits.max_pages); the rest was skipped\n"
     assert run.stderr == (said if most == "1" else "")
 
 
