@@ -1,4 +1,4 @@
-"""Documents: inflated by what they are, read again and again, and as they come through a client."""
+"""Documents: inflated by their content, read several times, and fetched by a client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def noise(size: int, seed: int = 1) -> bytes:
     ],
 )
 def test_pieces(data: bytes, encoding: str | None, expected: tuple[bytes, list[str]]) -> None:
-    """A document is inflated by what it is, and gives the same, notes and all, however often it is read."""
+    """A document is inflated by its content, and every read gives the same text and problems."""
     for store in (None, DocumentStore(), DocumentStore(memory_bytes=0)):
         document = Document(URL, data, content_encoding=encoding, store=store)
         assert [read(document) for _ in range(5)] == [expected] * 5
@@ -69,12 +69,12 @@ def test_pieces(data: bytes, encoding: str | None, expected: tuple[bytes, list[s
     ],
 )
 def test_names_that_lie(url: str, data: bytes, encoding: str | None, codes: list[str]) -> None:
-    """A name that ends in .gz is noted if there is no gzip, unless the transport has taken it off."""
+    """T803 is logged for a .gz name without gzip data, unless the client has removed the compression."""
     assert read(Document(url, data, content_encoding=encoding)) == (b"text", codes)
 
 
 def test_transport_problems() -> None:
-    """What was wrong with the transfer is noted once; what was cut at a limit is not said to be damaged."""
+    """Problems of the transfer are logged once; data cut at a limit (T804) is not also called damaged (T801)."""
     data = gzip.compress(b"text" * 1_000)[:-12]
     assert read(Document(URL, data, transport_problems=("T801",)))[1] == ["T801"]
     assert read(Document(URL, data, transport_problems=("T804",)))[1] == ["T804"]
@@ -97,7 +97,7 @@ def test_transport_problems() -> None:
     ids=["sound", "plain", "encoded", "twice", "members", "cut", "damaged", "more", "large"],
 )
 def test_reading_ahead(data: bytes, encoding: str | None, is_ahead: bool) -> None:
-    """What was inflated ahead is given once, and is the same as ever; what is not simple is not inflated ahead."""
+    """Text inflated ahead serves one read, with the same result; only a single small gzip member is inflated ahead."""
     document = Document(URL, data, content_encoding=encoding)
     expected = read(document)
     document.read_ahead()
@@ -109,7 +109,7 @@ def test_reading_ahead(data: bytes, encoding: str | None, is_ahead: bool) -> Non
 
 @pytest.mark.slow
 def test_the_budget_of_a_document() -> None:
-    """A document of the largest size is whole, one byte more is cut off and noted, compressed or not."""
+    """A document of exactly the limit is read whole; one byte more is dropped with T804, compressed or not."""
     text = bytes(MAX_SITEMAP_BYTES)
     for more, expected in ((b"", []), (b"\0", ["T804"])):
         for data in (text + more, gzip.compress(text + more, 1)):
@@ -151,7 +151,7 @@ def test_a_bomb_in_a_bomb() -> None:
 
 
 def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A document gives the same where isal is missing."""
+    """A document gives the same text and problems without isal."""
     text = urlset(*(f"http://h/{i}" for i in range(5_000))).encode()
     whole = gzip.compress(text)
     cases = [whole, whole[: len(whole) // 2], whole[:100] + b"\xff\xff" + whole[102:], whole + b"junk", whole * 2]
@@ -165,7 +165,7 @@ def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reading_while_inflating() -> None:
-    """What reads a document for the first time does so while it is inflated, and again if isal met damage."""
+    """The first read happens while the document is inflated, and a second time if isal finds damage."""
     text = noise(1_000_000)
     whole = gzip.compress(text)
     seen: list[bytes] = []
@@ -212,7 +212,7 @@ def site() -> Iterator[Server]:
 
 
 def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
-    """A body as a tree gets it, and what was noted."""
+    """The body as a tree gets it, and its problems."""
     document = ResponseReader(RequestPolicy(url), 0).read(client.get(url), url)
     assert isinstance(document, Document), document
     codes: list[str] = []
@@ -220,7 +220,7 @@ def received(client: AbstractWebClient, url: str) -> tuple[bytes, list[str]]:
 
 
 class Decoding(RequestsWebClient):
-    """A client that gives bodies decoded only, as any client could before there was more."""
+    """A client that has only `raw_data()`, like clients written for ultimate-sitemap-parser."""
 
     def get(self, url: str) -> AbstractWebClientResponse:
         response = super().get(url)
@@ -231,7 +231,7 @@ class Decoding(RequestsWebClient):
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("client_class", [RequestsWebClient, Decoding])
 def test_transport(site: Server, path: str, client_class: type[RequestsWebClient]) -> None:
-    """A document has all encodings off, those of the transport and those of the file, lies or not."""
+    """A document is free of all compression, of the transport and of the file, even if the headers lie."""
     encoding, data = BODIES[path]
     is_misnamed = encoding is None and data == TEXT
     with client_class() as client:

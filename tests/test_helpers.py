@@ -1,4 +1,4 @@
-"""The old helper names."""
+"""The helper functions of ultimate-sitemap-parser."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from usp.web_client.abstract_client import WebClientErrorResponse
     [(None, None), ("", ""), ("  a ", "a"), ("&lt;b&gt;", "<b>"), ("&nbsp;x&nbsp;", "x"), (" \xa0 ", None)],
 )
 def test_html_unescape_strip(text: str | None, expected: str | None) -> None:
-    """Entities are decoded and white space dropped; nothing left is None."""
+    """Entities are decoded and white space is stripped; an empty result is None."""
     assert helpers.html_unescape_strip(text) == expected
 
 
 @pytest.mark.parametrize("parse", [helpers.parse_iso8601_date, helpers.parse_rfc2822_date])
 def test_dates(parse: object) -> None:
-    """Both read any date, give None for what is none, and want a text."""
+    """Both functions parse any date, return None for other text, and raise without text."""
     assert callable(parse)
     assert parse("2024-05-08").isoformat() == "2024-05-08T00:00:00"
     assert parse("Wed, 08 May 2024 10:00:00 GMT").isoformat() == "2024-05-08T10:00:00+00:00"
@@ -34,7 +34,7 @@ def test_dates(parse: object) -> None:
 
 
 def test_gunzip() -> None:
-    """Whole gzip is gunzipped, up to a limit; anything else raises."""
+    """Undamaged gzip data up to the limit is inflated; anything else raises."""
     packed = gzip.compress(b"0123456789")
     assert helpers.gunzip(packed) == b"0123456789"
     assert helpers.gunzip(packed + gzip.compress(b"ab"), max_output_bytes=12) == b"0123456789ab"
@@ -54,20 +54,20 @@ def test_gunzip() -> None:
 
 
 def test_gunzip_is_bounded() -> None:
-    """A bomb raises when it passes the limit, long before it is inflated."""
+    """A bomb raises as soon as it passes the limit."""
     with pytest.raises(GunzipException, match="1000"):
         helpers.gunzip(gzip.compress(b"\0" * 100_000_000), max_output_bytes=1_000)
 
 
 def test_ungzipped_response_content() -> None:
-    """The text of a response, inflated and decoded."""
+    """The text of a response is inflated and decoded."""
     for data in ("é".encode(), gzip.compress("é".encode()), "é".encode("utf-16")):
         assert helpers.ungzipped_response_content("http://h/s.xml.gz", FakeResponse(data, "http://h/")) == "é"
     assert helpers.ungzipped_response_content("http://h/", FakeResponse(b"abc", "http://h/"), 2) == "ab"
 
 
 def test_get_url_retry_on_client_errors() -> None:
-    """A URL is tried as often as asked for."""
+    """A URL is tried as often as `retry_count` says."""
     client = FakeClient(lambda url: WebClientErrorResponse("503 Busy", retryable=True))
     response = helpers.get_url_retry_on_client_errors("http://h/", client, retry_count=3, sleep_between_retries=0)
     assert isinstance(response, WebClientErrorResponse)

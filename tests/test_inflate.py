@@ -1,4 +1,4 @@
-"""Inflating: layers, damage, budgets; and the same result with isal and without."""
+"""Inflating: layers, damage and budgets, with the same result with and without isal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(
     limit: int | None = None,
     size: int = PIECE_BYTES,
 ) -> Result:
-    """The data inflated, and what was noted; with the fastest engine that can do it, if none is given."""
+    """The inflated data and the codes; without an engine, those of the fastest that finds no damage."""
 
     def attempt(engine: Engine) -> Result:
         codes: list[str] = []
@@ -60,7 +60,7 @@ def urls(chance: random.Random, count: int) -> bytes:
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
-    """The data, damaged in a few places, most often near its start, where the headers and tables are."""
+    """The data, damaged in a few places, mostly near its start, where the headers and tables are."""
     found = bytearray(data)
     for _ in range(chance.choice((1, 1, 1, 2, 4))):
         at = chance.randrange(min(len(found), chance.choice((4, 100, 10**9)))) if found else 0
@@ -79,7 +79,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 
 def test_isal_is_used() -> None:
-    """The work is done by isal, where it is there."""
+    """Isal is used if it is installed."""
     igzip_lib = pytest.importorskip("isal.igzip_lib")
     fastest, last = engines()
     assert isinstance(fastest.decompressobj(31), igzip_lib.IgzipDecompressor)
@@ -87,13 +87,13 @@ def test_isal_is_used() -> None:
 
 
 def test_imports_are_light() -> None:
-    """What only some trees need is not imported with the package."""
+    """Importing the drivers imports neither isal nor tempfile."""
     check = "import sys, usp.documents, usp.drivers.blocking; sys.exit(bool({'isal', 'tempfile'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 
 
 def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where isal is missing, zlib does the same."""
+    """Without isal, zlib gives the same result."""
     monkeypatch.setitem(sys.modules, "isal", None)
     engines.cache_clear()
     try:
@@ -107,7 +107,7 @@ def test_without_isal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_same_with_and_without_isal(seed: int) -> None:
-    """Whole, cut, damaged, of several members, in several layers, followed by anything, in pieces of any size."""
+    """Isal and zlib agree on data that is whole, cut, damaged, of several members or layers, in pieces of any size."""
     chance = random.Random(seed)
     for _ in range(40):
         text = urls(chance, chance.choice((0, 1, 10, 300)))
@@ -129,7 +129,7 @@ def test_the_same_with_and_without_isal(seed: int) -> None:
 
 
 def test_salvaging_all_there_is() -> None:
-    """Of damaged gzip all that precedes the damage comes out, wherever it is."""
+    """Everything before the damage is salvaged, wherever the damage is."""
     text = bytes(range(256)) * 40
     whole = gzip.compress(text)
     for cut in range(20, len(whole) - 8, 7):
@@ -143,7 +143,7 @@ def test_salvaging_all_there_is() -> None:
 
 
 def test_a_wrong_checksum_costs_nothing() -> None:
-    """Data whose checksum or length is wrong is whole, and noted."""
+    """Data with a wrong checksum or length is used whole, with T801."""
     whole = bytearray(packed(b"text" * 100_000))
     for at in (-1, -8):
         damaged = whole.copy()
@@ -168,14 +168,14 @@ def test_a_wrong_checksum_costs_nothing() -> None:
     ],
 )
 def test_what_follows_gzip(after: bytes, codes: list[str]) -> None:
-    """Zeros are padding, gzip is one more member, all else is left out and noted."""
+    """After gzip data, zeros are padding, gzip is another member, and anything else is dropped with T802."""
     assert read(packed(b"text") + after) == (b"text", codes)
     assert read(packed(packed(b"text") + after)) == (b"text", codes)
 
 
 @pytest.mark.parametrize("flag", [1 << bit for bit in range(8)])
 def test_flags_of_gzip_headers(flag: int) -> None:
-    """Every field of a header is passed over as zlib does it, and reserved flags are damage."""
+    """Every optional field of a header is skipped, and reserved flags count as damage."""
     whole = packed(b"text")
     fields = {2: b"\0\0", 4: b"\2\0ab", 8: b"name\0", 16: b"comment\0"}
     data = whole[:3] + bytes([flag]) + whole[4:10] + fields.get(flag, b"") + whole[10:]
@@ -184,7 +184,7 @@ def test_flags_of_gzip_headers(flag: int) -> None:
 
 
 def test_layers() -> None:
-    """Layers of the transport and of the file come off together, but not without end."""
+    """Layers of the transport and of the file are removed together, up to a maximum number."""
     data = b"text"
     for _ in range(3):
         data = packed(data)
@@ -212,7 +212,7 @@ def test_layers() -> None:
     ],
 )
 def test_transport_encodings(data: bytes, encoding: str) -> None:
-    """A transport encoding is taken off if it is there, whatever the header says of its kind."""
+    """A transport encoding is removed if the data has it, even if the header names another one."""
     codes: list[str] = []
     assert transport_decoded(data, encoding, None, codes.append) == b"text"
     assert codes == []
@@ -221,7 +221,7 @@ def test_transport_encodings(data: bytes, encoding: str) -> None:
 
 
 def test_transport_encoding_is_one_layer() -> None:
-    """A gzipped file that is sent gzipped stays a gzipped file."""
+    """Removing the transport encoding of a gzip file leaves the gzip file."""
     assert transport_decoded(packed(packed(b"text")), "gzip", None, print) == packed(b"text")
 
 
@@ -229,13 +229,13 @@ def test_transport_encoding_is_one_layer() -> None:
     "text", [b"\n<urlset>" + b" " * 99, b"KL" * 50, b"x^" * 50, b"http://h/\n" * 20, b"<?xml", b""]
 )
 def test_texts_that_are_said_to_be_deflate(text: bytes) -> None:
-    """A text is not deflate, though some texts could be inflated for a while."""
+    """Text is never taken for deflate, although some texts can be inflated for a while."""
     assert transport_decoded(text, "deflate", None, print) == text
 
 
 @pytest.mark.parametrize("window", [15, -15])
 def test_damaged_deflate(window: int) -> None:
-    """Deflate that is cut short or followed by something is used as far as it goes, and noted."""
+    """Deflate that is cut short or followed by other data is used as far as possible, with a problem."""
     text = urls(random.Random(1), 3_000)
     data = packed(text, window)
     found, codes = read(data[: len(data) // 2], encoding="deflate")
@@ -248,7 +248,7 @@ def test_damaged_deflate(window: int) -> None:
 
 @each_engine
 def test_one_budget_for_all_layers(engine: Engine) -> None:
-    """What every layer gives counts, to the byte; a plain body counts as it is read."""
+    """The output of every layer counts against the budget to the byte, and so does a body without compression."""
     text = urls(random.Random(2), 10_000)
     once = packed(text, level=1)
     twice = packed(once)
@@ -273,7 +273,7 @@ def bomb() -> bytes:
 @each_engine
 @pytest.mark.parametrize("encoding", [None, "gzip", "deflate", "raw deflate"])
 def test_bombs(engine: Engine, encoding: str | None) -> None:
-    """A bomb inside a bomb is inflated in pieces and cut at the budget: memory and time do not follow its size."""
+    """A bomb inside a bomb is inflated in pieces up to the budget, so memory and time do not depend on its size."""
     window = {"deflate": 15, "raw deflate": -15}.get(encoding or "", 31)
     bomb_in_bomb = packed(bomb(), window, 9)
     codes: list[str] = []
@@ -300,7 +300,7 @@ def test_bombs(engine: Engine, encoding: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [31, 15, -15])
 def test_decoded_bodies_are_bounded(window: int) -> None:
-    """What is decoded for a caller at once is cut at the limit while it is inflated."""
+    """`transport_decoded` stops inflating at its limit."""
     bomb = packed(b"a" * 100_000_000, window)
     tracemalloc.start()
     try:
@@ -312,7 +312,7 @@ def test_decoded_bodies_are_bounded(window: int) -> None:
 
 
 def test_tiny_members_cost_linear_time() -> None:
-    """Very many members of one byte each take no longer than as many bytes in one."""
+    """The time for many members of one byte each grows linearly."""
     data = packed(packed(b"http://") + packed(b"a") * 30_000)
     started = time.process_time()
     assert len(sitemap_from_bytes(data).pages) == 1
@@ -320,7 +320,7 @@ def test_tiny_members_cost_linear_time() -> None:
 
 
 def test_many_members() -> None:
-    """Any number of members one after the other is one stream, in pieces that are not small."""
+    """Any number of members are one stream, in pieces that are not small."""
     data = packed(b"ab" * 10) * 20_000
     assert read(data) == (b"ab" * 200_000, [])
     assert len(list(inflated(split(data), print, limit=None))) < 2 + 400_000 / (PIECE_BYTES / 2)
@@ -328,7 +328,7 @@ def test_many_members() -> None:
 
 @pytest.mark.slow
 def test_a_bomb_of_empty_members() -> None:
-    """Members cost budget even if there is nothing in them, so there cannot be millions."""
+    """Empty members cost budget, so a bomb of millions of them ends early."""
     bomb = packed(packed(b"") * 1_000_000, level=9)
     started = time.process_time()
     assert read(bomb, limit=MAX_SITEMAP_BYTES) == (b"", ["T804"])
@@ -336,7 +336,7 @@ def test_a_bomb_of_empty_members() -> None:
 
 
 def test_pieces_of_no_length() -> None:
-    """Nothing is nothing."""
+    """Empty pieces and empty data inflate to nothing."""
 
     def nothing() -> Iterator[bytes]:
         yield b""

@@ -1,4 +1,4 @@
-"""The objects that users hold: values, equal and hashable, with plain dictionaries."""
+"""The objects that users get: values that can be compared, hashed, pickled and turned into dictionaries."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ each_value = pytest.mark.parametrize("value", VALUES, ids=lambda value: type(val
 
 @pytest.mark.parametrize("value", [STORY, IMAGE, VIDEO, VIDEO.tv_show, PAGE], ids=lambda value: type(value).__name__)
 def test_every_field_is_in_the_dictionary(value: object) -> None:
-    """The dictionary of a page, and of what it has, has every field, in the order of the class."""
+    """The dictionary of a page, story, image or video has every field, in the order of the class."""
     names = [field.name for field in dataclasses.fields(value)]  # type: ignore[arg-type]  # all are dataclasses
     assert list(value.to_dict()) == names  # type: ignore[attr-defined]
 
 
 @each_value
 def test_equal_by_value(value: object) -> None:
-    """A copy is equal and hashes alike, and goes through pickle."""
+    """A deep copy and an unpickled copy equal the original and have the same hash."""
     for twin in (copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
         assert twin == value
         assert hash(twin) == hash(value)
@@ -82,7 +82,7 @@ def test_equal_by_value(value: object) -> None:
 
 @each_value
 def test_foreign_types_are_unequal(value: object) -> None:
-    """Comparing with anything else is false and never raises."""
+    """A comparison with an object of another type is false and never raises."""
     for other in (None, "text", 1, object(), [value], *(v for v in VALUES if v is not value)):
         assert (value == other) is False
         assert value != other
@@ -90,12 +90,12 @@ def test_foreign_types_are_unequal(value: object) -> None:
 
 @each_value
 def test_has_a_dictionary(value: object) -> None:
-    """Everything has a plain dictionary."""
+    """Every object has a `to_dict()`."""
     assert isinstance(value.to_dict(), dict)  # type: ignore[attr-defined]
 
 
 def test_page_defaults() -> None:
-    """A page with a URL only has priority 0.5 and nothing else."""
+    """A page made from a URL alone has priority 0.5; all other fields are None."""
     assert Decimal("0.5") == SITEMAP_PAGE_DEFAULT_PRIORITY
     assert SitemapPage("http://h/").to_dict() == {
         "url": "http://h/",
@@ -108,7 +108,7 @@ def test_page_defaults() -> None:
 
 
 def test_page_dictionary() -> None:
-    """A page's dictionary carries alternates and videos where there are some."""
+    """The dictionary of a page has alternates and videos only if the page has some."""
     as_dict = PAGE.to_dict()
     assert list(as_dict)[-2:] == ["alternates", "videos"]
     assert as_dict["change_frequency"] == "daily"
@@ -121,7 +121,7 @@ def test_page_dictionary() -> None:
 
 
 def test_pages_hash_by_url() -> None:
-    """Two pages of one URL hash alike, and are equal only if all else is."""
+    """Pages with the same URL have the same hash, and are equal only if all fields are."""
     other = SitemapPage("http://h/p")
     assert hash(other) == hash(PAGE)
     assert other != PAGE
@@ -129,20 +129,20 @@ def test_pages_hash_by_url() -> None:
 
 
 def test_values_cannot_be_changed() -> None:
-    """A page is a value: it has no setters."""
+    """The fields of a page cannot be set."""
     with pytest.raises(AttributeError):
         PAGE.url = "http://h/other"  # type: ignore[misc]
 
 
 def test_news_lists_may_be_none() -> None:
-    """None for a list means an empty one, as callers of ultimate-sitemap-parser pass it."""
+    """A list of a news story may be given as None, as callers of ultimate-sitemap-parser do, and is then empty."""
     story = SitemapNewsStory("T", DATE, genres=None, keywords=None, stock_tickers=None)  # type: ignore[arg-type]
     assert (story.genres, story.keywords, story.stock_tickers) == ([], [], [])
     assert story == SitemapNewsStory("T", DATE)
 
 
 def test_values_can_be_subclassed() -> None:
-    """A class of the caller's may add to a value."""
+    """Callers may subclass the values."""
 
     class Rated(SitemapImage):
         __slots__ = ("rating",)
@@ -159,12 +159,12 @@ def test_image_license_argument() -> None:
     ("value", "known"), [("daily", True), ("never", True), ("DAILY", False), ("", False), (None, False), ([], False)]
 )
 def test_change_frequency_has_value(value: object, known: bool) -> None:
-    """`has_value` knows the seven values, in lower case, and raises for nothing."""
+    """`has_value` is true for the seven values in lower case only, and never raises."""
     assert SitemapPageChangeFrequency.has_value(value) is known
 
 
 def test_traversal_keeps_order() -> None:
-    """Pages and sitemaps come out in the order they are declared, a sitemap before those below it."""
+    """Pages and sitemaps come in the order of declaration, a sitemap before those below it."""
     a, b, c, d = (SitemapPage(f"http://h/{x}") for x in "abcd")
     first = PagesXMLSitemap("http://h/1", [a, b], sub_sitemaps=[PagesTextSitemap("http://h/2", [c])])
     tree = IndexWebsiteSitemap("http://h/", [first, InvalidSitemap("http://h/3", "gone")], pages=[d])
@@ -174,7 +174,7 @@ def test_traversal_keeps_order() -> None:
 
 
 def test_sitemap_dictionaries() -> None:
-    """An index has its children in its dictionary, a page sitemap its pages, unless they are not wanted."""
+    """The dictionary of an index has its children, that of a page sitemap its pages unless `with_pages` is false."""
     page = SitemapPage("http://h/p")
     tree = IndexXMLSitemap("http://h/", [PagesXMLSitemap("http://h/1", [page]), InvalidSitemap("http://h/2", "why")])
     children = [{"url": "http://h/1", "pages": [page.to_dict()]}, {"url": "http://h/2", "reason": "why"}]
@@ -185,7 +185,7 @@ def test_sitemap_dictionaries() -> None:
 
 
 def test_tree_equality() -> None:
-    """Trees are equal by class, URL, pages and children; not by what is known about them."""
+    """Trees are equal if class, URL, pages and children are; dates, problems and transports are not compared."""
     one = PagesXMLSitemap("http://h/1", [PAGE])
     assert one == PagesXMLSitemap("http://h/1", [PAGE], last_modified=DATE, problems=[PROBLEM])
     assert one != PagesXMLSitemap("http://h/1", [])
@@ -195,14 +195,14 @@ def test_tree_equality() -> None:
 
 
 def test_problems_of_a_tree() -> None:
-    """`all_problems` gives those of every sitemap."""
+    """`all_problems` yields the problems of every sitemap in the tree."""
     tree = IndexXMLSitemap("http://h/", [InvalidSitemap("http://h/1", "why", problems=[PROBLEM])], problems=[PROBLEM])
     assert list(tree.all_problems()) == [PROBLEM, PROBLEM]
     assert tree.problems == (PROBLEM,)
 
 
 def test_sitemaps_of_the_callers_own() -> None:
-    """The base cannot be made; classes of the caller's can, of each kind, and are nodes like others."""
+    """AbstractSitemap cannot be instantiated; subclasses by callers can, and work like the others."""
 
     class Own(AbstractSitemap):
         @property
@@ -216,7 +216,7 @@ def test_sitemaps_of_the_callers_own() -> None:
 
 
 def test_pages_sequence() -> None:
-    """The lazy sequence of pages does what a list of the same pages does, but for changing it."""
+    """`Pages` behaves like a list of the same pages that cannot be changed."""
     pages = [SitemapPage(f"http://h/{i}") for i in range(1_500)]
     readings = []
 
@@ -249,14 +249,14 @@ def test_pages_sequence() -> None:
 
 
 def test_repr_is_short() -> None:
-    """A tree shows as a line, however many pages it has."""
+    """The repr of a tree is one short line, however many pages it has."""
     assert repr(PagesXMLSitemap("http://h/s", [PAGE] * 3)) == "<PagesXMLSitemap 'http://h/s': 3 pages>"
     assert repr(InvalidSitemap("http://h/s", "why")) == "<InvalidSitemap 'http://h/s': why>"
     assert repr(IndexXMLSitemap("http://h/s", [])) == "<IndexXMLSitemap 'http://h/s': empty>"
 
 
 def test_problem_log_is_bounded() -> None:
-    """A log keeps the first problems of each code, counts all, and asks for places only where it keeps."""
+    """A log keeps the first problems of each code, counts all, and locates only those that it keeps."""
     log = ProblemLog("http://h/s.xml")
     log.locate = lambda offsets: {offset: Place(offset + 1, 5) for offset in offsets}
     offsets = iter(range(KEPT_PER_CODE))
@@ -272,7 +272,7 @@ def test_problem_log_is_bounded() -> None:
 
 
 def test_problem_messages_are_short_and_printable() -> None:
-    """What a site wrote is shown escaped and cut."""
+    """Text from a site is escaped and shortened in messages."""
     log = ProblemLog("http://h/s.xml")
     log.add("L302", Place(1, 1), text="\x1b[31m" + "x" * 500, where="<lastmod>", form="YYYY")
     message = log.problems()[0].message
@@ -281,5 +281,5 @@ def test_problem_messages_are_short_and_printable() -> None:
 
 
 def test_printable() -> None:
-    """Everything that is not a visible character is escaped, other letters stay."""
+    """Invisible characters are escaped; letters of any script are not."""
     assert printable("a\x1b[0m\tü日\u202e\x00 b\ud800") == "a\\x1b[0m\\tü日\\u202e\\x00 b\\ud800"

@@ -1,4 +1,4 @@
-"""Where URLs lead, and the form in which they are requested."""
+"""Origins, normalized URLs, and credentials in URLs."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ from usp.origins import host_of, origin_of, put_credentials, requested_url, spli
     ],
 )
 def test_requested_urls(url: str, expected: str) -> None:
-    """Two URLs that are requested alike have one form."""
+    """URLs that lead to the same request are normalized to one URL."""
     assert requested_url(url) == expected
 
 
 @given(st.text(alphabet="abZ09-._~:/?#[]@!$&'()*+,;=% é\\", max_size=30))
 def test_the_form_is_stable(text: str) -> None:
-    """Whatever a URL is, nothing is raised, and its form has the same form."""
+    """Normalizing never raises, and normalizing again changes nothing."""
     for url in (f"http://h.example/{text}", f"http://{text}", text):
         assert requested_url(requested_url(url)) == requested_url(url)
 
 
 def test_origins() -> None:
-    """An origin is scheme, host in one form, and port; a URL whose port is none has none."""
+    """An origin is scheme, normalized host and port; a URL with an invalid port has none."""
     assert origin_of("HTTPS://Bücher.example./x") == ("https", "xn--bcher-kva.example", 443)
     assert origin_of("http://h:8080/") == ("http", "h", 8080)
     assert host_of("http://me@H:1/") == "h"
@@ -83,7 +83,7 @@ def test_origins() -> None:
     ],
 )
 def test_credentials(url: str, plain: str, credentials: str) -> None:
-    """A user and password can be taken off a URL, and put back."""
+    """The user and password of a URL can be removed and put back."""
     assert split_credentials(url) == (plain, credentials)
     if credentials:
         assert put_credentials(plain, credentials) == put_credentials(url, credentials) == url

@@ -1,4 +1,4 @@
-"""Properties: no input raises, pieces make no difference, and an independent parser agrees on good documents."""
+"""Properties: no input raises, the size of pieces does not matter, and lxml agrees on well-formed documents."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def look_at_everything(sitemap: AbstractSitemap) -> None:
 @many
 @given(st.binary(max_size=2_000))
 def test_any_bytes(data: bytes) -> None:
-    """No bytes raise, as any kind of document."""
+    """No bytes raise, whatever kind of document they are read as."""
     for url in (URL, "http://h/robots.txt", "http://h/s.xml.gz"):
         look_at_everything(sitemap_from_bytes(data, url))
         look_at_everything(sitemap_from_bytes(b"\x1f\x8b" + data, url))
@@ -95,7 +95,7 @@ def entries(chunks: list[bytes]) -> object:
 @many
 @given(markup.map(lambda data: b"<urlset>" + data), st.lists(st.integers(0, 400), max_size=8))
 def test_pieces_make_no_difference(data: bytes, cuts: list[int]) -> None:
-    """However a document is cut into pieces, its entries and problems are the same."""
+    """The entries and problems of a document do not depend on how it is cut into pieces."""
     edges = [0, *sorted(cuts), len(data)]
     pieces = [data[a:b] for a, b in pairwise(edges) if a < b]
     assert entries(pieces) == entries([data])
@@ -103,7 +103,7 @@ def test_pieces_make_no_difference(data: bytes, cuts: list[int]) -> None:
 
 
 def test_cut_at_every_offset() -> None:
-    """A document that is cut off anywhere gives the entries before the cut, and never a wrong one."""
+    """A truncated document gives the entries before the cut, and never a wrong one."""
     document = (FIXTURES / "images.xml").read_bytes()
     whole = sitemap_from_bytes(document, URL).pages
     for offset in range(len(document)):
@@ -120,7 +120,7 @@ paths = st.lists(text, max_size=8)
 @many
 @given(paths, st.sampled_from(["utf-8", "utf-16", "iso-8859-1"]), st.booleans())
 def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: bool) -> None:
-    """On a well-formed document the URLs are those that lxml reads."""
+    """The URLs of a well-formed document are those that lxml reads."""
     body = "".join(f"<url><loc>http://h/{escape(path)}</loc></url>" for path in paths)
     document = f'<?xml version="1.0" encoding="{encoding}"?><urlset {SITEMAP_XMLNS}>{body}</urlset>'
     data = document.encode(encoding, "xmlcharrefreplace")
@@ -135,7 +135,7 @@ def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: b
 @many
 @given(st.text(max_size=40))
 def test_any_text(text: str) -> None:
-    """No text raises as a date, and escaping is undone exactly."""
+    """Parsing any text as a date never raises, and unescaping undoes escaping exactly."""
     parse_date(text)
     assert unescape(escape(text)) == text
 
@@ -143,7 +143,7 @@ def test_any_text(text: str) -> None:
 @many
 @given(st.datetimes(timezones=st.none() | st.timezones()))
 def test_any_date(moment: object) -> None:
-    """Every date that Python writes in ISO 8601 to the second is read back."""
+    """Every date that Python writes in ISO 8601, to the second, is parsed back."""
     written = moment.replace(microsecond=0).isoformat()  # type: ignore[attr-defined]
     if len(written) <= 25:  # zones with seconds, long ago, have no form in the specification
         found = parse_date(written)

@@ -103,7 +103,7 @@ def find(path: str) -> object:
 
 @pytest.mark.parametrize("module", NAMES)
 def test_names(module: str) -> None:
-    """Every public name is there, and declared so."""
+    """Every public name exists and is in `__all__`."""
     found = importlib.import_module(module)
     for name in NAMES[module].split():
         assert hasattr(found, name)
@@ -112,7 +112,7 @@ def test_names(module: str) -> None:
 
 @pytest.mark.parametrize("path", SIGNATURES)
 def test_signatures(path: str) -> None:
-    """Positional parameters are those of 1.8.1, in order, with their defaults; new ones are keyword-only."""
+    """Positional parameters are those of 1.8.1 in the same order with the same defaults; new ones are keyword-only."""
     parameters = inspect.signature(find(path)).parameters.values()  # type: ignore[arg-type]
     positional = [
         p.name if p.default is p.empty else f"{p.name}={p.default!r}"
@@ -123,7 +123,7 @@ def test_signatures(path: str) -> None:
 
 
 def test_import_usp_offers_the_front_doors() -> None:
-    """Every name of `usp` can be had from it, and is the one of its module."""
+    """Every name in `usp.__all__` can be imported from `usp`, and is the object of its module."""
     for name in usp.__all__:
         assert getattr(usp, name) is not None
     assert usp.sitemap_tree_for_homepage is find("usp.tree.sitemap_tree_for_homepage")
@@ -135,7 +135,7 @@ def test_import_usp_offers_the_front_doors() -> None:
 
 @pytest.mark.parametrize("module", ["usp", "usp.tree"])
 def test_imports_stay_light(module: str) -> None:
-    """Importing the front door does not import requests, nor anything else from outside the standard library."""
+    """Importing a front door imports nothing from outside the standard library, such as requests."""
     program = (
         f"import sys; before = set(sys.modules); import {module};"
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before}"
@@ -147,14 +147,14 @@ def test_imports_stay_light(module: str) -> None:
 
 
 def test_parsers_are_the_classes_that_do_the_work() -> None:
-    """Each page parser has the class of its entries."""
+    """Each parser of pages has the class of its entries as an attribute."""
     for parser, names in {"PagesXML": ["Page", "Image"], "PagesRSS": ["Page"], "PagesAtom": ["Page"]}.items():
         for name in names:
             assert inspect.isclass(find(f"usp.fetch_parse.{parser}SitemapParser.{name}"))
 
 
 def test_one_base_of_all_exceptions() -> None:
-    """Whatever usp raises can be caught as one class."""
+    """All exceptions of usp have one base class, except the keyboard interrupt."""
     exceptions = importlib.import_module("usp.exceptions")
     assert all(issubclass(getattr(exceptions, name), (UspError, KeyboardInterrupt)) for name in exceptions.__all__)
     assert issubclass(NoWebClientException, UspError)
@@ -162,13 +162,13 @@ def test_one_base_of_all_exceptions() -> None:
 
 @pytest.mark.parametrize("url", ["", "ftp://h/", "h.example", "http://", None])
 def test_fetcher_refuses_other_urls(url: str) -> None:
-    """A fetcher is for http and https."""
+    """A fetcher refuses URLs that are not http or https."""
     with pytest.raises(SitemapException, match="is not an HTTP"):
         SitemapFetcher(url, 0)
 
 
 def test_fetcher_refuses_loops() -> None:
-    """A fetcher refuses a URL among its parents, and a level past 11."""
+    """A fetcher refuses a URL that is among its parents, and a level past 11."""
     with pytest.raises(SitemapException, match="Recursion detected in URL http://h/a with parent URLs"):
         SitemapFetcher("http://h/a", 1, parent_urls={"http://h/a"})
     with pytest.raises(SitemapException, match="Recursion level exceeded 11 for URL http://h/a"):
@@ -177,12 +177,12 @@ def test_fetcher_refuses_loops() -> None:
 
 
 def test_str_parser_wants_a_str() -> None:
-    """Bytes given for a text are refused with a hint."""
+    """SitemapStrParser refuses bytes, and the message names the function to use."""
     with pytest.raises(SitemapException, match="sitemap_from_bytes"):
         SitemapStrParser(b"<urlset/>")  # type: ignore[arg-type]
 
 
 def test_retryable_statuses() -> None:
-    """The statuses that are worth another try."""
+    """A request is retried after these statuses, and no others."""
     expected = {400, 408, 429, 499, 500, 502, 503, 504, 509, *range(520, 528), 530, 598}
     assert expected == RETRYABLE_HTTP_STATUS_CODES

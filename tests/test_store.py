@@ -48,7 +48,7 @@ def noise(size: int, seed: int = 1) -> bytes:
 
 
 def test_in_memory_up_to_the_limit() -> None:
-    """Bodies stay in memory up to the limit, to the byte; what is over it goes into the file, and all can be read."""
+    """Bodies stay in memory up to exactly the limit; further ones go to the file, and all can be read."""
     store = DocumentStore(memory_bytes=300)
     bodies = [noise(size, size) for size in (100, 200, 1, 400_000, 0)]
     kept_documents = [stored(store, body) for body in bodies]
@@ -57,7 +57,7 @@ def test_in_memory_up_to_the_limit() -> None:
 
 
 def test_memory_is_given_back() -> None:
-    """A body that nothing refers to any more gives its share of the memory back."""
+    """A body that is no longer referenced frees its share of the memory limit."""
     store = DocumentStore(memory_bytes=100)
     first = stored(store, noise(80))
     assert is_in_file(stored(store, noise(80)))
@@ -67,7 +67,7 @@ def test_memory_is_given_back() -> None:
 
 
 def test_no_file_without_need() -> None:
-    """There is no file before memory is full, and one for all bodies then."""
+    """No file is opened before the memory limit is reached, and then one for all bodies."""
     opened = []
 
     def open_file() -> IO[bytes]:
@@ -86,7 +86,7 @@ def test_no_file_without_need() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file has no name from the start, and is closed when the last body and the store are gone."""
+    """The file never has a name, and is closed when the store and its last body are gone."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     gc.collect()
@@ -140,7 +140,7 @@ class FullDisk(io.BytesIO):
 
 
 def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
-    """When the disk is full, what does not fit stays in memory, with one warning that says what to do."""
+    """On a full disk, bodies stay in memory, and one warning says what to do."""
     disk = FullDisk(room=12_000)
     store = DocumentStore(100, lambda: disk)
     bodies = [noise(size, size) for size in (5_000, 6_000, 7_000, 10, 8_000)]
@@ -156,14 +156,14 @@ def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_disk_that_is_full_from_the_start(caplog: pytest.LogCaptureFixture) -> None:
-    """The same with the system's own full device."""
+    """On a device that is full from the start, bodies stay in memory."""
     with open("/dev/full", "r+b", buffering=0) as full:
         assert read(stored(DocumentStore(0, lambda: full), b"text")) == (b"text", [])
     assert "No space left on device" in caplog.text
 
 
 def test_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a folder for temporary files, all stays in memory."""
+    """Without a folder for temporary files, bodies stay in memory."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     store = DocumentStore(memory_bytes=0)
     assert [read(stored(store, body)) for body in (b"a", b"b")] == [(b"a", []), (b"b", [])]
@@ -177,7 +177,7 @@ def shorten(file: IO[bytes]) -> None:
 
 @pytest.mark.parametrize("harm", [shorten, lambda file: file.close()], ids=["shortened", "closed"])
 def test_a_file_that_cannot_be_read_back(harm: Callable[[IO[bytes]], None]) -> None:
-    """A body that cannot be read back raises, and the message says what to do."""
+    """A body that cannot be read back raises DocumentReadError, and the message says what to do."""
     with tempfile.TemporaryFile(buffering=0) as file:
         document = stored(DocumentStore(0, lambda: file), noise(50))
         harm(file)
@@ -193,7 +193,7 @@ def test_a_file_that_cannot_be_read_back(harm: Callable[[IO[bytes]], None]) -> N
 
 @pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
 def test_threads(memory_bytes: int) -> None:
-    """Threads that store and read at once get what they would get alone."""
+    """Threads can store and read at the same time."""
     store = DocumentStore(memory_bytes)
     texts = [noise(300_000, seed) for seed in range(8)]
 
@@ -213,7 +213,7 @@ def test_threads(memory_bytes: int) -> None:
 
 
 def test_threads_reading_one_document_for_the_first_time() -> None:
-    """All threads that inflate one document at the same moment get the whole of it, and its notes."""
+    """Threads that inflate one document at the same time all get its whole text and its problems."""
     expected = (noise(2_000_000), ["T801"])
     for _ in range(5):
         document = Document(URL, gzip.compress(expected[0], 1)[:-4])
@@ -231,7 +231,7 @@ def test_threads_reading_one_document_for_the_first_time() -> None:
 
 
 def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree whose documents went into the file equals that of those in memory, and outlives the walk."""
+    """A tree whose documents are in the file equals one in memory, and can be read after the walk has ended."""
     site = {"http://h/index.xml": index(*(f"http://h/{i}.xml.gz" for i in range(20)))}
     pages = {f"http://h/{i}.xml.gz": gzip.compress(urlset(f"http://h/{i}").encode()) for i in range(20)}
 

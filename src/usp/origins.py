@@ -112,7 +112,7 @@ def host_of(url: str) -> str:
 
 @lru_cache(1024)
 def origin_of(url: str) -> Origin:
-    """Return the origin of a URL. Raises ValueError if it has none."""
+    """Return the origin of a URL. Raises ValueError if the port or the address in it is malformed."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     port = _DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port

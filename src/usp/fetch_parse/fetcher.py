@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
-from usp.fetch_parse.opening import read
+from usp.fetch_parse.opening import parse_document
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MAX_DEPTH
 from usp.logs import logger
@@ -104,7 +104,8 @@ class SitemapFetcher:
             reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
             return ParsedSitemap.invalid(self.url, reason, status=answer.status, transport=answer.transport)
         log.info("Parsing sitemap from URL %s...", answer.url)
-        parsed = read(answer, is_robots_url=any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url)))
+        is_robots_url = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
+        parsed = parse_document(answer, is_robots_url)
         if answer.transport is not None:
             parsed = replace(parsed, transport=answer.transport)
         if log.isEnabledFor(logging.DEBUG):

@@ -19,7 +19,7 @@ from usp.scan.encodings import to_utf8
 from usp.scan.lines import after_comments, is_robots_txt
 from usp.scan.places import characters
 
-__all__ = ["parser_of", "read"]
+__all__ = ["parse_document", "parser_of"]
 
 _DOCUMENT_START = re.compile(
     rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
@@ -30,7 +30,7 @@ _MAX_BLANK = 1 << 20  # lines and columns of white space that are kept, so that 
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
-def read(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
+def parse_document(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
     """Parse a document with the parser that fits its content."""
     parsed = document.first_read(lambda: parser_of(document, is_robots_url).parse())
     if is_robots_url and parsed.sitemap_class is InvalidSitemap:
