@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from usp.documents import Document
-from usp.export.values import values_of
+from usp.export.formats.cells import values_of
 from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser

@@ -12,9 +12,9 @@ from typing import Any
 
 from support import SITEMAP_XMLNS, FakeClient, index, urlset
 from usp.cli.demo import demo_site
-from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.batches import Batch, page_columns, pages_of
+from usp.export.formats.base import Writer
 from usp.export.schema import PAGES, flattened, type_name
-from usp.export.writing import Writer
 from usp.objects.page import (
     SitemapImage,
     SitemapNewsStory,
@@ -261,7 +261,7 @@ def columns_with(types: Mapping[str, Type], **values: Sequence[Any]) -> Columns:
 
 def batches_of(tree: AbstractSitemap) -> list[Batch]:
     sitemaps = (tree, *tree.all_sitemaps())
-    return [Batch(columns) for sitemap in sitemaps for columns in page_columns(listing_of(sitemap), PAGES)]
+    return [Batch(columns) for sitemap in sitemaps for columns in page_columns(pages_of(sitemap), PAGES)]
 
 
 def write(writer: Writer, *batches: Batch) -> None:

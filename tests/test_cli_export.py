@@ -148,7 +148,7 @@ def test_the_table_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str
     [
         (("-o", "pages.xyz"), "does not say in which format to write"),
         (("-o", "-"), "Say in which format to write"),
-        (("-o", "pages.parquet.gz"), "not compressed by gzip"),
+        (("-o", "pages.parquet.gz"), "not compressed with gzip"),
         (("-o", "-", "-f", "sqlite"), "cannot be written to standard output"),
         (("-o", "p.csv", "--columns", "url,lst_modified"), "last_modified"),
         (("-o", "p.csv", "--since", "yesterday"), "since must be like"),

@@ -16,7 +16,7 @@ from scanners import FAST, GENERAL, URL, as_rows, columns_of
 from support import SITEMAP_XMLNS, Fixture, fixtures
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
-from usp.export.values import values_of
+from usp.export.formats.cells import values_of
 from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import PlainTextSitemapParser, XMLSitemapParser

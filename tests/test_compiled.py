@@ -252,7 +252,7 @@ READ_NEW = """
 import sys
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
-from usp.export.values import values_of
+from usp.export.formats.cells import values_of
 from usp.fetch_parse.opening import parser_of
 from usp.scan.columns import PAGE_TYPES
 from usp.tree import sitemap_from_bytes

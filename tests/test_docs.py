@@ -14,7 +14,7 @@ from test_rooms import ROOMS
 from usp.check.rules import RULES
 from usp.check.rules.page import rule_page
 from usp.cli.demo import demo_site
-from usp.export.schema import TABLES, VERSION
+from usp.export.schema import SCHEMA_VERSION, TABLES
 from usp.objects.codes import CODES
 from usp.scan.columns import List, Scalar, Struct, Type
 
@@ -65,7 +65,7 @@ def test_the_schema_is_documented() -> None:
 
     documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|.*number|list of .*?) \|", EXPORT, re.MULTILINE)
     assert documented == [(name, word(kind)) for types in TABLES.values() for name, kind in types.items()]
-    assert f"This is version {VERSION}." in EXPORT
+    assert f"This is version {SCHEMA_VERSION}." in EXPORT
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out otherwise since Python 3.13")

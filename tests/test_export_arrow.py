@@ -25,18 +25,19 @@ import pytest
 from corpus import needs_corpus, trees
 from tables import TREES, Row, batches_of, columns_with, demo_tree, odd_tree, page_rows, plain_rows, write
 from usp.exceptions import MissingExtraError
-from usp.export.arrow import Gathering, arrow_schema, arrow_type, arrow_writer, parquet_writer, record_batch
-from usp.export.batches import Batch, Listing, page_columns
+from usp.export.arrow import BatchBuilder, arrow_schema, arrow_type, record_batch
+from usp.export.batches import Batch, SitemapPages, page_columns
+from usp.export.formats.arrow import arrow_writer, parquet_writer
+from usp.export.formats.base import FormatOptions, Table, Writer
+from usp.export.reading import sitemaps_columns
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import select
-from usp.export.sitemaps_table import sitemaps_columns
-from usp.export.writing import Writer
 from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct
 
 MakeTree = Callable[[], AbstractSitemap]
-MakeWriter = Callable[[BinaryIO, str, Any, Any], Writer]
+MakeWriter = Callable[[BinaryIO, Table, FormatOptions], Writer]
 URL = {"url": PAGES["url"]}
 SCHEMA = arrow_schema(URL, "pages")
 
@@ -53,7 +54,7 @@ def in_arrow(batch: Batch, *paths: str) -> pa.RecordBatch:
 
 
 def written(make_writer: MakeWriter, stream: BinaryIO, batches: Sequence[Batch], chosen: Any = PAGES) -> None:
-    write(make_writer(stream, "pages", PAGES, chosen), *batches)
+    write(make_writer(stream, Table("pages", PAGES, chosen), FormatOptions()), *batches)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,10 @@ def test_real_files(reader: str, tmp_path: Path) -> None:
 def test_sitemaps(make_writer: MakeWriter) -> None:
     """The table of sitemaps is written the same way."""
     stream = io.BytesIO()
-    write(make_writer(stream, "sitemaps", SITEMAPS, SITEMAPS), Batch(sitemaps_columns(demo_tree())))
+    write(
+        make_writer(stream, Table("sitemaps", SITEMAPS, SITEMAPS), FormatOptions()),
+        Batch(sitemaps_columns(demo_tree())),
+    )
     stream.seek(0)
     found = pq.read_table(stream) if make_writer is parquet_writer else pa.ipc.open_file(stream).read_all()
     expected = demo_tree().to_arrow("sitemaps")
@@ -236,13 +240,13 @@ def test_errors_of_a_stream(make_writer: MakeWriter, room: int, number: int) -> 
 def test_what_is_dropped_does_not_look_whole(make_writer: MakeWriter) -> None:
     """A writer that is dropped before it is closed writes no end; after that, it changes nothing."""
     stream = io.BytesIO()
-    writer = make_writer(stream, "pages", PAGES, URL)
+    writer = make_writer(stream, Table("pages", PAGES, URL), FormatOptions())
     writer.write(writer.encode(urls("a")))
     start = stream.getvalue()
     writer.drop()
     gc.collect()
     assert start == stream.getvalue()
-    writer = make_writer(stream, "pages", PAGES, URL)
+    writer = make_writer(stream, Table("pages", PAGES, URL), FormatOptions())
     writer.close()
     whole = stream.getvalue()
     writer.drop()
@@ -264,13 +268,13 @@ def test_row_groups_are_bounded() -> None:
 
 def test_gathering_keeps_few_batches() -> None:
     """However many batches are put in, few are held, in their order."""
-    gathering = Gathering(SCHEMA)
+    builder = BatchBuilder(SCHEMA)
     for i in range(5_000):
-        assert list(gathering.put(record_batch(urls(f"/{i}"), PAGES, URL, SCHEMA))) == []
-    (table,) = gathering.rest()
+        assert list(builder.add(record_batch(urls(f"/{i}"), PAGES, URL, SCHEMA))) == []
+    (table,) = builder.finish()
     assert table.column(0).num_chunks < 100
     assert [f"/{i}" for i in range(5_000)] == table.column(0).to_pylist()
-    assert list(gathering.rest()) == []
+    assert list(builder.finish()) == []
 
 
 def test_columns_of_parquet() -> None:
@@ -293,7 +297,7 @@ def test_values_that_repeat_are_read_as_texts() -> None:
     """They are given to pyarrow as dictionaries, which nobody sees, however many sitemaps a row group is of."""
     frequencies = [*islice(cycle([*SitemapPageChangeFrequency, None]), 3_000)]
     listings = [
-        Listing(
+        SitemapPages(
             f"http://h/{i}.xml", ("urlset", "text")[i % 2], [SitemapPage(f"http://h/{i}", change_frequency=frequency)]
         )
         for i, frequency in enumerate(frequencies)
@@ -313,7 +317,7 @@ def test_values_that_repeat_are_read_as_texts() -> None:
 def test_writers_encode_in_any_thread() -> None:
     """Batches can be encoded by several threads at once."""
     stream = io.BytesIO()
-    writer = parquet_writer(stream, "pages", PAGES, URL)
+    writer = parquet_writer(stream, Table("pages", PAGES, URL), FormatOptions())
     encoded: dict[int, Any] = {}
 
     def encode(number: int) -> None:
@@ -336,4 +340,4 @@ def test_missing_package(make_writer: MakeWriter, monkeypatch: pytest.MonkeyPatc
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'usp\[arrow\]'"):
-        make_writer(io.BytesIO(), "pages", PAGES, PAGE_TYPES)
+        make_writer(io.BytesIO(), Table("pages", PAGES, PAGE_TYPES), FormatOptions())

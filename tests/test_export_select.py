@@ -10,7 +10,7 @@ import pytest
 from selecting import TYPES, News, Row, columns_of, kept_rows
 from tables import columns_with
 from usp.exceptions import InvalidArgumentError
-from usp.export.batches import Batch, listing_of, page_columns
+from usp.export.batches import Batch, page_columns, pages_of
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import Selection, select
 from usp.scan.columns import Column, Columns, Scalar
@@ -72,7 +72,7 @@ def test_pages_of_a_sitemap_are_selected(where: str, positions: list[int]) -> No
     """What is read of a sitemap for a selection is all that it needs."""
     news = "http://www.google.com/schemas/sitemap-news/0.9"
     text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="{news}">{ENTRIES}</urlset>'
-    listing = listing_of(sitemap_from_bytes(text.encode(), "https://www.example.org/sitemap.xml"))
+    listing = pages_of(sitemap_from_bytes(text.encode(), "https://www.example.org/sitemap.xml"))
     selection = select(PAGES, "url", where)
     (columns,) = page_columns(listing, selection.needed)
     batch = selection.batch(columns)

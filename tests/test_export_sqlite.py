@@ -35,10 +35,11 @@ from tables import (
     tree_of,
     write,
 )
-from usp.export.as_sqlite import sqlite_writer
 from usp.export.batches import Batch
-from usp.export.rows import PIECE_ROWS
-from usp.export.schema import PAGES, SITEMAPS, VERSION, flattened
+from usp.export.formats.base import FormatOptions, Table
+from usp.export.formats.cells import PIECE_ROWS
+from usp.export.formats.sqlite import sqlite_writer
+from usp.export.schema import PAGES, SCHEMA_VERSION, SITEMAPS, flattened
 from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage, SitemapVideo
 from usp.objects.sitemap import AbstractSitemap
@@ -49,7 +50,10 @@ LIST_NAMES = [path.replace(".", "_") for path in LISTS]
 
 
 def pages_file(tree: AbstractSitemap, path: Path, *paths: str) -> str:
-    write(sqlite_writer(str(path), "pages", PAGES, select(PAGES, paths or None).chosen), *batches_of(tree))
+    write(
+        sqlite_writer(str(path), Table("pages", PAGES, select(PAGES, paths or None).chosen), FormatOptions()),
+        *batches_of(tree),
+    )
     return str(path)
 
 
@@ -110,7 +114,7 @@ def test_types(tmp_path: Path) -> None:
     stored = rows(path, "select distinct typeof(url), typeof(priority), typeof(position) from pages")
     assert stored == [("text", "real", "integer")]
     flag = {"live": Scalar.FLAG}
-    writer = sqlite_writer(str(tmp_path / "b.db"), "flags", flag, flag)
+    writer = sqlite_writer(str(tmp_path / "b.db"), Table("flags", flag, flag), FormatOptions())
     write(writer, Batch(columns_with(flag, live=[True, False, None])))
     assert rows(str(tmp_path / "b.db"), "select live, typeof(live) from flags") == [
         (1, "integer"),
@@ -134,14 +138,14 @@ def test_sql_works_on_it(tmp_path: Path) -> None:
 def test_two_tables(tmp_path: Path) -> None:
     """A file has both tables, one written after the other, even if both were begun before; it says its version."""
     path = str(tmp_path / "a.db")
-    pages = sqlite_writer(path, "pages", PAGES, select(PAGES, None).chosen)
-    sitemaps = sqlite_writer(path, "sitemaps", SITEMAPS, select(SITEMAPS, None).chosen)
+    pages = sqlite_writer(path, Table("pages", PAGES, select(PAGES, None).chosen), FormatOptions())
+    sitemaps = sqlite_writer(path, Table("sitemaps", SITEMAPS, select(SITEMAPS, None).chosen), FormatOptions())
     write(pages, *batches_of(tree_of(SitemapPage(HOME))))
     write(sitemaps, Batch(columns_with(SITEMAPS, url=[HOME, HOME], depth=[0, None])))
     assert rows(path, "select url, sitemap_url from pages") == [(HOME, HOME + "s.xml")]
     assert rows(path, "select url, depth, status from sitemaps") == [(HOME, 0, None), (HOME, None, None)]
-    assert rows(path, "select * from usp") == [("pages", VERSION), ("sitemaps", VERSION)]
-    assert rows(path, "pragma user_version") == [(VERSION,)]
+    assert rows(path, "select * from usp") == [("pages", SCHEMA_VERSION), ("sitemaps", SCHEMA_VERSION)]
+    assert rows(path, "pragma user_version") == [(SCHEMA_VERSION,)]
     assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
 
 
@@ -158,7 +162,7 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
     length = 5 * PIECE_ROWS
     columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     path = str(tmp_path / "a.db")
-    writer = sqlite_writer(path, "pages", PAGES, select(PAGES, ("priority", "url")).chosen)
+    writer = sqlite_writer(path, Table("pages", PAGES, select(PAGES, ("priority", "url")).chosen), FormatOptions())
     encoded = writer.encode(Batch(columns, bytes(number % 1_000 == 0 for number in range(length))))
     thread = threading.Thread(target=writer.write, args=(encoded,))
     thread.start()
@@ -172,7 +176,9 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
 def test_any_texts(tmp_path_factory: pytest.TempPathFactory, values: list[str | None]) -> None:
     """Any texts come back as they are."""
     path = tmp_path_factory.mktemp("any") / "a.db"
-    writer = sqlite_writer(str(path), "sitemaps", SITEMAPS, select(SITEMAPS, ("reason",)).chosen)
+    writer = sqlite_writer(
+        str(path), Table("sitemaps", SITEMAPS, select(SITEMAPS, ("reason",)).chosen), FormatOptions()
+    )
     write(writer, Batch(columns_with(SITEMAPS, reason=values)))
     assert [value for (value,) in rows(str(path), "select reason from sitemaps")] == values
 
@@ -181,21 +187,24 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
     """What SQLite cannot do is an OSError that names the file; a full disk is one as well."""
     path = str(tmp_path / "no" / "a.db")
     with pytest.raises(OSError, match="Unable to open database file") as caught:
-        sqlite_writer(path, "pages", PAGES, select(PAGES, None).chosen).close()
+        sqlite_writer(path, Table("pages", PAGES, select(PAGES, None).chosen), FormatOptions()).close()
     assert (caught.value.errno, caught.value.filename) == (errno.EACCES, path)
     (tmp_path / "b.db").write_bytes(b"no database" * 1_000)
     with pytest.raises(OSError, match="File is not a database"):
-        sqlite_writer(str(tmp_path / "b.db"), "pages", PAGES, select(PAGES, None).chosen).close()
+        sqlite_writer(
+            str(tmp_path / "b.db"), Table("pages", PAGES, select(PAGES, None).chosen), FormatOptions()
+        ).close()
 
 
 def test_full_disk(tmp_path: Path) -> None:
     """What finds no room for a file leaves no trace of it, and names it."""
     code = (
-        "import sys\nfrom usp.export.files import whole_file\nfrom usp.export.as_sqlite import sqlite_writer\n"
+        "import sys\nfrom usp.export.files import whole_file\nfrom usp.export.formats.sqlite import sqlite_writer\n"
+        "from usp.export.formats.base import FormatOptions, Table\n"
         "from usp.export.batches import Batch\nfrom usp.scan.columns import Columns, Scalar, column_of\n"
         "kinds = {'url': Scalar.TEXT}\n"
         "with whole_file(sys.argv[1]) as path:\n"
-        "    writer = sqlite_writer(path, 'pages', kinds, kinds)\n"
+        "    writer = sqlite_writer(path, Table('pages', kinds, kinds), FormatOptions())\n"
         "    for number in range(10):\n"
         "        columns = Columns(1_000, {'url': column_of(Scalar.TEXT, [f'{number}' * 100] * 1_000)})\n"
         "        writer.write(writer.encode(Batch(columns)))\n"

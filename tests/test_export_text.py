@@ -7,10 +7,9 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import compress, cycle, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import pandas
@@ -36,10 +35,11 @@ from tables import (
     tree_of,
     write,
 )
-from usp.export.as_csv import csv_writer
-from usp.export.as_jsonl import jsonl_writer
 from usp.export.batches import Batch
-from usp.export.rows import PIECE_ROWS
+from usp.export.formats.base import FormatOptions, Table, Writer
+from usp.export.formats.cells import PIECE_ROWS
+from usp.export.formats.csv import csv_writer
+from usp.export.formats.json import jsonl_writer
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage
@@ -47,7 +47,11 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSi
 from usp.scan.columns import Columns, columns_of_all
 from usp.tree import sitemap_from_bytes
 
-raw_csv_writer = partial(csv_writer, is_raw=True)
+
+def raw_csv_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
+    return csv_writer(stream, table, FormatOptions(raw_csv=True))
+
+
 many = settings(max_examples=200)
 MakeTree = Callable[[], AbstractSitemap]
 
@@ -102,7 +106,8 @@ CSV_READERS = [by_csv, by_pandas, by_polars, by_duckdb]
 
 def written(make: Any, batches: Iterable[Batch], *paths: str, types: Any = PAGES) -> bytes:
     stream = io.BytesIO()
-    write(make(stream, types, select(types, paths or None).chosen), *batches)
+    table = Table("pages", types, select(types, paths or None).chosen)
+    write(make(stream, table, FormatOptions()), *batches)
     return stream.getvalue()
 
 
@@ -277,7 +282,7 @@ def test_a_large_batch_is_written_in_pieces() -> None:
     length = 10 * PIECE_ROWS
     columns = columns_with(PAGES, url=[f"{HOME}{number}" for number in range(length)])
     for make in (csv_writer, jsonl_writer):
-        writer: Any = make(io.BytesIO(), PAGES, select(PAGES, ("url",)).chosen)
+        writer: Any = make(io.BytesIO(), Table("pages", PAGES, select(PAGES, ("url",)).chosen), FormatOptions())
         assert len(next(iter(writer.encode(Batch(columns))))) < 60 * PIECE_ROWS
         assert encoded(make, columns, "url", types=PAGES).count("\n") == length + (make is csv_writer)
 

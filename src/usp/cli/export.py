@@ -8,6 +8,7 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from usp import export
 from usp.cli import INTERRUPTED
 from usp.cli.output import TreeCounts, say, size
 from usp.cli.progress import ProgressMeter, progress_line
@@ -23,7 +24,7 @@ from usp.cli.site import (
     warn_about_options,
 )
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
-from usp.export.formats import FORMATS, STANDARD_OUTPUT
+from usp.export.formats import BINARY_ON_TERMINAL, STANDARD_OUTPUT, TABLE_FORMATS
 from usp.export.schema import PAGES, SITEMAPS, TABLES
 from usp.objects.problem import printable
 
@@ -59,7 +60,7 @@ examples:
 
 def register(commands: Subparsers) -> None:
     """Add the command."""
-    export = commands.add_parser(
+    command = commands.add_parser(
         "export",
         usage="usp export [OPTION ...] URL -o FILE",
         help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
@@ -67,9 +68,9 @@ def register(commands: Subparsers) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    export.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
-    output = export.add_argument_group("output")
-    endings = ", ".join(one.suffixes[0] for one in FORMATS.values())
+    command.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
+    output = command.add_argument_group("output")
+    endings = ", ".join(one.suffixes[0] for one in TABLE_FORMATS.values())
     output.add_argument(
         "-o",
         "--output",
@@ -77,11 +78,11 @@ def register(commands: Subparsers) -> None:
         metavar="FILE",
         help=f"write to this file: {endings};\n.csv and .jsonl also with .gz; - for standard output",
     )
-    formats = "\n".join(f"  {name}: {one.what}" for name, one in FORMATS.items())
+    formats = "\n".join(f"  {name}: {one.what}" for name, one in TABLE_FORMATS.items())
     output.add_argument(
         "-f",
         "--format",
-        choices=FORMATS,
+        choices=TABLE_FORMATS,
         metavar="FORMAT",
         help=f"set output format (default: what FILE ends with)\n{formats}",
     )
@@ -89,7 +90,7 @@ def register(commands: Subparsers) -> None:
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
     )
     add_message_options(output)
-    rows = export.add_argument_group("which rows and columns")
+    rows = command.add_argument_group("which rows and columns")
     rows.add_argument(
         "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; an SQLite file has both"
     )
@@ -104,8 +105,8 @@ def register(commands: Subparsers) -> None:
     )
     rows.add_argument("--until", metavar="DATE", help="only pages modified until then; a date includes the day")
     rows.add_argument("--dedupe", action="store_true", help="only the first of each URL, across all sitemaps")
-    add_site_options(export)
-    export.set_defaults(command=run, refuse=export.error)
+    add_site_options(command)
+    command.set_defaults(command=run, refuse=command.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         warn_about_options(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
     meter = ProgressMeter()
     # Where rows scroll by, they show themselves how far it is.
-    is_live = not arguments.quiet and not (plan.target.is_watched and sys.stdout is not None and sys.stdout.isatty())
+    is_live = not arguments.quiet and not (plan.output.is_watched and sys.stdout is not None and sys.stdout.isatty())
     try:
         with progress_line(meter, log) if is_live else nullcontext():
             exported = _exported(arguments, plan, meter)
@@ -130,10 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _planned(arguments: argparse.Namespace) -> ExportPlan:
     """What is to be written. What cannot be written is refused before anything is fetched."""
-    from usp.export.exporting import plan_export
-
     try:
-        plan = plan_export(
+        plan = export.plan_export(
             arguments.output,
             format=arguments.format,
             table=arguments.table,
@@ -147,18 +146,16 @@ def _planned(arguments: argparse.Namespace) -> ExportPlan:
     except InvalidArgumentError as error:
         arguments.refuse(str(error))
         raise
-    if arguments.output == STANDARD_OUTPUT and not plan.target.format.is_text and sys.stdout and sys.stdout.isatty():
-        arguments.refuse("this format is not for a terminal; name a file with -o FILE, or redirect the output")
-    plan.target.check()
+    if plan.output.is_binary_on_terminal:
+        arguments.refuse(BINARY_ON_TERMINAL)
+    plan.output.check()
     return plan
 
 
 def _exported(arguments: argparse.Namespace, plan: ExportPlan, meter: ProgressMeter) -> Exported:
-    from usp.export.exporting import run_export
-
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
     with site_client(arguments) as client:
-        return run_export(plan, arguments.url, client, progress=progress, **tree_options(arguments))
+        return export.run_export(plan, arguments.url, client, progress=progress, **tree_options(arguments))
 
 
 def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
+import shutil
 import sys
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from usp import export
 from usp.cli.output import PARTIAL_RESULTS, TreeCounts, say
 from usp.cli.progress import ProgressMeter, progress_line
 from usp.cli.site import (
@@ -22,8 +23,9 @@ from usp.cli.site import (
     tree_options,
     warn_about_options,
 )
-from usp.exceptions import TreeInterrupted
-from usp.export.formats import STANDARD_OUTPUT
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.export.formats import ANSWER_FORMATS, BINARY_ON_TERMINAL, STANDARD_OUTPUT, OutputFile, output_file
+from usp.export.formats.base import Answer, FormatOptions
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.tree import sitemap_tree_for_homepage
@@ -33,12 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-FORMATS = {
-    "table": "aligned, for people",
-    "csv": "with cells that a spreadsheet would run made harmless",
-    "json": "a list of objects",
-    "parquet": "Apache Parquet",
-}
 _EPILOG = """\
 The tables are those of `usp export`: pages and sitemaps. The language is that of
 DuckDB: https://duckdb.org/docs/stable/sql/introduction. A query of one SELECT is
@@ -67,11 +63,11 @@ def register(commands: Subparsers) -> None:
     sql.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
     sql.add_argument("query", metavar="QUERY", help="the query; - reads it from standard input")
     output = sql.add_argument_group("output")
-    formats = "\n".join(f"  {name}: {what}" for name, what in FORMATS.items())
+    formats = "\n".join(f"  {name}: {one.what}" for name, one in ANSWER_FORMATS.items())
     output.add_argument(
         "-f",
         "--format",
-        choices=FORMATS,
+        choices=ANSWER_FORMATS,
         metavar="FORMAT",
         help=f"set output format (default: what FILE ends with; table)\n{formats}",
     )
@@ -88,51 +84,61 @@ def register(commands: Subparsers) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fetch a site, and print the answer to the query."""
-    from usp.cli.sql_output import write_answer
-    from usp.export.files import ensure_writable
-    from usp.export.queries import Query
-
     if (why := option_conflict(arguments)) is not None:
         arguments.refuse(why)
-    if arguments.output == STANDARD_OUTPUT:
-        arguments.output = None
-    if arguments.format is None:
-        arguments.format = _format_of(arguments.output)
-        if arguments.format not in FORMATS:
-            arguments.refuse(f"-o {arguments.output}: say in which format to write, with -f {', '.join(FORMATS)}")
-    if arguments.format == "parquet" and arguments.output is None and sys.stdout is not None and sys.stdout.isatty():
-        arguments.refuse("Parquet is not for a terminal; name a file with -o FILE, or redirect the output")
+    output = _output(arguments)
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
-    if arguments.output is not None:
-        ensure_writable(arguments.output)
-    with closing(Query(text)) as query:
+    output.check()
+    with closing(export.Query(text)) as query:
         log = start_log(arguments)
         if not arguments.quiet:
             warn_about_options(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
         meter = ProgressMeter()
-        tree, is_interrupted = _fetched(arguments, meter, log)
+        tree, is_interrupted = _fetched(arguments, output, meter, log)
         cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
         code = print_summary(tree, TreeCounts(tree, None), is_interrupted=is_interrupted, cost=cost)
-        if is_interrupted and arguments.output is not None:
-            say(f"usp: {printable(arguments.output)} was not written")
-        elif code != NOT_REACHED:
-            write_answer(query.answer(tree), arguments)
+        if is_interrupted and output.path != STANDARD_OUTPUT:
+            say(f"usp: {printable(output.path)} was not written")
+        elif code != NOT_REACHED and (answer := query.answer(tree)) is not None:
+            _write(answer, output, arguments)
     return code
 
 
-def _format_of(path: str | None) -> str:
-    """The format that a file's name ends with; a table, for people, where there is no file."""
-    return "table" if path is None else os.path.splitext(path)[1].lower().removeprefix(".").replace("txt", "table")
+def _output(arguments: argparse.Namespace) -> OutputFile:
+    """Return where to write, and in which format. Without a file, that is a table for people."""
+    path = STANDARD_OUTPUT if arguments.output is None else arguments.output
+    name = "table" if arguments.format is None and path == STANDARD_OUTPUT else arguments.format
+    try:
+        output = output_file(path, name, ANSWER_FORMATS)
+    except InvalidArgumentError as error:
+        arguments.refuse(str(error))
+        raise
+    if output.is_binary_on_terminal:
+        arguments.refuse(BINARY_ON_TERMINAL)
+    return output
 
 
-def _fetched(arguments: argparse.Namespace, meter: ProgressMeter, log: Any) -> tuple[AbstractSitemap, bool]:
-    """The tree, and whether Ctrl-C was pressed: then it is what was had until then."""
+def _write(answer: Answer, output: OutputFile, arguments: argparse.Namespace) -> None:
+    is_terminal = output.path == STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    write = output.format.answer_writer
+    assert write is not None
+    with output.open() as stream:
+        rows = write(answer, stream, FormatOptions(arguments.raw_csv, width))
+    if not arguments.quiet:
+        say(f"usp: {rows:,} {'row' if rows == 1 else 'rows'}")
+
+
+def _fetched(
+    arguments: argparse.Namespace, output: OutputFile, meter: ProgressMeter, log: Any
+) -> tuple[AbstractSitemap, bool]:
+    """Return the tree, and whether Ctrl-C was pressed: then the tree is partial."""
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
     with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
         try:
             tree = sitemap_tree_for_homepage(arguments.url, client, progress=progress, **tree_options(arguments))
         except TreeInterrupted as interrupted:
-            if arguments.output is None:
+            if output.path == STANDARD_OUTPUT:
                 say(PARTIAL_RESULTS)
             return interrupted.tree, True
     return tree, False

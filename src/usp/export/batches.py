@@ -1,4 +1,4 @@
-"""The rows of tables as columns: a sitemap at a time, or a part of it, if it is long."""
+"""Batches: the pages of a sitemap as columns, or a part of them if the sitemap is long."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan import PAGE_TYPES, Column, Columns, columns_of_all
 
-__all__ = ["Batch", "Listing", "listing_of", "page_columns"]
+__all__ = ["Batch", "SitemapPages", "page_columns", "pages_of"]
 
 _MANY = 1 << 16  # rows; few sitemaps have more, and few parts of them
 _MANY_PAGES = 1 << 13  # of which there are objects, each of a kB or so
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """A sitemap, as far as it is a place where pages are listed."""
+class SitemapPages:
+    """The pages of a sitemap, and what their rows say about it."""
 
     url: str
     type: str
@@ -41,22 +41,22 @@ class Batch:
         return self.columns.length if self.kept is None else self.kept.count(1)
 
 
-def listing_of(sitemap: AbstractSitemap) -> Listing:
-    """A sitemap of a tree."""
+def pages_of(sitemap: AbstractSitemap) -> SitemapPages:
+    """Return the pages of a sitemap."""
     pages = sitemap.pages
-    return Listing(sitemap.url, type_name(type(sitemap)), pages if isinstance(pages, Pages) else list(pages))
+    return SitemapPages(sitemap.url, type_name(type(sitemap)), pages if isinstance(pages, Pages) else list(pages))
 
 
-def page_columns(listing: Listing, wanted: Iterable[str]) -> Iterator[Columns]:
-    """The pages of a sitemap, with those columns of the table that are wanted, and the URLs; many rows at a time."""
+def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Columns]:
+    """Give the pages of a sitemap as columns, many rows at a time: the wanted columns, and always the URL."""
     wanted = frozenset(wanted)
     listed: dict[str, Callable[[int, int], Column]] = {
-        "sitemap_url": partial(_repeated, listing.url),
-        "sitemap_type": partial(_repeated, listing.type),
+        "sitemap_url": partial(_repeated, sitemap.url),
+        "sitemap_type": partial(_repeated, sitemap.type),
         "position": _positions,
     }
     first = 0
-    for length, read in _columns_of(listing.pages, wanted):
+    for length, read in _columns_of(sitemap.pages, wanted):
         added = {name: make(length, first) for name, make in listed.items() if name in wanted}
         yield Columns(length, {**read, **added})
         first += length
@@ -77,13 +77,13 @@ def _repeated(text: str, length: int, _first: int) -> Column:
 
 
 def _positions(length: int, first: int) -> Column:
-    """From 1 on in a sitemap, whichever part of it this is."""
+    """Number the pages of a sitemap from 1, across its parts."""
     found = memoryview(array("q", range(first + 1, first + length + 1))) if first else _multiples(1, length + 1)[1:]
     return Column(length, found)
 
 
 def _multiples(step: int, count: int) -> memoryview:
-    """So many multiples of a number, from 0 on."""
+    """Return the first multiples of a number, from 0."""
     return _first_multiples(step)[:count] if count <= _MANY else memoryview(array("q", _numbers(step, count)))
 
 

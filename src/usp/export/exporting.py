@@ -12,12 +12,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
-from usp.export.batches import listing_of
-from usp.export.formats import Target, target_of
-from usp.export.reading import PageReader, PageRows
+from usp.export.batches import pages_of
+from usp.export.formats import OutputFile, output_file
+from usp.export.formats.base import FormatOptions, Table, Writer
+from usp.export.reading import PageCounts, PageReader, PageRows, sitemaps_columns
 from usp.export.selection import Moment, Selection, select_from
-from usp.export.sitemaps_table import PageCounts, sitemaps_columns
-from usp.export.writing import Writer
 from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.sitemap import AbstractSitemap
 from usp.stream import HomepageOptions, SitemapStream
@@ -43,10 +42,10 @@ _LIMIT_REACHED = "C901"
 class ExportPlan:
     """What to write: which tables, which of their rows and columns, and where to."""
 
-    target: Target
+    output: OutputFile
     selections: dict[str, Selection]
-    dedupe: bool = False
-    is_raw: bool = False
+    dedupe: bool
+    options: FormatOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +91,12 @@ def plan_export(
     raw_csv: bool = False,
 ) -> ExportPlan:
     """Check the options of an export before any work is done. See `write` for what each means."""
-    target = target_of(path, format)
+    output = output_file(path, format)
     first = "pages" if table is None else table
     selections = {first: select_from(first, columns, where, since, until, dedupe=dedupe)}
-    if table is None and target.format.is_database:
+    if table is None and output.format.is_database:
         selections["sitemaps"] = select_from("sitemaps")
-    return ExportPlan(target, selections, dedupe, raw_csv)
+    return ExportPlan(output, selections, dedupe, FormatOptions(raw_csv=raw_csv))
 
 
 def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack[WriteOptions]) -> Exported:
@@ -116,7 +115,7 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
     :raises OSError: if the file cannot be written; an existing file then stays as it was.
     """
     plan = plan_export(path, **options)
-    plan.target.check()
+    plan.output.check()
     return _write(plan, (tree, *tree.all_sitemaps()), lambda: tree)
 
 
@@ -135,7 +134,7 @@ def export_homepage(
     of_writing: Any = {name: value for name, value in options.items() if name in WriteOptions.__annotations__}
     of_tree: Any = {name: value for name, value in options.items() if name not in of_writing}
     plan = plan_export(path, **of_writing)
-    plan.target.check()
+    plan.output.check()
     return run_export(plan, homepage_url, web_client, **of_tree)
 
 
@@ -166,7 +165,7 @@ def _write(
     plan: ExportPlan, sitemaps: Iterable[AbstractSitemap | None], tree: Callable[[], AbstractSitemap]
 ) -> Exported:
     """Write the planned tables. The tree is asked for after the last sitemap."""
-    with plan.target.open() as file, _PageWriter(plan, file) as pages:
+    with plan.output.open() as file, _PageWriter(plan, file) as pages:
         for sitemap in sitemaps:
             pages.put(sitemap)
         pages.finish()
@@ -180,7 +179,7 @@ class _PageWriter:
     def __init__(self, plan: ExportPlan, file: Any) -> None:
         self.rows = 0
         self._file = file
-        self._is_watched = plan.target.is_watched
+        self._is_watched = plan.output.is_watched
         self._stack = ExitStack()
         self._reader: PageReader[Any] | None = None
         if (selection := plan.selections.get("pages")) is not None:
@@ -209,7 +208,7 @@ class _PageWriter:
         if self._reader is None:
             return
         if sitemap is not None:
-            self._write(self._reader.put(listing_of(sitemap)))
+            self._write(self._reader.put(pages_of(sitemap)))
         elif self._is_watched:
             self._write(self._reader.rest())
             self._file.flush()
@@ -230,7 +229,9 @@ class _PageWriter:
 
 
 def _writer(table: str, selection: Selection, plan: ExportPlan, file: Any) -> Writer:
-    return plan.target.format.writer(file, table, selection.types, selection.chosen, plan.is_raw)
+    make = plan.output.format.table_writer
+    assert make is not None
+    return make(file, Table(table, selection.types, selection.chosen), plan.options)
 
 
 def _write_sitemaps(tree: AbstractSitemap, plan: ExportPlan, file: Any, counts: PageCounts) -> int:

@@ -10,13 +10,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
-from usp.export.arrow import UTC, Gathering, arrow_schema, record_batch
-from usp.export.batches import Batch, listing_of
+from usp.export.arrow import UTC, BatchBuilder, arrow_schema, record_batch
+from usp.export.batches import Batch, pages_of
 from usp.export.extras import extra
-from usp.export.reading import PageReader
-from usp.export.schema import VERSION
+from usp.export.reading import PageCounts, PageReader, sitemaps_columns
+from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
-from usp.export.sitemaps_table import PageCounts, sitemaps_columns
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan import Columns
 
@@ -80,7 +79,7 @@ class TreeTable:
     def reader(self) -> pa.RecordBatchReader:
         """Reads the table from its start."""
         batches = self._pages() if self.name == "pages" else self._sitemap_rows()
-        return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._gathered(batches))
+        return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._combined(batches))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return cast(object, self.reader().__arrow_c_stream__(requested_schema))
@@ -90,7 +89,7 @@ class TreeTable:
 
     def _pages(self) -> Iterator[pa.RecordBatch]:
         with PageReader(self.selection, self._encoded, dedupe=self._dedupe) as reader:
-            for rows in reader.over(map(listing_of, _with_all_below(self._tree))):
+            for rows in reader.over(map(pages_of, _with_all_below(self._tree))):
                 yield rows.encoded
             self.counts.update(reader.counts)
 
@@ -102,19 +101,19 @@ class TreeTable:
             self._sitemaps = sitemaps_columns(self._tree, self._given_counts, self.selection.needed)
         yield self._encoded(self.selection.batch(self._sitemaps))
 
-    def _gathered(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _combined(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows in batches that are not small; large ones are not copied."""
-        gathering = Gathering(self.schema, _FEW_ROWS)
+        builder = BatchBuilder(self.schema, _FEW_ROWS)
         for batch in batches:
             if batch.num_rows < _FEW_ROWS:
-                yield from _combined(gathering.put(batch))
+                yield from _batches(builder.add(batch))
             else:
-                yield from _combined(gathering.rest())
+                yield from _batches(builder.finish())
                 yield batch
-        yield from _combined(gathering.rest())
+        yield from _batches(builder.finish())
 
 
-def _combined(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
     for table in tables:
         yield from table.to_batches()
 
@@ -167,6 +166,6 @@ def _fill(connection: duckdb.DuckDBPyConnection, *tables: TreeTable) -> None:
         source = f"usp_read_{table.name}"
         connection.register(source, table)
         connection.execute(f"create or replace table {table.name} as select * from {source}")  # noqa: S608 -- our names
-        connection.execute(f"comment on table {table.name} is 'usp.schema {table.name}/{VERSION}'")
+        connection.execute(f"comment on table {table.name} is 'usp.schema {table.name}/{SCHEMA_VERSION}'")
         connection.unregister(source)
     connection.commit()

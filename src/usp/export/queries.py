@@ -7,25 +7,19 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
 from usp.export.extras import extra
+from usp.export.formats.base import Answer
 from usp.export.frames import TreeTable
 from usp.export.schema import NAMES_IN_SITEMAPS, TABLES
 from usp.objects.sitemap import AbstractSitemap
 
-__all__ = ["Answer", "Query"]
+__all__ = ["Query"]
 
 _ROWS_AT_ONCE = 10_000
-
-
-class Answer(NamedTuple):
-    """The answer to a query: a schema of Arrow, and batches of rows."""
-
-    schema: Any
-    batches: Iterator[Any]
 
 
 class Query:

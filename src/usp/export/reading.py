@@ -1,24 +1,29 @@
-"""Reads the pages of sitemaps for tables: several sitemaps at once, in threads; their rows come out in order.
+"""Read the rows of both tables: pages, several sitemaps at once in threads, and sitemaps.
 
-A sitemap is read in parts, of which nearly all have one. The first is read in a thread; if there are others, each is
-read when it is asked for, so that there are never more rows of a long sitemap than of any other.
+Nearly every sitemap is one batch. A thread reads the first batch of a sitemap. Further batches of a long one are read
+when they are asked for, so that a long sitemap takes no more memory than another. Rows come out in order.
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from usp.export.batches import Batch, Listing, page_columns
+from usp.export.batches import Batch, SitemapPages, page_columns, pages_of
 from usp.export.dedupe import FirstOfEach
+from usp.export.schema import SITEMAPS, type_name
 from usp.export.selection import Selection
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.transport import Transport
+from usp.scan import Columns, column_of
 
-__all__ = ["OrderedPool", "PageReader", "PageRows"]
+__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "sitemaps_columns"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,10 +32,9 @@ _MAX_WORKERS = 4
 
 
 class OrderedPool(Generic[Item, Result]):
-    """Works on items in several threads, and gives the results in the order in which the items were put.
+    """Work on items in several threads, and give the results in the order of the items.
 
-    No more than a few items are ahead of the first whose result was not taken: whoever takes them slowly holds back
-    whoever puts them.
+    Only a few items are ahead of the first result that was not taken. So a slow consumer slows down the producer.
     """
 
     def __init__(self, work: Callable[[Item], Result], workers: int | None = None) -> None:
@@ -41,9 +45,9 @@ class OrderedPool(Generic[Item, Result]):
         self._pending: deque[Future[Result]] = deque()
 
     def put(self, item: Item) -> Iterator[Result]:
-        """Take an item in; gives the results that are too far behind, which it waits for.
+        """Add an item. Wait for results that are too far behind, and give them.
 
-        Others that are there are not given: while they are taken care of, the threads would have nothing to do.
+        Other results that are ready are not given, because the threads would be idle while they are consumed.
         """
         self._pending.append(self._executor.submit(self._work, item))
         return self._behind()
@@ -53,29 +57,29 @@ class OrderedPool(Generic[Item, Result]):
             yield self._pending.popleft().result()
 
     def ready(self) -> Iterator[Result]:
-        """The results that are there."""
+        """Give the results that are ready."""
         while self._pending and self._pending[0].done():
             yield self._pending.popleft().result()
 
     def rest(self) -> Iterator[Result]:
-        """All results that are still to come."""
+        """Wait for all remaining results, and give them."""
         while self._pending:
             yield self._pending.popleft().result()
 
     def over(self, items: Iterable[Item]) -> Iterator[Result]:
-        """The results of all these items."""
+        """Give the results of all these items."""
         for item in items:
             yield from self.put(item)
         yield from self.rest()
 
     def close(self) -> None:
-        """Drop what was not begun, and wait for the rest."""
+        """Drop the items that were not started, and wait for the others."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
 class PageRows(Generic[Result]):
-    """Rows of a sitemap, encoded; of how many pages, and how many rows they are."""
+    """Encoded rows of a sitemap, with the number of pages they are from and the number of rows."""
 
     pages: int
     kept: int
@@ -83,9 +87,9 @@ class PageRows(Generic[Result]):
 
 
 class PageReader(Generic[Result]):
-    """Reads the pages of sitemaps, several at once, and gives their rows in order, selected and encoded.
+    """Read the pages of several sitemaps at once, and give their rows in order, selected and encoded.
 
-    `counts` are the numbers of pages by the URLs of sitemaps; None where two of one URL differ.
+    `counts` has the number of pages by the URL of the sitemap; None if two sitemaps of one URL differ.
     """
 
     def __init__(self, selection: Selection, encode: Callable[[Batch], Result], *, dedupe: bool = False) -> None:
@@ -94,7 +98,7 @@ class PageReader(Generic[Result]):
         self._selection = selection
         self._encode = encode
         self._firsts = FirstOfEach() if dedupe else None
-        self._pool: OrderedPool[Listing, tuple[str, Iterator[PageRows[Any]]]] = OrderedPool(self._read)
+        self._pool: OrderedPool[SitemapPages, tuple[str, Iterator[PageRows[Any]]]] = OrderedPool(self._read)
 
     def __enter__(self) -> PageReader[Result]:
         return self
@@ -105,30 +109,30 @@ class PageReader(Generic[Result]):
         if self._firsts is not None:
             self._firsts.close()
 
-    def put(self, listing: Listing) -> Iterator[PageRows[Result]]:
-        """Take a sitemap in; gives the rows of those that are too far behind."""
-        return self._finished(self._pool.put(listing))
+    def put(self, sitemap: SitemapPages) -> Iterator[PageRows[Result]]:
+        """Add a sitemap. Give the rows of sitemaps that are too far behind."""
+        return self._finished(self._pool.put(sitemap))
 
     def ready(self) -> Iterator[PageRows[Result]]:
-        """The rows that are ready."""
+        """Give the rows that are ready."""
         return self._finished(self._pool.ready())
 
     def rest(self) -> Iterator[PageRows[Result]]:
-        """All rows that are still to come."""
+        """Wait for all remaining rows, and give them."""
         return self._finished(self._pool.rest())
 
-    def over(self, listings: Iterable[Listing]) -> Iterator[PageRows[Result]]:
-        """The rows of all these sitemaps."""
-        return self._finished(self._pool.over(listings))
+    def over(self, sitemaps: Iterable[SitemapPages]) -> Iterator[PageRows[Result]]:
+        """Give the rows of all these sitemaps."""
+        return self._finished(self._pool.over(sitemaps))
 
-    def _read(self, listing: Listing) -> tuple[str, Iterator[PageRows[Any]]]:
-        """In any thread: the rows of a sitemap with this URL, the first part of which is read."""
-        parts = self._parts(listing)
-        return listing.url, chain(list(islice(parts, 1)), parts)
+    def _read(self, sitemap: SitemapPages) -> tuple[str, Iterator[PageRows[Any]]]:
+        """Read the first batch of a sitemap, in any thread; return its URL and its rows."""
+        parts = self._parts(sitemap)
+        return sitemap.url, chain(list(islice(parts, 1)), parts)
 
-    def _parts(self, listing: Listing) -> Iterator[PageRows[Any]]:
-        """The rows, encoded, but for those of which it is still to be seen which are the first."""
-        for columns in page_columns(listing, self._selection.needed):
+    def _parts(self, sitemap: SitemapPages) -> Iterator[PageRows[Any]]:
+        """Give the rows of a sitemap, encoded; with `dedupe`, they are encoded later."""
+        for columns in page_columns(sitemap, self._selection.needed):
             batch = self._selection.batch(columns)
             encoded = batch if self._firsts is not None else self._encode(batch)
             yield PageRows(columns.length, batch.kept_count, encoded)
@@ -145,3 +149,74 @@ class PageReader(Generic[Result]):
                     yield PageRows(rows.pages, batch.kept_count, self._encode(batch))
             self.pages += pages
             self.counts[url] = pages if self.counts.setdefault(url, pages) == pages else None
+
+
+#: URLs of sitemaps -> the number of their pages. If a number is missing or None, the pages are counted.
+PageCounts = Mapping[str, int | None]
+
+
+class _Place(NamedTuple):
+    """A sitemap, and where it is in its tree."""
+
+    sitemap: AbstractSitemap
+    parent: AbstractSitemap | None
+    depth: int
+
+
+def _of_transport(value: Callable[[Transport], Any]) -> Callable[[_Place], Any]:
+    def of(place: _Place) -> Any:
+        transport = place.sitemap.transport
+        return None if transport is None else value(transport)
+
+    return of
+
+
+#: The values of each column, except the number of pages.
+_VALUES: dict[str, Callable[[_Place], Any]] = {
+    "url": lambda place: place.sitemap.url,
+    "parent": lambda place: None if place.parent is None else place.parent.url,
+    "type": lambda place: type_name(type(place.sitemap)),
+    "depth": lambda place: place.depth,
+    "status": _of_transport(lambda transport: transport.status),
+    "reason": lambda place: place.sitemap.reason if isinstance(place.sitemap, InvalidSitemap) else None,
+    "bytes": _of_transport(lambda transport: transport.size),
+    "last_modified": lambda place: place.sitemap.last_modified,
+    "fetched_at": _of_transport(lambda transport: transport.fetched_at),
+}
+
+
+def sitemaps_columns(
+    tree: AbstractSitemap, counts: PageCounts | None = None, wanted: Collection[str] = SITEMAPS
+) -> Columns:
+    """Return the table of sitemaps: the root first, each before its children. `counts` are known numbers of pages."""
+    places = list(_places(tree))
+    values = {name: list(map(value, places)) for name, value in _VALUES.items() if name in wanted}
+    if "pages" in wanted:
+        values["pages"] = _page_counts([place.sitemap for place in places], counts or {})
+    found = {
+        name: column_of(SITEMAPS[name], column)
+        for name, column in values.items()
+        if any(value is not None for value in column)
+    }
+    return Columns(len(places), found)
+
+
+def _places(tree: AbstractSitemap) -> Iterator[_Place]:
+    ahead = [_Place(tree, None, 0)]
+    while ahead:
+        place = ahead.pop()
+        yield place
+        below = place.sitemap.sub_sitemaps
+        ahead += (_Place(sitemap, place.sitemap, place.depth + 1) for sitemap in reversed(below))
+
+
+def _page_counts(sitemaps: list[AbstractSitemap], counts: PageCounts) -> list[int]:
+    known = [0 if isinstance(sitemap, InvalidSitemap) else counts.get(sitemap.url) for sitemap in sitemaps]
+    uncounted = [sitemap for sitemap, count in zip(sitemaps, known, strict=True) if count is None]
+    with closing(OrderedPool(_count)) as pool:
+        counted = pool.over(uncounted)
+        return [next(counted) if count is None else count for count in known]
+
+
+def _count(sitemap: AbstractSitemap) -> int:
+    return sum(columns.length for columns in page_columns(pages_of(sitemap), ()))

@@ -1,6 +1,6 @@
 """The schema: which tables there are, and what their columns hold. Every format writes the same one.
 
-A change to it is a new VERSION, which files state where they can.
+A change to it is a new SCHEMA_VERSION, which files state where they can.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from usp.scan import PAGE_TYPES, Column, Columns, Scalar, Struct, Type
 __all__ = [
     "NAMES_IN_SITEMAPS",
     "PAGES",
+    "SCHEMA_VERSION",
     "SITEMAPS",
     "TABLES",
-    "VERSION",
     "column_at",
     "flattened",
     "type_name",
 ]
 
-VERSION = 1
+SCHEMA_VERSION = 1
 
 #: What is known of a page beside what its entry says: where it was listed, and as the how manieth, from 1 on.
 _LISTED: dict[str, Type] = {

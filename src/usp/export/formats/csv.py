@@ -24,23 +24,29 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from usp.export.batches import Batch
-from usp.export.rows import PIECE_ROWS, pieces
-from usp.export.schema import flattened
-from usp.export.texts import (
+from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
+from usp.export.formats.cells import (
     CONTROLS,
     ODD_CHARACTERS,
+    PIECE_ROWS,
     Parts,
+    answer_rows,
+    answer_text,
     has_bytes,
+    is_number,
     json_parts,
+    pieces,
+    repeated_text,
     row_texts,
     scalar_parts,
+    text_stream,
+    texts_of,
     whole_text,
 )
-from usp.export.values import repeated_text, texts_of
-from usp.export.writing import Writer
+from usp.export.schema import flattened
 from usp.scan import Column, Columns, Scalar, Type, flags_of
 
-__all__ = ["csv_cell", "csv_writer", "defused", "escaped"]
+__all__ = ["FORMATS", "csv_cell", "csv_writer", "defused", "escaped"]
 
 # What may stand before a character that starts a formula. With the apostrophe among it, what was defused and what
 # looks so already cannot be taken for each other.
@@ -56,12 +62,12 @@ _UNPLAIN_CELL = re.compile(rf"""[\x00-\x1f{ODD_CHARACTERS}",\\]|^(?:{_UNPLAIN_ST
 
 
 def defused(text: str) -> str:
-    """A text that no spreadsheet runs as a formula."""
+    """Put an apostrophe before a text that a spreadsheet would run as a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def escaped(text: str) -> str:
-    """A text without control characters, but for tabs and line feeds."""
+    """Escape control characters, except tabs and line feeds."""
     return _ESCAPED.sub(_escape, text)
 
 
@@ -70,9 +76,9 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-def csv_writer(stream: BinaryIO, types: Mapping[str, Type], chosen: Mapping[str, Type], is_raw: bool = False) -> Writer:
-    """What writes a table as CSV; raw, with formulas as they are."""
-    return _CSVWriter(stream, types, flattened(chosen), is_raw)
+def csv_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
+    """Write a table as CSV."""
+    return _CSVWriter(stream, table.types, flattened(table.chosen), options.raw_csv)
 
 
 class _CSVWriter(Writer):
@@ -136,7 +142,7 @@ def _text_parts(column: Column, is_raw: bool) -> Parts:
 
 
 def csv_cell(text: str, is_raw: bool) -> str:
-    """A text as it stands in a file."""
+    """Write a text as a cell: escaped, and quoted where needed."""
     text = escaped(text)
     if not is_raw:
         text = defused(text)
@@ -144,3 +150,35 @@ def csv_cell(text: str, is_raw: bool) -> str:
         return text
     doubled = text.replace('"', '""')
     return f'"{doubled}"'
+
+
+def write_answer(answer: Answer, stream: BinaryIO, options: FormatOptions) -> int:
+    """Write the answer to a query as CSV."""
+    names = answer.schema.names
+    nothing = '""' if len(names) == 1 else ""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return nothing
+        text = value if isinstance(value, str) else answer_text(value)
+        return text if is_number(value) else csv_cell(text, options.raw_csv)
+
+    count = 0
+    with text_stream(stream) as file:
+        file.write(",".join(map(cell, names)) + "\n")
+        for row in answer_rows(answer):
+            count += 1
+            file.write(",".join(map(cell, row)) + "\n")
+    return count
+
+
+FORMATS = (
+    Format(
+        "csv",
+        "formulas that a spreadsheet would run are made harmless",
+        (".csv",),
+        csv_writer,
+        write_answer,
+        is_text=True,
+    ),
+)

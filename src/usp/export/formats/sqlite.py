@@ -21,14 +21,21 @@ from itertools import repeat
 from typing import Any
 
 from usp.export.batches import Batch
-from usp.export.rows import PIECE_ROWS, pieces
-from usp.export.schema import VERSION, flattened
-from usp.export.texts import json_parts, row_texts, time_texts
-from usp.export.values import repeated_text, texts_of, values_of
-from usp.export.writing import Writer
+from usp.export.formats.base import Format, FormatOptions, Table, Writer
+from usp.export.formats.cells import (
+    PIECE_ROWS,
+    json_parts,
+    pieces,
+    repeated_text,
+    row_texts,
+    texts_of,
+    time_texts,
+    values_of,
+)
+from usp.export.schema import SCHEMA_VERSION, flattened
 from usp.scan import Column, Columns, Scalar, Type, flags_of
 
-__all__ = ["sqlite_writer"]
+__all__ = ["FORMATS", "sqlite_writer"]
 
 _AFFINITIES: dict[Scalar, str] = {
     Scalar.NUMBER: "REAL",
@@ -45,9 +52,9 @@ _ERRNOS = {
 Encoded = tuple[list[str], list[Iterable[Any]]]
 
 
-def sqlite_writer(path: str, name: str, types: Mapping[str, Type], chosen: Mapping[str, Type]) -> Writer:
-    """What writes a table of this name to a file, which may have other tables."""
-    return _SQLiteWriter(path, name, types, flattened(chosen))
+def sqlite_writer(path: str, table: Table, options: FormatOptions) -> Writer:
+    """Write a table to an SQLite file, which may have other tables."""
+    return _SQLiteWriter(path, table.name, table.types, flattened(table.chosen))
 
 
 class _SQLiteWriter(Writer):
@@ -107,13 +114,13 @@ def _begin(connection: sqlite3.Connection, name: str, chosen: Mapping[str, Type]
     for statement in (
         "pragma journal_mode = off",
         "pragma synchronous = off",
-        f"pragma user_version = {VERSION}",
+        f"pragma user_version = {SCHEMA_VERSION}",
         "begin exclusive",
         "create table if not exists usp (name text primary key, version integer)",
         f"create table {_quoted(name)} ({columns})",
     ):
         connection.execute(statement)
-    connection.execute("insert into usp values (?, ?)", (name, VERSION))
+    connection.execute("insert into usp values (?, ?)", (name, SCHEMA_VERSION))
 
 
 def _quoted(name: str) -> str:
@@ -154,3 +161,8 @@ def _values(kind: Type, column: Column, length: int) -> Iterable[Any]:
     if column.valid is None:
         return values
     return [value if is_valid else None for value, is_valid in zip(values, flags_of(column.valid, length), strict=True)]
+
+
+FORMATS = (
+    Format("sqlite", "tables pages and sitemaps", (".db", ".sqlite", ".sqlite3"), sqlite_writer, is_database=True),
+)

@@ -1,0 +1,135 @@
+"""The file formats of `usp export` and `usp sql`, and the files that they write.
+
+To add a format, add a module to this package, with its formats in `FORMATS`. A module without `FORMATS`, and a name or
+a suffix that two formats share, are errors at import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import IO, Any
+
+from usp.exceptions import InvalidArgumentError
+from usp.export.extras import extra
+from usp.export.files import ensure_writable, gzip_stream, open_whole, whole_file
+from usp.export.formats.base import Format
+
+__all__ = [
+    "ANSWER_FORMATS",
+    "BINARY_ON_TERMINAL",
+    "FORMATS",
+    "STANDARD_OUTPUT",
+    "TABLE_FORMATS",
+    "OutputFile",
+    "output_file",
+]
+
+STANDARD_OUTPUT = "-"
+BINARY_ON_TERMINAL = "this format is not for a terminal; name a file with -o FILE, or redirect the output"
+_GZIP = ".gz"
+_SHARED = ("base", "cells")  # the modules that formats share
+
+
+def _all_formats() -> dict[str, Format]:
+    formats: dict[str, Format] = {}
+    suffixes: dict[str, str] = {}
+    for module in sorted(name for _, name, _ in iter_modules(__path__) if name not in _SHARED):
+        for one in import_module(f"{__name__}.{module}").FORMATS:
+            if one.name in formats:
+                raise TypeError(f"two formats are called {one.name!r}")
+            for suffix in one.suffixes:
+                if (other := suffixes.setdefault(suffix, one.name)) != one.name:
+                    raise TypeError(f"{suffix} is a suffix of both {other!r} and {one.name!r}")
+            formats[one.name] = one
+    return formats
+
+
+FORMATS = _all_formats()
+TABLE_FORMATS = {name: one for name, one in FORMATS.items() if one.table_writer is not None}
+ANSWER_FORMATS = {name: one for name, one in FORMATS.items() if one.answer_writer is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A file to write, or standard output."""
+
+    path: str
+    format: Format
+    is_gzipped: bool = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody may wait for each row."""
+        return self.path == STANDARD_OUTPUT and self.format.is_text and not self.is_gzipped
+
+    @property
+    def is_binary_on_terminal(self) -> bool:
+        """Whether this would print binary data on a terminal."""
+        is_terminal = self.path == STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
+        return is_terminal and not self.format.is_text
+
+    def check(self) -> None:
+        """Raise an error if the file cannot be written, as far as that is known now."""
+        if self.format.needs is not None:
+            extra(*self.format.needs)
+        if self.path != STANDARD_OUTPUT:
+            ensure_writable(self.path)
+
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Open the file for a writer of its format. It appears under its name if this ends without an error."""
+        if self.path == STANDARD_OUTPUT:
+            if sys.stdout is None:
+                raise OSError("there is no standard output to write to")
+            sys.stdout.flush()
+            with self._compressed(sys.stdout.buffer) as stream:
+                yield stream
+            sys.stdout.buffer.flush()
+        elif self.format.is_database:
+            with whole_file(self.path) as name:
+                yield name
+        else:
+            with open_whole(self.path) as file, self._compressed(file) as stream:
+                yield stream
+
+    @contextmanager
+    def _compressed(self, stream: IO[bytes]) -> Iterator[IO[bytes]]:
+        if not self.is_gzipped:
+            yield stream
+            return
+        with gzip_stream(stream) as compressed:
+            yield compressed
+
+
+def output_file(
+    path: str | os.PathLike[str], format_name: str | None = None, formats: dict[str, Format] = TABLE_FORMATS
+) -> OutputFile:
+    """Return the file to write, in the format of this name, or in that of its suffix.
+
+    :raises InvalidArgumentError: if there is no such format, or if it does not go with the file's name.
+    """
+    path = os.fspath(path)
+    if format_name is not None and format_name not in formats:
+        raise InvalidArgumentError(f"There is no format {format_name!r}; there are {', '.join(formats)}")
+    is_gzipped = path.lower().endswith(_GZIP)
+    suffix = os.path.splitext(path[: -len(_GZIP)] if is_gzipped else path)[1].lower()
+    name = format_name or next((name for name, one in formats.items() if suffix in one.suffixes), None)
+    if name is None:
+        if path == STANDARD_OUTPUT:
+            raise InvalidArgumentError(f"Say in which format to write: {', '.join(formats)}")
+        endings = ", ".join(ending for one in formats.values() for ending in one.suffixes)
+        raise InvalidArgumentError(
+            f"The name {path!r} does not say in which format to write; let it end with {endings}"
+        )
+    found = formats[name]
+    if is_gzipped and not found.is_text:
+        raise InvalidArgumentError(f"A {name} file is not compressed with gzip: leave out {_GZIP}")
+    if path == STANDARD_OUTPUT and found.is_database:
+        raise InvalidArgumentError(f"A {name} file cannot be written to standard output; give it a name")
+    return OutputFile(path, found, is_gzipped)

@@ -1,0 +1,83 @@
+"""The registry of formats: it is complete, and what is wrong with it is an error at import."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+
+import pytest
+
+from commands import environment
+from usp.export import formats
+from usp.export.formats import ANSWER_FORMATS, FORMATS, TABLE_FORMATS
+from usp.export.formats.base import Format, FormatOptions
+
+ROOT = Path(__file__).parents[1]
+
+
+def never(*arguments: object) -> int:
+    raise AssertionError(arguments)
+
+
+def test_both_commands_have_one_registry() -> None:
+    """`usp export` and `usp sql` offer formats of the same registry."""
+    assert list(TABLE_FORMATS) == ["parquet", "arrow", "csv", "jsonl", "sqlite"]
+    assert list(ANSWER_FORMATS) == ["parquet", "arrow", "csv", "jsonl", "json", "table"]
+    assert {**TABLE_FORMATS, **ANSWER_FORMATS} == FORMATS
+
+
+def test_every_format_is_documented() -> None:
+    """The guide has every format that files can have, with all its suffixes."""
+    guide = (ROOT / "docs" / "export.md").read_text("utf-8")
+    assert [one.name for one in FORMATS.values() if any(f"`{suffix}`" not in guide for suffix in one.suffixes)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("tsv", "tabs", (".tsv",)), "needs a table_writer or an answer_writer"),
+        (("tsv", "tabs", (), None, never), "needs suffixes like"),
+        (("tsv", "tabs", ("tsv",), None, never), "needs suffixes like"),
+    ],
+)
+def test_incomplete_formats(arguments: tuple[object, ...], message: str) -> None:
+    """A format that lacks something cannot be made."""
+    with pytest.raises(TypeError, match=message):
+        Format(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("formats_of_module", "message"),
+    [
+        ((Format("csv", "again", (".x",), answer_writer=never),), "two formats are called 'csv'"),
+        ((Format("x", "x", (".csv",), answer_writer=never),), re.escape(".csv is a suffix of both 'csv' and 'x'")),
+        (None, "has no attribute 'FORMATS'"),
+    ],
+)
+def test_modules_that_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch, formats_of_module: tuple[Format, ...] | None, message: str
+) -> None:
+    """A module without formats, or with a name or a suffix that is taken, is an error at import."""
+    module = ModuleType("usp.export.formats.zzz")
+    if formats_of_module is not None:
+        module.FORMATS = formats_of_module  # type: ignore[attr-defined]
+    known = list(iter_modules(formats.__path__))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(formats, "iter_modules", lambda path: [*known, (None, "zzz", False)])
+    with pytest.raises((TypeError, AttributeError), match=message):
+        formats._all_formats()
+
+
+def test_no_format_imports_its_package() -> None:
+    """The registry is there without the packages that formats need."""
+    code = "import sys, usp.export.formats; sys.exit(bool({'pyarrow', 'duckdb', 'pandas', 'rich'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], env=environment()).returncode == 0
+
+
+def test_options_have_defaults() -> None:
+    """Formats have options of their own; none has to be given."""
+    assert FormatOptions() == FormatOptions(raw_csv=False, width=None)
