@@ -14,6 +14,7 @@ from usp.exceptions import InvalidArgumentError
 
 __all__ = [
     "CROSS_HOST",
+    "DEFAULT_PORTS",
     "LOCAL_URL",
     "Origin",
     "host_of",
@@ -34,10 +35,11 @@ CROSS_HOST = {
     "same-host": "the homepage's own host",
 }
 
+#: Ports that URLs leave out.
+DEFAULT_PORTS = {"http": 80, "https": 443}
 #: The URL of a sitemap that you pass as text.
 LOCAL_URL = "http://usp-local-dummy.local/"
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _PLAIN_URL = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # has nothing to normalize
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
@@ -63,11 +65,11 @@ def _requested_url(url: str) -> str:
         scheme, host, port = origin_of(url)
     except ValueError:
         return url
-    if scheme not in _DEFAULT_PORTS or not host:
+    if scheme not in DEFAULT_PORTS or not host:
         return url
     user, at, _ = parts.netloc.rpartition("@")
     host = f"[{host}]" if ":" in host else host
-    place = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+    place = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
     query = f"?{_quoted(parts.query)}" if parts.query else ""
     return f"{scheme}://{user}{at}{place}{_quoted(_without_dots(parts.path)) or '/'}{query}"
 
@@ -115,7 +117,7 @@ def origin_of(url: str) -> Origin:
     """Return the origin of a URL. Raises ValueError if the port or the address in it is malformed."""
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
-    port = _DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
+    port = DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
     return scheme, _normalized_host(parts.hostname or ""), port
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from usp.check.subjects import DiscoveryPath
 from usp.objects.sitemap import AbstractSitemap
-from usp.origins import Origin, origin_of, requested_url
+from usp.origins import DEFAULT_PORTS, Origin, origin_of, requested_url
 from usp.scan import (
     MAX_ROBOTS_TXT_BYTES,
 )
@@ -32,7 +32,6 @@ MAX_HOSTS = 10
 MAX_SECONDS_PER_HOST = 10.0
 MAX_SECONDS = 30.0
 _LEAST_SECONDS = 0.01
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _WWW = "www."
 
 
@@ -185,4 +184,4 @@ def _origin_text(origin: Origin) -> str:
 
 
 def _is_default(scheme: str, port: int) -> bool:
-    return _DEFAULT_PORTS.get(scheme) == port
+    return DEFAULT_PORTS.get(scheme) == port

@@ -7,9 +7,9 @@ being fetched. `SitemapReader.read` reads the rest later, with the same result.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from usp.check.return_links import ReturnLinks
 from usp.check.robots import RobotsRules
@@ -242,19 +242,20 @@ class SitemapReader:
         return self._results[url]
 
     def _context(self, url: str, path: DiscoveryPath) -> SitemapContext:
+        """Return what the entries of a sitemap are compared with."""
         site, robots = self.site, self.robots
-        common: dict[str, Any] = {
-            "now": microseconds(site.now + CLOCK_SKEW),
-            "news_since": microseconds(site.now - _NEWS_AGE),
-            "is_language": lambda text: not language_problem(text),
-            "is_news_language": lambda text: not news_language_problem(text),
-        }
-        words: dict[str, Any] = {"now": site.now}
+        options = SurveyOptions(
+            now=microseconds(site.now + CLOCK_SKEW),
+            news_since=microseconds(site.now - _NEWS_AGE),
+            is_language=lambda text: not language_problem(text),
+            is_news_language=lambda text: not news_language_problem(text),
+        )
+        context = SitemapContext(url, options, now=site.now)
         if robots is not None:
-            common |= {"may_disallow": robots.may_disallow, "is_disallowed": robots.is_disallowed}
-            words["disallowed_to"] = robots.disallowed_to
+            options = replace(options, may_disallow=robots.may_disallow, is_disallowed=robots.is_disallowed)
+            context = replace(context, disallowed_to=robots.disallowed_to)
         if not site.is_host_known:
-            return SitemapContext(url, SurveyOptions(elsewhere=first_come(url), **common), **words)
+            return replace(context, options=replace(options, elsewhere=first_come(url)))
         scope = scope_of(url, path, is_placed=site.is_placed, is_named=site.is_named)
-        words["folder"] = strip_url_to_homepage(url).removesuffix("/") + scope.folder
-        return SitemapContext(url, SurveyOptions(scope.sites, scope.elsewhere, **common), **words)
+        folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
+        return replace(context, options=replace(options, sites=scope.sites, elsewhere=scope.elsewhere), folder=folder)
