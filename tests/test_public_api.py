@@ -33,6 +33,9 @@ NAMES = {
     " RETRYABLE_HTTP_STATUS_CODES",
     "usp.web_client.requests_client": "RequestsWebClient RequestsWebClientErrorResponse"
     " RequestsWebClientSuccessResponse",
+    "usp.web_client.aiohttp_client": "AiohttpWebClient AiohttpWebClientErrorResponse AiohttpWebClientSuccessResponse",
+    "usp.web_client.http_client": "AbstractHTTPClient AbstractAsyncHTTPClient HTTPRequest HTTPAnswer AsyncHTTPAnswer"
+    " HTTPSuccessResponse",
     "usp.helpers": "is_http_url html_unescape_strip parse_iso8601_date parse_rfc2822_date"
     " get_url_retry_on_client_errors gunzip ungzipped_response_content strip_url_to_homepage RecurseCallbackType"
     " RecurseListCallbackType",
@@ -68,6 +71,10 @@ SIGNATURES = {
     "usp.web_client.abstract_client.WebClientErrorResponse": "message, retryable",
     "usp.web_client.abstract_client.LocalWebClientSuccessResponse": "url, data",
     "usp.web_client.abstract_client.RequestWaiter": "wait=None, random_wait=True",
+    "usp.web_client.http_client.HTTPAnswer": "status, reason, headers, read, close=None",
+    "usp.web_client.http_client.AsyncHTTPAnswer": "status, reason, headers, read, close=None",
+    "usp.web_client.http_client.AbstractHTTPClient.send": "self, request",
+    "usp.web_client.http_client.AbstractAsyncHTTPClient.send": "self, request",
     "usp.web_client.requests_client.RequestsWebClient": "verify=True, wait=None, random_wait=False, session=None",
     "usp.web_client.requests_client.RequestsWebClient.set_timeout": "self, timeout",
     "usp.web_client.requests_client.RequestsWebClient.set_proxies": "self, proxies",

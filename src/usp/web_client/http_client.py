@@ -150,7 +150,7 @@ class HTTPAnswer(_Answer):
         reason: str | None,
         headers: Iterable[tuple[str, str]],
         read: Callable[[], bytes],
-        close: Callable[[], object] = lambda: None,
+        close: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(status, reason, headers)
         self._read = read
@@ -165,7 +165,8 @@ class HTTPAnswer(_Answer):
 
     def close(self) -> None:
         """Close the answer."""
-        self._close()
+        if self._close is not None:
+            self._close()
 
 
 class AsyncHTTPAnswer(_Answer):
@@ -177,7 +178,7 @@ class AsyncHTTPAnswer(_Answer):
         reason: str | None,
         headers: Iterable[tuple[str, str]],
         read: Callable[[], Awaitable[bytes]],
-        close: Callable[[], object] = lambda: None,
+        close: Callable[[], object] | None = None,
     ) -> None:
         super().__init__(status, reason, headers)
         self._read = read
@@ -192,7 +193,8 @@ class AsyncHTTPAnswer(_Answer):
 
     def close(self) -> None:
         """Close the answer."""
-        self._close()
+        if self._close is not None:
+            self._close()
 
 
 class TransferredResponse(AbstractWebClientSuccessResponse):

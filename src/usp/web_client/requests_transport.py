@@ -505,11 +505,7 @@ class RequestsAnswer(HTTPAnswer):
     def discard(self) -> None:
         """Read a small body, to reuse its connection; close the connection if it is large, endless or slow."""
         _drain(self.response, self._exchange)
-        self._close = _nothing  # it is closed
-
-
-def _nothing() -> None:
-    pass
+        self._close = None  # it is closed
 
 
 def _drain(response: requests.Response, exchange: Exchange) -> None:
