@@ -472,6 +472,21 @@ def test_stop() -> None:
     assert [(p.code, p.message.partition(";")[0]) for p in before.problems] == [("C901", "that is enough")]
 
 
+def test_a_stop_counts_what_had_arrived() -> None:
+    """When a walk stops, pages that had arrived behind a missing sitemap count towards `max_pages`."""
+    walk = Walk([fetcher("index.xml")], Limits(max_pages=2))
+    root = walk.next()
+    assert root is not None
+    walk.receive(root, Document(root.url, index(H + "a.xml", H + "b.xml").encode()))
+    _, b = iter(walk.next, None)
+    walk.receive(b, Document(b.url, urlset(H + "1", H + "2", H + "3").encode()))
+    walk.stop("the time is up")
+    missing, cut = walk.sitemaps()[0].sub_sitemaps
+    assert isinstance(missing, InvalidSitemap)
+    assert [page.url for page in cut.pages] == [H + "1", H + "2"]
+    assert [problem.code for problem in cut.problems] == ["C901"]
+
+
 @pytest.mark.parametrize("after", range(12))
 def test_stop_at_any_time(after: int) -> None:
     """A walk that is stopped at any point has a tree, whose pages are in the order of the whole tree."""
