@@ -117,7 +117,6 @@ def test_problems(fixture: Fixture) -> None:
         assert problems, "a fixture without a list of problems has some"
 
 
-@pytest.mark.slow
 @each_fixture
 def test_cut_as_it_arrives(fixture: Fixture) -> None:
     """A document that arrives byte by byte, or cut at random places, gives the same pages and problems."""
