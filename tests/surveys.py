@@ -98,7 +98,7 @@ def codes_of_alternates(alternates: list[tuple[str, str]], url: str) -> set[str]
         "H634": "x-default" not in (language for language, _ in languages),
         "H635": any(count > 1 for count in Counter(language for language, _ in languages).values()),
     }
-    return {code for code, is_so in found.items() if is_so and alternates}
+    return {code for code, is_found in found.items() if is_found and alternates}
 
 
 class NoSurvey:
@@ -127,7 +127,7 @@ class Model:
             self.reader = surveyors.survey(OPTIONS, self.table, self.stories, NUMBER, self.clusters, wanted)
             self.reader.passed = passed
         self.said: Counter[str] = Counter()
-        self.stops: list[str] = []  # codes of the entries that were not passed over
+        self.stops: list[str] = []  # codes of the entries at which the survey stopped
 
     def entry(self, entry: Element, url: str | None, /) -> None:
         if url is None or entry.name != "url":
@@ -193,7 +193,7 @@ def links(*pairs: tuple[str, str]) -> str:
 
 IMAGE = "<image:image><image:loc>http://h/i.png</image:loc></image:image>"
 OWN = (("x-default", PAGE), ("de", PAGE))
-#: A code -> entries of which it, and nothing else, is to be said.
+#: A code -> entries with this problem only.
 BAD: dict[str, tuple[str, ...]] = {
     "U503": (entry("", "http://h/a/" + "x" * 2_037),),
     "U504": tuple(

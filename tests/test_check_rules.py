@@ -76,7 +76,7 @@ def linked(path: str, *links: str) -> str:
 
 DEFAULT = link("x-default", "a")
 
-#: Code -> an entry with a mark where it is wrong, and the same put right.
+#: Code -> an entry with a mark where it is wrong, and the corrected entry.
 ENTRIES: dict[str, list[tuple[str, str]]] = {
     "U503": [(f"<url><loc>¦{HOME.ljust(2_048, 'a')}</loc></url>", f"<url><loc>{HOME.ljust(2_047, 'a')}</loc></url>")],
     "U504": [

@@ -474,7 +474,7 @@ class TestDiscovery:
         ids=["sitemaps", "depth", "host", "callback"],
     )
     def test_what_was_not_asked_for(self, options: dict[str, Any]) -> None:
-        """Sitemaps that a limit or an option left out are not reported."""
+        """Sitemaps that a limit or an option skipped are not reported."""
         site = {
             "robots.txt": robots_of("i.xml"),
             "i.xml": index("https://example.com/c.xml", f"{HOME}b.xml"),

@@ -85,8 +85,8 @@ class RobotsRules:
 def _relevant_lines(text: str) -> tuple[str, bool]:
     """Return the lines of a robots.txt that may concern the crawlers, and whether rules were dropped.
 
-    Time grows with user agents times rules, and with rules times URLs. So rules are limited, and all other user agents,
-    of which some files name hundreds, become one.
+    Time grows with user agents times rules, and with rules times URLs. So rules are limited, and all other user agents
+    become one. Some files name hundreds of them.
     """
     lines: list[str] = []
     header: set[str] = set()  # the user agents of the group that begins

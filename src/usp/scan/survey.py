@@ -247,7 +247,7 @@ def url_codes(url: str, options: SurveyOptions) -> list[str]:
         "R709": may_be_disallowed(url, options) and options.is_disallowed(url),
     }
     elsewhere = elsewhere_code(url, options)
-    return [code for code, is_so in found.items() if is_so] + [elsewhere] * bool(elsewhere)
+    return [code for code, is_found in found.items() if is_found] + [elsewhere] * bool(elsewhere)
 
 
 @lru_cache(maxsize=4_096)
