@@ -55,7 +55,7 @@ def test_the_schema_is_documented() -> None:
         Scalar.FREQUENCY: "text",
         Scalar.TIME: "time",
         Scalar.NUMBER: "number",
-        Scalar.WHOLE: "whole number",
+        Scalar.WHOLE: "integer",
     }
 
     def word(kind: Type) -> str:
@@ -63,7 +63,7 @@ def test_the_schema_is_documented() -> None:
             return f"list of {word(kind.item)}s"
         return "struct" if isinstance(kind, Struct) else words[kind]
 
-    documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|.*number|list of .*?) \|", EXPORT, re.MULTILINE)
+    documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|number|integer|list of .*?) \|", EXPORT, re.MULTILINE)
     assert documented == [(name, word(kind)) for types in TABLES.values() for name, kind in types.items()]
     assert f"This is version {SCHEMA_VERSION}." in EXPORT
 

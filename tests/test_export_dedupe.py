@@ -52,7 +52,7 @@ def test_beyond_the_memory_nothing_is_forgotten() -> None:
     """What went to the file is found there, after it was written anew too."""
     chance = random.Random(6)
     seen: set[str] = set()
-    with closing(FirstOfEach(most=4_000)) as firsts:
+    with closing(FirstOfEach(max_in_memory=4_000)) as firsts:
         for _ in range(30):
             urls = [f"https://www.example.org/{chance.randrange(20_000)}" for _ in range(1_000)]
             expected = []
@@ -68,7 +68,7 @@ def test_beyond_the_memory_nothing_is_forgotten() -> None:
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The temporary file has no name, even while it is used."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(FirstOfEach(most=10)) as firsts:
+    with closing(FirstOfEach(max_in_memory=10)) as firsts:
         firsts.batch(batch_of([str(number) for number in range(25)]))
         assert firsts.batch(batch_of(["1", "12", "24", "25"])).kept == bytes([False, False, False, True])
         assert list(tmp_path.iterdir()) == []
@@ -77,7 +77,7 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no room for the file, that is raised, rather than a page lost or written twice."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    with closing(FirstOfEach(most=2)) as firsts, pytest.raises(OSError, match="missing"):
+    with closing(FirstOfEach(max_in_memory=2)) as firsts, pytest.raises(OSError, match="missing"):
         firsts.batch(batch_of(["a", "b", "c"]))
 
 
@@ -100,7 +100,7 @@ def peak():
 
 FirstOfEach().batch(batch(0))
 before = peak()
-firsts = FirstOfEach(most=200_000)
+firsts = FirstOfEach(max_in_memory=200_000)
 assert all(firsts.batch(batch(start)).kept is None for start in range(0, 1_000_000, 20_000))
 assert not any(firsts.batch(batch(0)).kept)
 print(peak() - before)

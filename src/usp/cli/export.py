@@ -38,14 +38,17 @@ _EPILOG = f"""\
 columns of pages:
   {", ".join(list(PAGES)[:5])},
   {", ".join(list(PAGES)[5:])};
-  of news also news.title, news.publish_date, ...
+  fields of news: news.title, news.publish_date, ...
 columns of sitemaps:
   {", ".join(list(SITEMAPS)[:6])},
   {", ".join(list(SITEMAPS)[6:])}
 
-Rows leave as the sitemaps come in, in the order of the tree. A file appears
-under its name when it is whole; until then, and if anything goes wrong, one that
-was there before is left as it is.
+Rows are written while the site is fetched, in the order of the tree. A file
+appears under its name when it is complete. If anything goes wrong, an existing
+file stays as it was.
+
+--where takes an SQL condition on one row, with all functions of DuckDB:
+https://duckdb.org/docs/stable/sql/introduction
 
 examples:
   usp export https://www.example.org/ -o pages.parquet
@@ -94,17 +97,17 @@ def register(commands: Subparsers) -> None:
     rows.add_argument(
         "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; an SQLite file has both"
     )
-    rows.add_argument("--columns", metavar="NAMES", help="only these, in this order: url,last_modified")
+    rows.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,last_modified")
     rows.add_argument(
         "--where",
         metavar="CONDITION",
         help="only rows for which this SQL condition holds (needs the extra\nsql): \"last_modified >= '2025-01-01'\"",
     )
     rows.add_argument(
-        "--since", metavar="DATE", help="only pages modified since: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
+        "--since", metavar="DATE", help="only pages modified since then: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
     )
-    rows.add_argument("--until", metavar="DATE", help="only pages modified until then; a date includes the day")
-    rows.add_argument("--dedupe", action="store_true", help="only the first of each URL, across all sitemaps")
+    rows.add_argument("--until", metavar="DATE", help="only pages modified until then; a date includes the whole\nday")
+    rows.add_argument("--dedupe", action="store_true", help="write each URL once, even if several sitemaps list it")
     add_site_options(command)
     command.set_defaults(command=run, refuse=command.error)
 
@@ -118,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         warn_about_options(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
     meter = ProgressMeter()
-    # Where rows scroll by, they show themselves how far it is.
+    # If rows scroll by on the terminal, they are the progress.
     is_live = not arguments.quiet and not (plan.output.is_watched and sys.stdout is not None and sys.stdout.isatty())
     try:
         with progress_line(meter, log) if is_live else nullcontext():
@@ -130,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _planned(arguments: argparse.Namespace) -> ExportPlan:
-    """What is to be written. What cannot be written is refused before anything is fetched."""
+    """Plan the export. Options that make no sense are refused before anything is fetched."""
     try:
         plan = export.plan_export(
             arguments.output,
@@ -159,7 +162,7 @@ def _exported(arguments: argparse.Namespace, plan: ExportPlan, meter: ProgressMe
 
 
 def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:
-    """Say what was fetched, and what was written; gives the exit code."""
+    """Print what was fetched and what was written; return the exit code."""
     cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
     code = print_summary(exported.tree, TreeCounts(exported.tree, exported.pages), cost=cost)
     if arguments.output == STANDARD_OUTPUT:

@@ -37,8 +37,8 @@ __all__ = ["register"]
 
 _EPILOG = """\
 The tables are those of `usp export`: pages and sitemaps. The language is that of
-DuckDB: https://duckdb.org/docs/stable/sql/introduction. A query of one SELECT is
-looked at before anything is fetched; of others, the syntax. Times are in UTC.
+DuckDB: https://duckdb.org/docs/stable/sql/introduction. A single SELECT is checked
+before anything is fetched; of other statements, the syntax. Times are in UTC.
 
 examples:
   usp sql https://www.example.org/ "select change_frequency, count(*) from pages group by 1"
@@ -72,7 +72,7 @@ def register(commands: Subparsers) -> None:
         help=f"set output format (default: what FILE ends with; table)\n{formats}",
     )
     output.add_argument(
-        "-o", "--output", metavar="FILE", help="write to this file, when the answer is whole; - for standard\noutput"
+        "-o", "--output", metavar="FILE", help="write to this file, once the answer is complete; - for\nstandard output"
     )
     output.add_argument(
         "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"

@@ -15,8 +15,8 @@ from usp.scan import PAGE_TYPES, Column, Columns, columns_of_all
 
 __all__ = ["Batch", "SitemapPages", "page_columns", "pages_of"]
 
-_MANY = 1 << 16  # rows; few sitemaps have more, and few parts of them
-_MANY_PAGES = 1 << 13  # of which there are objects, each of a kB or so
+_MANY = 1 << 16  # rows; few sitemaps have more
+_MANY_PAGES = 1 << 13  # page objects at a time; each takes about 1 kB
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _repeated(text: str, length: int, _first: int) -> Column:
 
 
 def _positions(length: int, first: int) -> Column:
-    """Number the pages of a sitemap from 1, across its parts."""
+    """Count the pages of a sitemap from 1, across its parts."""
     found = memoryview(array("q", range(first + 1, first + length + 1))) if first else _multiples(1, length + 1)[1:]
     return Column(length, found)
 

@@ -1,12 +1,12 @@
-"""The first of each URL across a tree, in bounded memory.
+"""Keep the first row of each URL across a tree, in bounded memory (`--dedupe`).
 
-A URL is known by 128 bits of its BLAKE2b hash, with a random text before it, so that nobody can foresee them. Two URLs
-are taken for one, and a page is lost, with odds of some 2**-80 in 5 million URLs, and 2**-64 in a thousand million.
+A URL is identified by 128 bits of its BLAKE2b hash, with a random prefix, so that a site cannot foresee collisions. The
+odds that two URLs are taken for one, and a page is lost, are about 2**-80 for 5 million URLs, and 2**-64 for a billion.
 
-The first 16 bits say on which shelf a hash is; there the other 112 stand one after another, and are looked for as bytes
-are. Once `most` hashes are in memory (some 27 MB for a million), they go to one temporary file, which has no name and
-goes when it is closed, or the process ends. It has the shelves one after another too: a hash is looked for in one read.
-When the memory is full again, a new file takes the place of the old one.
+The first 16 bits of a hash choose a bucket. A bucket holds the other 112 bits of its hashes one after another, and is
+searched as bytes. Once `max_in_memory` hashes are in memory (about 27 MB per million), they go to a temporary file
+without a name, which disappears when it is closed or the process ends. The file has one bucket after another, so that
+looking up a hash takes one read. When the memory is full again, a new file replaces the old one.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from usp.scan import Column
 
 __all__ = ["FirstOfEach"]
 
-_SHELVES = 1 << 16
-_MOST = 2_000_000
-_TAIL = 14  # bytes of a hash that stand on its shelf
-_AT_ONCE = 256  # shelves that are written together
+_BUCKETS = 1 << 16
+_MAX_IN_MEMORY = 2_000_000
+_TAIL = 14  # bytes of a hash that its bucket holds
+_AT_ONCE = 256  # buckets that are written together
 
 
 class FirstOfEach:
-    """Keeps the first row of each URL. For one thread at a time; to be closed when all is done."""
+    """Keep the first row of each URL. Use it in one thread at a time, and close it at the end."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, max_in_memory: int = _MAX_IN_MEMORY) -> None:
         self._hash = blake2b(os.urandom(16), digest_size=2 + _TAIL)
-        self._most = most
-        self._count = 0  # of the hashes in memory
-        self._shelves = [b""] * _SHELVES
+        self._max_in_memory = max_in_memory
+        self._count = 0  # hashes in memory
+        self._buckets = [b""] * _BUCKETS
         self._file: IO[bytes] | None = None
-        self._starts = array("Q")  # where the shelves are in the file, and where the last one ends
+        self._starts = array("Q")  # where the buckets start in the file, and where the last one ends
 
     def batch(self, batch: Batch) -> Batch:
-        """The rows that were kept, but for those whose URL was in an earlier one.
+        """Drop the rows whose URL was in an earlier row.
 
         :raises OSError: if the temporary file cannot be written, or read.
         """
@@ -58,34 +58,34 @@ class FirstOfEach:
         return Batch(batch.columns, None if 0 not in kept else kept)
 
     def close(self) -> None:
-        """Give back the memory and the file."""
-        self._shelves = []
+        """Free the memory and the file."""
+        self._buckets = []
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def _firsts(self, urls: Iterable[bytes]) -> list[bool]:
-        """Of each URL, whether it is there for the first time."""
+        """Return for each URL whether it is new."""
         found: list[bool] = []
-        shelves, start = self._shelves, self._hash.copy
+        buckets, start = self._buckets, self._hash.copy
         for url in urls:
             hashed = start()
             hashed.update(url)
             digest = hashed.digest()
             number = digest[0] << 8 | digest[1]
             tail = digest[2:]
-            # That bytes of two neighbours look like a third is as unlikely as that two are the same.
-            is_first = tail not in shelves[number] and not (self._file and tail in self._filed(number, number + 1))
+            # That bytes of two neighbours look like a third hash is as unlikely as a collision.
+            is_first = tail not in buckets[number] and not (self._file and tail in self._filed(number, number + 1))
             if is_first:
-                if self._count >= self._most:
+                if self._count >= self._max_in_memory:
                     self._put_into_file()
-                shelves[number] += tail
+                buckets[number] += tail
                 self._count += 1
             found.append(is_first)
         return found
 
     def _filed(self, first: int, end: int) -> bytes:
-        """What the file has of some shelves."""
+        """Read some buckets from the file."""
         if self._file is None:
             return b""
         start, size = self._starts[first], self._starts[end] - self._starts[first]
@@ -99,10 +99,10 @@ class FirstOfEach:
         file = TemporaryFile(prefix="usp-", buffering=0)  # noqa: SIM115 - it stays open
         try:
             sizes: list[int] = []
-            for first in range(0, _SHELVES, _AT_ONCE):
-                shelves = list(self._joined(first, first + _AT_ONCE))
-                sizes += map(len, shelves)
-                left = memoryview(b"".join(shelves))
+            for first in range(0, _BUCKETS, _AT_ONCE):
+                buckets = list(self._joined(first, first + _AT_ONCE))
+                sizes += map(len, buckets)
+                left = memoryview(b"".join(buckets))
                 while left:
                     left = left[file.write(left) :]
         except BaseException:
@@ -111,15 +111,15 @@ class FirstOfEach:
         if self._file is not None:
             self._file.close()
         self._file, self._starts = file, array("Q", accumulate(sizes, initial=0))
-        self._shelves[:] = [b""] * _SHELVES
+        self._buckets[:] = [b""] * _BUCKETS
         self._count = 0
 
     def _joined(self, first: int, end: int) -> Iterator[bytes]:
-        """What the file and the memory have of each of some shelves."""
+        """Give some buckets, each from the file and from memory."""
         filed = self._filed(first, end)
         starts = self._starts[first : end + 1] or array("Q", bytes(8 * (end - first + 1)))
         for number, (start, stop) in enumerate(pairwise(starts), first):
-            yield filed[start - starts[0] : stop - starts[0]] + self._shelves[number]
+            yield filed[start - starts[0] : stop - starts[0]] + self._buckets[number]
 
 
 def _texts(column: Column) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Packages that are not installed with usp unless they are asked for."""
+"""Import packages that only the extras of usp install."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["extra"]
 
 
 def extra(module: str, name: str) -> Any:
-    """A module that the extra of this name installs. Raises `MissingExtraError`, which says how to install it."""
+    """Import a module that this extra installs.
+
+    :raises MissingExtraError: if it is not installed; the message says how to install it.
+    """
     try:
         return import_module(module)
     except ImportError as error:

@@ -1,11 +1,11 @@
-"""Files that are written whole or not at all.
+"""Write files completely or not at all.
 
-A file is written under a hidden temporary name in the folder where it is to be, and takes its own name when it is whole
-and on the disk. Killed at any moment, either the old file is there or the new one. What a killed program leaves under a
-temporary name is removed by the next one that writes the same file: whoever writes holds a lock on it, which ends with
-the process. Where there are no such locks, on Windows, it stays.
+A file has a hidden temporary name in its folder until it is complete and on disk. Then it is renamed. If the process is
+killed at any moment, either the old file or the new one is there. The next export to the same file removes temporary
+files of killed processes: a writer holds a lock, which ends with its process. Windows has no such locks, so there they
+stay.
 
-What is no file of its own, a device, a pipe or /dev/stdout, is written directly.
+Devices, pipes and /dev/stdout are written directly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import errno
 import gzip
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from stat import S_IMODE, S_ISREG
@@ -27,22 +26,22 @@ except ImportError:  # Windows
 
 __all__ = ["ensure_writable", "gzip_stream", "is_stream", "open_whole", "whole_file"]
 
-_NAME_LENGTH = 50  # of a file's name within a temporary one: file systems take 255 bytes, a character has up to 4
+_NAME_LENGTH = 50  # characters of the name in a temporary one; file systems allow 255 bytes, a character has up to 4
 _GZIP_LEVEL = 2  # of isal's 0 to 3
 _PLAIN_GZIP_LEVEL = 3  # of zlib's 1 to 9
-#: What writing runs into, and reading a site does not. The file is named in them.
-_OF_DISKS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
+#: Errors of writing, not of reading a site. They name the file.
+_DISK_ERRORS = {errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def is_stream(path: str) -> bool:
-    """Whether a path is no file of its own: a device, a pipe, or what this program has open, like /dev/stdout."""
+    """Return whether a path is a device, a pipe, or a file that this program has open, like /dev/stdout."""
     if path.startswith(("/dev/fd/", "/dev/std", "/proc/")):
         return True
     return os.path.exists(path) and not os.path.isdir(path) and not S_ISREG(os.stat(path).st_mode)
 
 
 def ensure_writable(path: str) -> None:
-    """Raise an OSError where a file cannot be written, as far as that is known before."""
+    """Raise an OSError if a file cannot be written, as far as that is known now."""
     if is_stream(path):
         return
     path = os.path.realpath(path)
@@ -59,10 +58,10 @@ def ensure_writable(path: str) -> None:
 
 @contextmanager
 def whole_file(path: str) -> Iterator[str]:
-    """The temporary name of a file, which takes its own name at the end; on any exception all is as it was before.
+    """Give a temporary name for a file, and rename it at the end. After an exception, everything is as before.
 
-    The target of a link is replaced, not the link. A file that is replaced keeps its mode. What is no file of its own
-    is given as it is; it should be opened to append.
+    If the path is a link, its target is replaced. A replaced file keeps its mode. The path of a device or a pipe is
+    given unchanged; open it to append.
     """
     ensure_writable(path)
     if is_stream(path):
@@ -71,13 +70,13 @@ def whole_file(path: str) -> Iterator[str]:
         return
     real_path = os.path.realpath(path)
     _remove_leftovers(real_path)
-    temporary, held = _begun(real_path)
+    temporary, held = _create_temporary(real_path)
     with held:
         try:
             with _named(path, temporary):
                 yield temporary
                 _finish(temporary, held, real_path)
-        except BaseException:  # Ctrl-C, too, leaves no half of a file
+        except BaseException:  # also after Ctrl-C, no incomplete file stays
             held.close()  # Windows removes no open file
             with suppress(OSError):
                 os.remove(temporary)
@@ -87,14 +86,14 @@ def whole_file(path: str) -> Iterator[str]:
 
 @contextmanager
 def open_whole(path: str) -> Iterator[BinaryIO]:
-    """A file to be written whole, opened."""
+    """Open a file to write it completely or not at all."""
     with whole_file(path) as name, open(name, "ab" if is_stream(path) else "wb") as stream:
         yield stream
 
 
 @contextmanager
 def gzip_stream(stream: IO[bytes]) -> Iterator[BinaryIO]:
-    """What is written into it is gzipped into the stream, which is left open. Equal data makes equal files."""
+    """Compress into a stream, which stays open. Equal data makes equal files."""
     try:
         from isal.igzip import IGzipFile
     except ImportError:
@@ -107,21 +106,21 @@ def gzip_stream(stream: IO[bytes]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _named(path: str, temporary: str) -> Iterator[None]:
-    """Errors of the disk speak of the file, not of a name that nobody has asked for."""
+    """Name the file in errors of the disk, not its temporary name."""
     try:
         yield
     except OSError as error:
-        is_ours = error.filename == temporary or (error.filename is None and error.errno in _OF_DISKS)
+        is_ours = error.filename == temporary or (error.filename is None and error.errno in _DISK_ERRORS)
         if not is_ours or error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, path) from error
 
 
-def _begun(path: str) -> tuple[str, BinaryIO]:
-    """A new temporary file: its name, and the file itself, opened, which holds the lock."""
+def _create_temporary(path: str) -> tuple[str, BinaryIO]:
+    """Create a temporary file; return its name and the open file, which holds the lock."""
     while True:
-        temporary = _temporary_name(path, secrets.token_hex(8))
-        # What replaces a file is for nobody else to read before it has that file's mode.
+        temporary = _temporary_name(path, os.urandom(8).hex())
+        # Nobody else may read a replacement before it has the mode of the file.
         mode = 0o600 if os.path.exists(path) else 0o666
         try:
             held = os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode), "rb+")
@@ -147,19 +146,19 @@ def _temporary_name(path: str, mark: str) -> str:
 
 
 def _is_locked_here(file: BinaryIO, path: str) -> bool:
-    """Lock a file; whether that was done, and it is still there: another process may have taken it for a leftover."""
+    """Lock a file. Return False if that fails, or if another process has removed it as a leftover."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError as error:
-        # Where a file system has no locks, nobody gets one, and nobody removes a leftover.
+        # On a file system without locks nobody gets one, and nobody removes leftovers.
         return error.errno not in (errno.EWOULDBLOCK, errno.EACCES, errno.ENOENT)
 
 
 def _remove_leftovers(path: str) -> None:
-    """Remove temporary files of this file whose process has ended."""
+    """Remove the temporary files of this file whose processes have ended."""
     if fcntl is None:
         return
     folder = os.path.dirname(path)
@@ -180,7 +179,7 @@ def _remove_leftover(path: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    """Have the new name on the disk, where folders can be opened for that."""
+    """Write the new name to disk, if the system can open folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

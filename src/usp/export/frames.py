@@ -1,7 +1,6 @@
 """Tables of a tree for other libraries: pyarrow, pandas, polars, DuckDB, and any that takes Arrow.
 
-Sitemaps are read several at once while their rows are taken; no object is made for a page. Each library is imported
-when it is asked for.
+Several sitemaps are read at once while their rows are consumed. No object is made for a page.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["TableOptions", "TreeTable", "to_arrow", "to_duckdb", "to_pandas", "to_polars"]
 
-#: Sitemaps that have fewer pages are put together.
+#: Sitemaps with fewer pages are combined.
 _FEW_ROWS = 16_384
 
 
 class TableOptions(TypedDict, total=False):
-    """What is selected of a table; see `usp.export.exporting.write` for what each means."""
+    """Which rows and columns of a table to select; see `usp.export.write`."""
 
     columns: Sequence[str] | str | None
     where: str | None
@@ -42,13 +41,13 @@ class TableOptions(TypedDict, total=False):
 
 
 class TreeTable:
-    """A table of a tree: pages or sitemaps, or what is selected of them.
+    """A table of a tree: the selected rows and columns of pages or sitemaps.
 
-    Any library that takes Arrow takes it, as often as it likes: each time it is read from the documents of the tree
-    anew, a few sitemaps at a time, so that it never is in memory as a whole. What is dropped half-read stops.
+    Any library that takes Arrow can read it, any number of times. Each time it is read from the documents of the tree,
+    a few sitemaps at a time, so that the whole table is never in memory. If a reader is dropped, reading stops.
 
-    With no `zone`, times are in UTC all the same, but do not say so. `counts` are those of pages that were read before;
-    a table of pages collects them.
+    Without a `zone`, times are in UTC, too, but do not say so. `counts` are known numbers of pages. A table of pages
+    collects them while it is read.
     """
 
     def __init__(
@@ -74,10 +73,10 @@ class TreeTable:
         self.counts: dict[str, int | None] = {}
         self._tree = tree
         self._given_counts = counts
-        self._sitemaps: Columns | None = None  # they are few, and to count their pages takes time
+        self._sitemaps: Columns | None = None  # kept, because counting pages takes time
 
     def reader(self) -> pa.RecordBatchReader:
-        """Reads the table from its start."""
+        """Return a reader of the table, from its start."""
         batches = self._pages() if self.name == "pages" else self._sitemap_rows()
         return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._combined(batches))
 
@@ -102,7 +101,7 @@ class TreeTable:
         yield self._encoded(self.selection.batch(self._sitemaps))
 
     def _combined(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows in batches that are not small; large ones are not copied."""
+        """Combine small batches. Large ones are not copied."""
         builder = BatchBuilder(self.schema, _FEW_ROWS)
         for batch in batches:
             if batch.num_rows < _FEW_ROWS:
@@ -124,29 +123,29 @@ def _with_all_below(tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
 
 
 def to_arrow(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pa.Table:
-    """A table of Arrow."""
+    """Return an Arrow table."""
     return TreeTable(tree, table, **options).reader().read_all()
 
 
 def to_pandas(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pandas.DataFrame:
-    """A data frame. Whole numbers stay whole where some are missing; times are to the microsecond."""
+    """Return a pandas data frame. Integers stay integers even if some are missing. Times have microseconds."""
     pandas_, pa_ = extra("pandas", "pandas"), extra("pyarrow", "pandas")
     wholes = {pa_.int64(): pandas_.Int64Dtype()}
     return to_arrow(tree, table, **options).to_pandas(types_mapper=wholes.get)
 
 
 def to_polars(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> polars.DataFrame:
-    """A data frame."""
+    """Return a polars data frame."""
     polars_, _ = extra("polars", "polars"), extra("pyarrow", "polars")
     found: polars.DataFrame = polars_.from_arrow(to_arrow(tree, table, **options))
     return found
 
 
 def to_duckdb(tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
-    """A connection to a database with both tables, which replace those of their names, both or none.
+    """Return a connection to a DuckDB database with both tables. Existing tables of these names are replaced.
 
-    Times are `TIMESTAMP`s in UTC. With a zone, DuckDB would show and compare them in that of the session, and could
-    not give them to Python without another package.
+    Times are `TIMESTAMP`s in UTC. If they had a zone, DuckDB would show and compare them in that of the session, and
+    would need another package to give them to Python.
     """
     duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
     connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))

@@ -1,6 +1,6 @@
-"""The schema: which tables there are, and what their columns hold. Every format writes the same one.
+"""The schema of the tables: their columns and types. Every format writes the same schema.
 
-A change to it is a new SCHEMA_VERSION, which files state where they can.
+A change of the schema is a new `SCHEMA_VERSION`. Files contain it where the format has a place for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-#: What is known of a page beside what its entry says: where it was listed, and as the how manieth, from 1 on.
+#: The columns of a page that do not come from its entry: the sitemap, and the position in it, from 1.
 _LISTED: dict[str, Type] = {
     "sitemap_url": Scalar.TEXT,
     "sitemap_type": Scalar.TEXT,
@@ -58,7 +58,7 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
 )
 TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType({"pages": PAGES, "sitemaps": SITEMAPS})
 
-#: What columns are called in sitemaps, which is what people may write.
+#: Names of elements in sitemaps -> names of columns. Users may write both.
 NAMES_IN_SITEMAPS: Mapping[str, str] = MappingProxyType(
     {"loc": "url", "lastmod": "last_modified", "changefreq": "change_frequency"}
 )
@@ -76,12 +76,12 @@ _TYPE_NAMES: dict[type[AbstractSitemap], str] = {
 
 
 def type_name(sitemap_class: type[AbstractSitemap]) -> str:
-    """What a sitemap is, in a word."""
+    """Return the type of a sitemap in one word, like urlset."""
     return next((name for known, name in _TYPE_NAMES.items() if issubclass(sitemap_class, known)), "other")
 
 
 def flattened(types: Mapping[str, Type]) -> dict[str, Type]:
-    """The columns by their paths: in place of a struct, its fields, like news.title."""
+    """Return the columns by their paths, with the fields of structs in place of structs, like news.title."""
     found: dict[str, Type] = {}
     for name, kind in types.items():
         parts = flattened(kind.fields) if isinstance(kind, Struct) else None
@@ -90,7 +90,7 @@ def flattened(types: Mapping[str, Type]) -> dict[str, Type]:
 
 
 def column_at(columns: Columns, types: Mapping[str, Type], path: str) -> Column | None:
-    """The column at a path; None if it has no value in any row."""
+    """Return the column at a path; None if no row has a value."""
     name, _, rest = path.partition(".")
     column = columns.columns.get(name)
     while column is not None and rest:

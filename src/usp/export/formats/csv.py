@@ -1,20 +1,20 @@
-r"""CSV as RFC 4180 has it, in UTF-8, with a header; lines end with a line feed, which all readers and line tools take.
+r"""CSV (RFC 4180) in UTF-8, with a header. Lines end with a line feed, which all readers and line tools take.
 
-The header is the paths of the columns, like news.title. Times are ISO 8601 in UTC, 2024-05-08T10:00:00Z, with
-microseconds where there are any; flags are true and false; lists are JSON. What has no value is an empty cell, an empty
-text is `""`; in a table of one column both are `""`, for readers pass over empty lines.
+The header has the paths of the columns, like news.title. Times are ISO 8601 in UTC, 2024-05-08T10:00:00Z, with
+microseconds if there are any. Booleans are true and false. Lists are JSON. Null is an empty cell, an empty text is
+`""`. In a table of one column both are `""`, because readers skip empty lines.
 
-It reads back equal, once two things are undone in the cells of texts, where there are any:
+A file reads back equal after two changes to text cells are undone:
 
-- A cell that a spreadsheet would run as a formula has an apostrophe in front: one that begins with any of `=`, `+`,
-  `-`, `@`, their full-width forms, a tab or a line break, also behind spaces and quotation marks. An apostrophe in
-  front of such a cell is always ours. Numbers are never changed. A raw file has none.
-- Control characters, U+2028 and U+2029 are written `\x00` or `\u2028`. A backslash is written `\x5c` where it would be
-  taken for the start of one. Tabs and line feeds stay as they are: they are text, and in quotation marks every reader
-  takes them. Who needs a row in each line has JSON lines.
+- A cell that a spreadsheet would run as a formula gets an apostrophe in front: one that begins with `=`, `+`, `-`, `@`,
+  their full-width forms, a tab or a line break, also after spaces and quotation marks. An apostrophe in front of such a
+  cell is always ours. Numbers are never changed. A raw file has no such apostrophes.
+- Control characters, U+2028 and U+2029 are written as `\x00` or `\u2028`. A backslash that would look like the start of
+  one is written as `\x5c`. Tabs and line feeds stay as they are: in quotation marks every reader takes them. If you
+  need one row per line, use JSON lines.
 
-Cells are quoted here and not by the module `csv`: it makes no difference between no value and an empty text before
-Python 3.12, and it looks at every character of columns that are known to need no quoting.
+The `csv` module is not used: before Python 3.12 it cannot tell null from an empty text, and it looks at every character
+of columns that are known to need no quotes.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from usp.scan import Column, Columns, Scalar, Type, flags_of
 
 __all__ = ["FORMATS", "csv_cell", "csv_writer", "defused", "escaped"]
 
-# What may stand before a character that starts a formula. With the apostrophe among it, what was defused and what
-# looks so already cannot be taken for each other.
+# Characters that may stand before the start of a formula. The apostrophe is one of them, so that a defused text and a
+# text that only looks defused stay different.
 _LEADING = r"\s'\"\ufeff\u200b"
 _STARTING = r"=+\-@\uff1d\uff0b\uff0d\uff20\t\r\n"
 _FORMULA = re.compile(f"[{_LEADING}]*[{_STARTING}]")
 _ESCAPED = re.compile(rf"[\x00-\x08\x0b-\x1f{ODD_CHARACTERS}]|\\(?=x[0-9a-f]{{2}}|u[0-9a-f]{{4}})")
-#: Beside what must be quoted, what some readers would take for a comment, for space to be trimmed, or for quotes.
+#: Besides what must be quoted: what some readers would take for a comment, trim, or take for quotes.
 _QUOTED = re.compile(r"""[",\n\r]|^[\s'#\ufeff]|^$""")
 _UNPLAIN = CONTROLS + b'",\\'
 _UNPLAIN_START = re.compile(f"[{_LEADING}{_STARTING}#]|$")
@@ -120,7 +120,7 @@ class _CSVWriter(Writer):
         elif isinstance(kind, Scalar):
             parts = scalar_parts(kind, column, quote="", nothing=nothing)
         else:
-            # JSON has no line feed of its own, so that all cells are quoted at once.
+            # JSON contains no line feed, so that all cells can be quoted at once.
             texts = row_texts(length, json_parts(kind, column, length))
             parts = ['"', "\n".join(texts).replace('"', '""').split("\n"), '"']
         if column.valid is None:

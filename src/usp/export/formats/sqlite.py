@@ -1,14 +1,14 @@
-"""A table of a SQLite file.
+"""SQLite files.
 
-Columns are TEXT, INTEGER or REAL. Times are ISO 8601 in UTC, which the date functions of SQLite read; flags are 0 and
-1; lists are JSON, for json_each; the fields of a struct are columns, news_title. A small table `usp` says which version
-of the schema each table has.
+Columns are TEXT, INTEGER or REAL. Times are ISO 8601 in UTC, which SQLite's date functions read. Booleans are 0 and 1.
+Lists are JSON, for json_each. The fields of a struct are columns: news_title. A small table `usp` has the
+version of each table's schema.
 
-There is no index: it would take half as long as all the writing, and half as much space again. Those who look up single
-pages make one: create index pages_url on pages (url).
+There is no index: it would take half as long as all the writing, and half as much space again. To look up single pages,
+make one: create index pages_url on pages (url).
 
-The file is under a temporary name until it is whole, so that nothing of it needs to be safe before: there is no
-journal, and SQLite does not wait for the disk. Tables of one file are written one after another.
+The file has a temporary name until it is complete. So it needs no journal, and SQLite does not wait for the disk. The
+tables of a file are written one after another.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ERRNOS = {
     sqlite3.SQLITE_READONLY: errno.EROFS,
 }
 
-#: The names of columns, and the values of each.
+#: The names of columns, and the values of each column.
 Encoded = tuple[list[str], list[Iterable[Any]]]
 
 
@@ -87,9 +87,9 @@ class _SQLiteWriter(Writer):
             self._connection.close()
 
     def _opened(self) -> sqlite3.Connection:
-        """The file, with the table begun."""
+        """Open the file and create the table, if that is not done."""
         if self._connection is None:
-            # What writes may be another thread than what closes, but never at the same time.
+            # The thread that writes may not be the one that closes; they never work at the same time.
             connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             try:
                 _begin(connection, self._name, self._chosen)
@@ -137,7 +137,7 @@ def _affinity(kind: Type) -> str:
 
 
 def _encoded(rows: Columns, chosen: Mapping[str, Type]) -> Encoded:
-    """The columns that have any value: SQLite takes a row the faster, the fewer it has."""
+    """Encode only columns that have values: SQLite inserts shorter rows faster."""
     there = {path: rows.columns[path] for path in chosen if path in rows.columns}
     if not there:
         return [_column_name(next(iter(chosen)))], [repeat(None, rows.length)]
