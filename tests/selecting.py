@@ -18,8 +18,8 @@ TYPES: MappingProxyType[str, Type] = MappingProxyType(
         "last_modified": Scalar.TIME,
         "change_frequency": Scalar.FREQUENCY,
         "priority": Scalar.NUMBER,
-        "position": Scalar.WHOLE,
-        "live": Scalar.FLAG,
+        "position": Scalar.INTEGER,
+        "live": Scalar.BOOLEAN,
         "news": Struct({"title": Scalar.TEXT, "publish_date": Scalar.TIME}),
         "images": List(Scalar.TEXT),
     }

@@ -623,8 +623,8 @@ def arrow_type(pa: Any, kind: Type) -> Any:
         Scalar.TIME: pa.timestamp("us", "UTC"),
         Scalar.FREQUENCY: pa.uint8(),
         Scalar.NUMBER: pa.float64(),
-        Scalar.WHOLE: pa.int64(),
-        Scalar.FLAG: pa.bool_(),
+        Scalar.INTEGER: pa.int64(),
+        Scalar.BOOLEAN: pa.bool_(),
     }[kind]
 
 

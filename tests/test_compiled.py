@@ -143,7 +143,7 @@ def test_every_field_of_a_page_has_a_column() -> None:
     with pytest.raises(TypeError, match=r"PAGE_COLUMNS in usp/scan/columns.py has no 'videos'"):
         check_page_columns(without)
     with pytest.raises(TypeError, match=r"SitemapPage in usp/objects/page.py has no 'depth'"):
-        check_page_columns({**PAGE_COLUMNS, "depth": PageColumn(Scalar.WHOLE, "depth")})
+        check_page_columns({**PAGE_COLUMNS, "depth": PageColumn(Scalar.INTEGER, "depth")})
     unknown = replace(PAGE_COLUMNS["videos"], element="pagemap")
     with pytest.raises(TypeError, match=r"of <pagemap>, which entries do not have: add it to usp/scan/vocabulary.py"):
         check_page_columns({**PAGE_COLUMNS, "videos": unknown})
@@ -153,11 +153,11 @@ def test_types_of_columns() -> None:
     """Who writes a column must know it, with its type and the order of its fields."""
     check_types("here", PAGE_TYPES)
     with pytest.raises(TypeError, match=r"here has a column 'depth', but PAGE_COLUMNS in usp/scan/columns.py has none"):
-        check_types("here", {"depth": Scalar.WHOLE})
+        check_types("here", {"depth": Scalar.INTEGER})
     with pytest.raises(
-        TypeError, match=r"here writes the column 'url' as Scalar.WHOLE, not as Scalar.TEXT: change here"
+        TypeError, match=r"here writes the column 'url' as Scalar.INTEGER, not as Scalar.TEXT: change here"
     ):
-        check_types("here", {"url": Scalar.WHOLE})
+        check_types("here", {"url": Scalar.INTEGER})
     news = PAGE_TYPES["news"]
     assert isinstance(news, columns.Struct)
     with pytest.raises(TypeError, match=r"here writes the column 'news'"):

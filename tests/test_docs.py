@@ -55,7 +55,7 @@ def test_the_schema_is_documented() -> None:
         Scalar.FREQUENCY: "text",
         Scalar.TIME: "time",
         Scalar.NUMBER: "number",
-        Scalar.WHOLE: "integer",
+        Scalar.INTEGER: "integer",
     }
 
     def word(kind: Type) -> str:

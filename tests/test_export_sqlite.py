@@ -113,7 +113,7 @@ def test_types(tmp_path: Path) -> None:
     assert {name: kind for name, kind in types.items() if kind != "TEXT"} == {"priority": "REAL", "position": "INTEGER"}
     stored = rows(path, "select distinct typeof(url), typeof(priority), typeof(position) from pages")
     assert stored == [("text", "real", "integer")]
-    flag = {"live": Scalar.FLAG}
+    flag = {"live": Scalar.BOOLEAN}
     writer = sqlite_writer(str(tmp_path / "b.db"), Table("flags", flag, flag), FormatOptions())
     write(writer, Batch(columns_with(flag, live=[True, False, None])))
     assert rows(str(tmp_path / "b.db"), "select live, typeof(live) from flags") == [

@@ -55,8 +55,8 @@ def _scalar_types(zone: str | None) -> dict[Scalar, pa.DataType]:
         Scalar.TIME: pa.timestamp("us", zone),
         Scalar.FREQUENCY: pa.large_string(),
         Scalar.NUMBER: pa.float64(),
-        Scalar.WHOLE: pa.int64(),
-        Scalar.FLAG: pa.bool_(),
+        Scalar.INTEGER: pa.int64(),
+        Scalar.BOOLEAN: pa.bool_(),
     }
 
 

@@ -38,7 +38,7 @@ SCHEMA_VERSION = 1
 _LISTED: dict[str, Type] = {
     "sitemap_url": Scalar.TEXT,
     "sitemap_type": Scalar.TEXT,
-    "position": Scalar.WHOLE,
+    "position": Scalar.INTEGER,
 }
 _ENTRY = ("url", "last_modified", "last_modified_text", "change_frequency", "priority")
 PAGES: Mapping[str, Type] = MappingProxyType({name: PAGE_TYPES[name] for name in _ENTRY} | _LISTED | PAGE_TYPES)
@@ -47,11 +47,11 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
         "url": Scalar.TEXT,
         "parent": Scalar.TEXT,
         "type": Scalar.TEXT,
-        "depth": Scalar.WHOLE,
-        "status": Scalar.WHOLE,
+        "depth": Scalar.INTEGER,
+        "status": Scalar.INTEGER,
         "reason": Scalar.TEXT,
-        "bytes": Scalar.WHOLE,
-        "pages": Scalar.WHOLE,
+        "bytes": Scalar.INTEGER,
+        "pages": Scalar.INTEGER,
         "last_modified": Scalar.TIME,
         "fetched_at": Scalar.TIME,
     }

@@ -212,7 +212,7 @@ ctypedef struct VideoAttribute:
     Py_ssize_t size
     char name[MAX_ATTRIBUTE_NAME]
 
-cdef object Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar
+cdef object Column, MIN_INTEGER, MAX_INTEGER, column_of, Struct, List, Scalar
 cdef int video_attribute_count = 0
 cdef VideoAttribute VIDEO_ATTRIBUTES[MAX_VIDEO_ATTRIBUTES]
 cdef tuple VIDEO_NAMES
@@ -222,9 +222,9 @@ cdef object RARE_TYPE  # the type of the fields that only Python reads
 
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
-    global Column, LEAST_WHOLE, MOST_WHOLE, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE_TYPE
+    global Column, MIN_INTEGER, MAX_INTEGER, column_of, Struct, List, Scalar, VIDEO_NAMES, NO_VIDEO, RARE_TYPE
     from usp.objects.page import SitemapVideo
-    from usp.scan.columns import LEAST_WHOLE, MOST_WHOLE, PAGE_TYPES, Column, List, Scalar, Struct, column_of
+    from usp.scan.columns import MIN_INTEGER, MAX_INTEGER, PAGE_TYPES, Column, List, Scalar, Struct, column_of
     from usp.scan.vocabulary import VIDEO_FIELDS
 
     types = PAGE_TYPES["videos"].item.fields
@@ -464,7 +464,7 @@ cdef int add_video_values(Videos *videos, dict rare, video) except -1:
     """Add a video that Python has read. If it has rare fields, keep it in `rare`, by its number."""
     cdef int i, how
     cdef double number
-    cdef int64_t whole
+    cdef int64_t integer
     for i in range(video_field_count):
         how, value = READ_AS[i], getattr(video, VIDEO_NAMES[i])
         if how == AS_WORDS or how == AS_TEXTS:
@@ -486,8 +486,8 @@ cdef int add_video_values(Videos *videos, dict rare, video) except -1:
             if how == AS_DATE:
                 put_date(&videos.fixed[i], value)
             elif how == AS_INTEGER:
-                whole = min(max(value, LEAST_WHOLE), MOST_WHOLE)
-                put_word(&videos.fixed[i], &whole, True)
+                integer = min(max(value, MIN_INTEGER), MAX_INTEGER)
+                put_word(&videos.fixed[i], &integer, True)
             else:
                 number = float(value) if isfinite(value) else 0
                 put_word(&videos.fixed[i], &number, isfinite(value))

@@ -33,8 +33,8 @@ from usp.scan.vocabulary import DIALECTS, TV_SHOW_FIELDS, VIDEO_FIELDS, Form
 
 __all__ = [
     "CHANGE_FREQUENCIES",
-    "LEAST_WHOLE",
-    "MOST_WHOLE",
+    "MAX_INTEGER",
+    "MIN_INTEGER",
     "PAGE_COLUMNS",
     "PAGE_TYPES",
     "VALUE_GETTERS",
@@ -76,8 +76,8 @@ class Scalar(Enum):
     TIME = auto()  #: microseconds since 1970 in UTC; a time without a zone is taken to be in UTC
     FREQUENCY = auto()  #: an index into CHANGE_FREQUENCIES
     NUMBER = auto()
-    WHOLE = auto()
-    FLAG = auto()
+    INTEGER = auto()
+    BOOLEAN = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ _FORM_TYPES: dict[Form, Type] = {
     Form.TEXT: _TEXT,
     Form.URL: _TEXT,
     Form.DATE: Scalar.TIME,
-    Form.INTEGER: Scalar.WHOLE,
+    Form.INTEGER: Scalar.INTEGER,
     Form.DECIMAL: Scalar.NUMBER,
-    Form.YES_NO: Scalar.FLAG,
+    Form.YES_NO: Scalar.BOOLEAN,
     Form.WORDS: _TEXTS,
     Form.TEXTS: _TEXTS,
     Form.TEXTS_WITH_ATTRIBUTES: _DESCRIBED,
@@ -179,7 +179,7 @@ def check_types(table: str, types: Mapping[str, Type]) -> None:
     for name, kind in types.items():
         if name not in PAGE_TYPES:
             raise TypeError(f"{table} has a column {name!r}, but PAGE_COLUMNS in usp/scan/columns.py has none")
-        if repr(kind) != repr(PAGE_TYPES[name]):  # unlike ==, it minds the order of fields
+        if repr(kind) != repr(PAGE_TYPES[name]):  # unlike ==, it compares the order of fields
             raise TypeError(f"{table} writes the column {name!r} as {kind}, not as {PAGE_TYPES[name]}: change {table}")
 
 
@@ -205,8 +205,8 @@ def check_page_columns(columns: Mapping[str, PageColumn] = PAGE_COLUMNS) -> None
 class Column:
     """A column in Arrow's layout: memoryviews of its buffers.
 
-    `data` holds the UTF-8 bytes of texts one after another, a bit for each flag (the lowest of a byte first), uint8 for
-    frequencies, float64 for numbers, and int64 for everything else. Texts and lists have int64 `offsets`, one more
+    `data` holds the UTF-8 bytes of texts one after another, a bit for each boolean (the lowest of a byte first), uint8
+    for frequencies, float64 for numbers, and int64 for everything else. Texts and lists have int64 `offsets`, one more
     than there are rows. `valid` has a bit for each row, or is None if no row is null. `children` are the fields of a
     struct, or the items of a list.
     """
@@ -307,7 +307,7 @@ def between(kind: Type, column: Column, start: int, end: int) -> Column:
         return Column(end - start, valid=valid, children=tuple(between(*part, start, end) for part in parts))
     if column.offsets is None:
         assert column.data is not None
-        data = _bits_between(column.data, start, end) if kind is Scalar.FLAG else column.data[start:end]
+        data = _bits_between(column.data, start, end) if kind is Scalar.BOOLEAN else column.data[start:end]
         return Column(end - start, data, valid=valid)
     first, last = column.offsets[start], column.offsets[end]
     offsets = column.offsets[start : end + 1]
@@ -338,13 +338,13 @@ def _part(value: Any, name: str) -> Any:
 
 _DESCRIBED_PARTS = {name for name, kind in _VIDEO.fields.items() if kind is _DESCRIBED}
 #: The integers that a column can hold. Others are moved to the nearest.
-LEAST_WHOLE, MOST_WHOLE = -(1 << 63), (1 << 63) - 1
+MIN_INTEGER, MAX_INTEGER = -(1 << 63), (1 << 63) - 1
 _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
     Scalar.TIME: lambda values: memoryview(array("q", [0 if v is None else microseconds(v) for v in values])),
     Scalar.FREQUENCY: lambda values: memoryview(bytes(255 if v is None else _NUMBER_OF[v] for v in values)),
     Scalar.NUMBER: lambda values: memoryview(array("d", [0 if v is None else float(v) for v in values])),
-    Scalar.WHOLE: lambda values: memoryview(array("q", [min(max(v or 0, LEAST_WHOLE), MOST_WHOLE) for v in values])),
-    Scalar.FLAG: lambda values: bits(map(bool, values)),
+    Scalar.INTEGER: lambda values: memoryview(array("q", [min(max(v or 0, MIN_INTEGER), MAX_INTEGER) for v in values])),
+    Scalar.BOOLEAN: lambda values: bits(map(bool, values)),
 }
 
 

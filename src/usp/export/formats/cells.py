@@ -81,7 +81,7 @@ def _kept(kind: Type, column: Column, kept: bytes) -> Column:
         return Column(length, valid=valid, children=tuple(_kept(*part, kept) for part in parts))
     if column.offsets is None:
         assert column.data is not None
-        if kind is Scalar.FLAG:
+        if kind is Scalar.BOOLEAN:
             return Column(length, bits(compress(flags_of(column.data, column.length), kept)), valid=valid)
         kept_data = array(column.data.format, compress(column.data.tolist(), kept))
         return Column(length, memoryview(kept_data), valid=valid)
@@ -159,8 +159,8 @@ _SCALARS: dict[Scalar, Callable[[Column], list[Any]]] = {
     Scalar.TIME: _numbers,
     Scalar.FREQUENCY: lambda column: [None if number == 255 else _FREQUENCIES[number] for number in _numbers(column)],
     Scalar.NUMBER: _numbers,
-    Scalar.WHOLE: _numbers,
-    Scalar.FLAG: lambda column: flags_of(column.data or memoryview(b""), column.length),
+    Scalar.INTEGER: _numbers,
+    Scalar.BOOLEAN: lambda column: flags_of(column.data or memoryview(b""), column.length),
 }
 
 
@@ -252,14 +252,14 @@ def _time_texts(times: Iterable[int]) -> Iterator[str]:
 
 def scalar_parts(kind: Scalar, column: Column, *, quote: str, nothing: str) -> Parts:
     """Write the values of a column that is no text, with quotes around times and change frequencies."""
-    if kind is Scalar.FLAG:
+    if kind is Scalar.BOOLEAN:
         flags = flags_of(column.data or memoryview(b""), column.length)
         return [["true" if flag else "false" for flag in flags]]
     assert column.data is not None
     values = column.data.tolist()
     if kind is Scalar.TIME:
         return [quote, time_texts(values), quote]
-    if kind is Scalar.WHOLE:
+    if kind is Scalar.INTEGER:
         return [list(map(str, values))]
     if kind is Scalar.NUMBER:
         return [_distinct(values, lambda number: repr(number) if isfinite(number) else nothing)]

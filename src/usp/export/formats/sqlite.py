@@ -39,8 +39,8 @@ __all__ = ["FORMATS", "sqlite_writer"]
 
 _AFFINITIES: dict[Scalar, str] = {
     Scalar.NUMBER: "REAL",
-    Scalar.WHOLE: "INTEGER",
-    Scalar.FLAG: "INTEGER",
+    Scalar.INTEGER: "INTEGER",
+    Scalar.BOOLEAN: "INTEGER",
 }
 _ERRNOS = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
