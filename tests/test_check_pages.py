@@ -11,6 +11,7 @@ import pytest
 
 from support import FakeClient, FakeResponse
 from usp.check import check_homepage
+from usp.check.rules import RULES
 from usp.check.rules.page import Example, explain, rule_page
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES
@@ -159,6 +160,8 @@ def test_codes_may_be_written_in_any_case() -> None:
     """Codes may be in upper or lower case, with or without spaces around them."""
     assert explain("x102") == explain(" X102\n") == explain("X102")
     assert rule_page("x102").title == 'bare "&"'
+    assert RULES["X102"].title == 'bare "&"'
+    assert RULES["X102"].page == rule_page("X102")
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from usp.objects.codes import Severity
 from usp.objects.problem import At
 
 if TYPE_CHECKING:
+    from usp.check.rules.page import RulePage
     from usp.check.subjects import Entry, SitemapCheck, TreePlace
 
 __all__ = [
@@ -74,6 +75,18 @@ class Rule:
     message: str
 
     looks_at: ClassVar[str] = "document"
+
+    @property
+    def page(self) -> RulePage:
+        """The page of the rule, `usp/check/pages/CODE.md`."""
+        from usp.check.rules.page import rule_page  # which imports the rules
+
+        return rule_page(self.code)
+
+    @property
+    def title(self) -> str:
+        """The title, in a few words. It is the heading of the page, so that there is one copy of it."""
+        return self.page.title
 
 
 @dataclass(frozen=True, slots=True)
