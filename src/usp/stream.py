@@ -200,7 +200,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
         limits, now = self._options.limits, time.monotonic()
         seconds = min(seconds, limits.request_seconds, (self._ends_at or now + limits.tree_seconds) - now)
         if seconds < _LEAST_SECONDS:
-            return Failure("there is no time left for it")
+            return Failure("the time limit of the tree is reached")
         limits = replace(limits, request_seconds=seconds, max_sitemap_bytes=min(max_bytes, limits.max_sitemap_bytes))
         policy = RequestPolicy(self._secret_url, limits, self._options.cross_host)
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public

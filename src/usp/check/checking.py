@@ -120,7 +120,7 @@ class Check:
     """The check of one tree.
 
     `is_robots_known` says whether the check knows what robots.txt names. `is_whole` says whether usp looked for all
-    sitemaps of the site, so that one which is not in the tree does not exist.
+    sitemaps of the site; then a sitemap that is not in the tree does not exist.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class _InThisThread:
         self.close()
 
     def start(self, place: TreePlace) -> None:
-        """Check a sitemap after those before it."""
+        """Check a sitemap now."""
         self._check(place)
 
     def raise_errors(self) -> None:
@@ -76,7 +76,7 @@ class _InAnotherThread(_InThisThread):
         self._checking: Threads[tuple[TreePlace, Event], None] = Threads(self._check_inflated, 1)
 
     def start(self, place: TreePlace) -> None:
-        """Check a sitemap after those before it."""
+        """Queue a sitemap. Sitemaps are checked in the order in which they are queued."""
         task = place, Event()
         self._inflating.start(task)
         self._checking.start(task)

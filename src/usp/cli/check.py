@@ -53,13 +53,16 @@ _MAX_DIGITS = 18  # a longer number is as good as no limit
 _FENCE = re.compile(r"^```(\w+) (\S+)(?: (\d+):(\d+))?$", re.MULTILINE)
 _MAX_STDIN_BYTES = Limits().max_sitemap_bytes + 1  # usp reads no more of any sitemap
 _EPILOG = """\
-exit codes: 0 no problem as severe as --fail-on, 1 such a problem, 2 wrong use,
-or a file that cannot be read or written, 3 the site could not be reached,
-130 interrupted with Ctrl-C; a site is then reported on as far as it was fetched.
+exit codes:
+  0    no problem is as severe as --fail-on
+  1    a problem is
+  2    wrong use, or a file cannot be read or written
+  3    the site could not be reached
+  130  interrupted with Ctrl-C; the report covers what was fetched
 
 examples:
   usp check https://www.example.org/
-  usp check public/                           a folder that will be a site
+  usp check public/  # a folder that will be a site
   usp check sitemap.xml.gz --url https://www.example.org/maps/sitemap.xml.gz
   curl -s https://www.example.org/sitemap.xml | usp check -
   usp check -f html -o report.html https://www.example.org/
@@ -108,7 +111,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         choices=FORMATS,
         default="text",
         metavar="FORMAT",
-        help=f"set output format (default: %(default)s)\n{formats}",
+        help=f"output format (default: %(default)s)\n{formats}",
     )
     group.add_argument("-o", "--output", metavar="FILE", help="write to this file when the check is complete")
     add_message_options(group)

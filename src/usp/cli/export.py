@@ -37,22 +37,22 @@ __all__ = ["register"]
 _EPILOG = f"""\
 columns of pages:
   {", ".join(list(PAGES)[:5])},
-  {", ".join(list(PAGES)[5:])};
-  fields of news: news.title, news.publish_date, ...
+  {", ".join(list(PAGES)[5:9])},
+  {", ".join(list(PAGES)[9:])};
+  also fields of news: news.title, news.publish_date, ...
 columns of sitemaps:
   {", ".join(list(SITEMAPS)[:6])},
   {", ".join(list(SITEMAPS)[6:])}
 
-Rows are written while the site is fetched, in the order of the tree. A file
-appears under its name when it is complete. If anything goes wrong, an existing
-file stays as it was.
+Rows are written as sitemaps arrive, in the order of the tree. The file appears
+when it is complete. If anything goes wrong, an existing file stays as it is.
 
 --where takes an SQL condition on one row, with all functions of DuckDB:
 https://duckdb.org/docs/stable/sql/introduction
 
 examples:
   usp export https://www.example.org/ -o pages.parquet
-  usp export https://www.example.org/ -o pages.csv.gz --columns url,last_modified
+  usp export https://www.example.org/ -o pages.csv.gz --columns url,priority
   usp export https://www.example.org/ -o new.jsonl --since 7d --dedupe
   usp export https://www.example.org/ -o site.db
   usp export https://www.example.org/ -o - -f jsonl | jq .url
@@ -62,12 +62,12 @@ examples:
 
 
 def register(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     command = commands.add_parser(
         "export",
         usage="usp export [OPTION ...] URL -o FILE",
         help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
-        description="Write the pages of a site, or its sitemaps, to a file as a table.",
+        description="Fetch a site and write its pages, or its sitemaps, to a file as a table.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -87,27 +87,27 @@ def register(commands: Subparsers) -> None:
         "--format",
         choices=TABLE_FORMATS,
         metavar="FORMAT",
-        help=f"set output format (default: what FILE ends with)\n{formats}",
+        help=f"output format (default: by the ending of FILE)\n{formats}",
     )
     output.add_argument(
-        "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
+        "--raw-csv", action="store_true", help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas"
     )
     add_message_options(output)
     rows = command.add_argument_group("which rows and columns")
     rows.add_argument(
-        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; an SQLite file has both"
+        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; SQLite files get both"
     )
-    rows.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,last_modified")
+    rows.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
     rows.add_argument(
         "--where",
         metavar="CONDITION",
-        help="only rows for which this SQL condition holds (needs the extra\nsql): \"last_modified >= '2025-01-01'\"",
+        help='write only rows that match this SQL condition (needs\nthe extra sql): "priority >= 0.5"',
     )
     rows.add_argument(
-        "--since", metavar="DATE", help="only pages modified since then: 2025-01-01, or 7d, 12h, 4w\nfor that long ago"
+        "--since", metavar="DATE", help="write only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago"
     )
-    rows.add_argument("--until", metavar="DATE", help="only pages modified until then; a date includes the whole\nday")
-    rows.add_argument("--dedupe", action="store_true", help="write each URL once, even if several sitemaps list it")
+    rows.add_argument("--until", metavar="DATE", help="write only pages modified until the end of this date")
+    rows.add_argument("--dedupe", action="store_true", help="write each URL only once, as its first sitemap has it")
     add_site_options(command)
     command.set_defaults(command=run, refuse=command.error)
 

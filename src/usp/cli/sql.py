@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 _EPILOG = """\
-The tables are those of `usp export`: pages and sitemaps. The language is that of
-DuckDB: https://duckdb.org/docs/stable/sql/introduction. A single SELECT is checked
-before anything is fetched; of other statements, the syntax. Times are in UTC.
+The tables and their columns are those of `usp export`; see `usp export --help`.
+The SQL is DuckDB's: https://duckdb.org/docs/stable/sql/introduction. usp checks
+the query before it fetches anything: a single SELECT completely, other queries
+for their syntax. Times are in UTC.
 
 examples:
-  usp sql https://www.example.org/ "select change_frequency, count(*) from pages group by 1"
+  usp sql https://www.example.org/ \\
+      "select change_frequency, count(*) from pages group by 1"
   usp sql https://www.example.org/ \\
       "select type, status, count(*), sum(pages) from sitemaps group by all"
   usp sql https://www.example.org/ -f csv -o twice.csv \\
@@ -51,12 +53,12 @@ examples:
 
 
 def register(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     sql = commands.add_parser(
         "sql",
         usage="usp sql [OPTION ...] URL QUERY",
-        help="ask a site's pages and sitemaps a question in SQL",
-        description="Fetch a site, and run a query over its tables `pages` and `sitemaps`. It needs the extra sql.",
+        help="query a site's pages and sitemaps in SQL",
+        description="Fetch a site and query its tables `pages` and `sitemaps` in SQL.\nNeeds the extra sql.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -69,13 +71,13 @@ def register(commands: Subparsers) -> None:
         "--format",
         choices=ANSWER_FORMATS,
         metavar="FORMAT",
-        help=f"set output format (default: what FILE ends with; table)\n{formats}",
+        help=f"output format (default: by the ending of FILE; table)\n{formats}",
     )
     output.add_argument(
-        "-o", "--output", metavar="FILE", help="write to this file, once the answer is complete; - for\nstandard output"
+        "-o", "--output", metavar="FILE", help="write to this file when the result is complete;\n- for standard output"
     )
     output.add_argument(
-        "--raw-csv", action="store_true", help="write CSV cells as they are, even if a spreadsheet\nwould run them"
+        "--raw-csv", action="store_true", help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas"
     )
     add_message_options(output)
     add_site_options(sql)

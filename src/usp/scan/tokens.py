@@ -165,7 +165,7 @@ class Tokenizer:
                 yield token
 
     def _plain(self, match: re.Match[bytes]) -> Token:
-        """Return the token of a tag without attributes: nearly all are."""
+        """Return the token of a tag without attributes. Nearly all tags have none."""
         self._position = match.end()
         slash, name, empty = match.groups()
         if slash:
@@ -353,7 +353,7 @@ _SKIPPED = {
 
 
 def attributes(raw: bytes, note: NoteInText | None = None) -> dict[str, str]:
-    """Return the attributes of a start tag by lower-case name. The first of a name counts."""
+    """Return the attributes of a start tag by lower-case name. If a name occurs twice, the first counts."""
     found: dict[str, str] = {}
     for count, match in enumerate(_ATTRIBUTE.finditer(raw)):
         if count >= MAX_ATTRIBUTES:

@@ -40,7 +40,7 @@ class HomepageWalk(Walk):
     caller leave sitemaps out, known paths are fetched one at a time after everything else, so that none is requested
     which a callback left out.
 
-    :param robots: the fetcher of robots.txt; None to do without.
+    :param robots: the fetcher of robots.txt; None to skip it.
     :param known: the fetchers of the known paths.
     """
 

@@ -73,9 +73,7 @@ def headers_to_send(user_agent: str | None, headers: Mapping[str, str] | None) -
         if not (isinstance(name, str) and _HEADER_NAME.fullmatch(name)):
             raise InvalidArgumentError(f"headers: {name!r} is not the name of a header")
         if not (isinstance(value, str) and _HEADER_VALUE.fullmatch(value)):
-            raise InvalidArgumentError(
-                f"headers: {name} cannot be {value!r}; it must be a text in one line, in Latin-1"
-            )
+            raise InvalidArgumentError(f"headers: {name} cannot be {value!r}; give one line of Latin-1 text")
     given = {name.lower() for name in own}
     return everywhere, {name: value for name, value in everywhere.items() if name.lower() not in given} | own
 

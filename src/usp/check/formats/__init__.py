@@ -18,7 +18,7 @@ __all__ = ["FORMATS", "render"]
 #: The name of a format -> its description.
 FORMATS = {
     "text": "one line for each problem, for people",
-    "json": "one object, for programs; the schema has a version",
+    "json": "one object with a versioned schema, for programs",
     "sarif": "SARIF 2.1.0, for code scanning and editors",
     "github": "annotations for GitHub Actions",
     "html": "one self-contained page, for browsers",

@@ -40,7 +40,9 @@ def ensure_consistent(modules: Iterable[ModuleType]) -> None:
     for module in modules:
         for rule in module.RULES:
             if rule.code in seen:
-                raise ValueError(f"{module.__file__}: rule {rule.code} is also in {seen[rule.code]}")
+                raise ValueError(
+                    f"{module.__file__}: rule {rule.code} is also in {seen[rule.code]}; give one of them another code"
+                )
             if rule.code[:1] not in GROUPS:
                 raise ValueError(f"{module.__file__}: rule {rule.code} is of no group; see usp/objects/codes.py")
             seen[rule.code] = str(module.__file__)

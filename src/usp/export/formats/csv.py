@@ -175,7 +175,7 @@ def write_answer(answer: Answer, stream: BinaryIO, options: FormatOptions) -> in
 FORMATS = (
     Format(
         "csv",
-        "formulas that a spreadsheet would run are made harmless",
+        "formulas are escaped, so that no spreadsheet runs them",
         (".csv",),
         csv_writer,
         write_answer,
