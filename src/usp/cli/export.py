@@ -90,7 +90,9 @@ def register(commands: Subparsers) -> None:
         help=f"output format (default: by the ending of FILE)\n{formats}",
     )
     output.add_argument(
-        "--raw-csv", action="store_true", help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas"
+        "--raw-csv",
+        action="store_true",
+        help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
     add_message_options(output)
     rows = command.add_argument_group("which rows and columns")
@@ -104,7 +106,9 @@ def register(commands: Subparsers) -> None:
         help='write only rows that match this SQL condition (needs\nthe extra sql): "priority >= 0.5"',
     )
     rows.add_argument(
-        "--since", metavar="DATE", help="write only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago"
+        "--since",
+        metavar="DATE",
+        help="write only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago",
     )
     rows.add_argument("--until", metavar="DATE", help="write only pages modified until the end of this date")
     rows.add_argument("--dedupe", action="store_true", help="write each URL only once, as its first sitemap has it")

@@ -77,7 +77,9 @@ def register(commands: Subparsers) -> None:
         "-o", "--output", metavar="FILE", help="write to this file when the result is complete;\n- for standard output"
     )
     output.add_argument(
-        "--raw-csv", action="store_true", help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas"
+        "--raw-csv",
+        action="store_true",
+        help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
     add_message_options(output)
     add_site_options(sql)

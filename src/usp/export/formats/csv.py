@@ -175,7 +175,7 @@ def write_answer(answer: Answer, stream: BinaryIO, options: FormatOptions) -> in
 FORMATS = (
     Format(
         "csv",
-        "formulas are escaped, so that no spreadsheet runs them",
+        "escaped, so that no spreadsheet runs a formula",
         (".csv",),
         csv_writer,
         write_answer,
