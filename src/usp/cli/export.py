@@ -29,7 +29,7 @@ from usp.export.schema import PAGES, SITEMAPS, TABLES
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
-    from usp.cli.site import Subparsers
+    from usp.cli.site import Group, Subparsers
     from usp.export.exporting import Exported, ExportPlan
 
 __all__ = ["register"]
@@ -95,25 +95,28 @@ def register(commands: Subparsers) -> None:
         help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
     add_message_options(output)
-    rows = command.add_argument_group("which rows and columns")
-    rows.add_argument(
+    _add_selection(command.add_argument_group("which rows and columns"))
+    add_site_options(command)
+    command.set_defaults(command=run, refuse=command.error)
+
+
+def _add_selection(group: Group) -> None:
+    group.add_argument(
         "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; SQLite files get both"
     )
-    rows.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
-    rows.add_argument(
+    group.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
+    group.add_argument(
         "--where",
         metavar="CONDITION",
         help='write only rows that match this SQL condition (needs\nthe extra sql): "priority >= 0.5"',
     )
-    rows.add_argument(
+    group.add_argument(
         "--since",
         metavar="DATE",
         help="write only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago",
     )
-    rows.add_argument("--until", metavar="DATE", help="write only pages modified until the end of this date")
-    rows.add_argument("--dedupe", action="store_true", help="write each URL only once, as its first sitemap has it")
-    add_site_options(command)
-    command.set_defaults(command=run, refuse=command.error)
+    group.add_argument("--until", metavar="DATE", help="write only pages modified until the end of this date")
+    group.add_argument("--dedupe", action="store_true", help="write each URL only once, as its first sitemap has it")
 
 
 def run(arguments: argparse.Namespace) -> int:
