@@ -216,6 +216,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=15).map(" ".join) | st.text())
 def test_any_text_is_run_or_refused(where: str) -> None:
     """A text raises nothing but what says that it is wrong; what is accepted keeps rows, in their order."""
@@ -262,6 +263,7 @@ def test_many_rows_keep_their_order() -> None:
             assert kept_rows(batch) == expected
 
 
+@pytest.mark.slow
 def test_a_condition_can_be_stopped() -> None:
     """A condition that takes long ends when it is interrupted."""
     # DuckDB looks for an interrupt after each 2,048 rows, so many rows that each cost little stop at once.

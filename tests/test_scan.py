@@ -241,6 +241,7 @@ def test_hostile_documents_cost_linear_time(shape: str) -> None:
     assert min(scan_seconds(large) for _ in range(2)) < 20 * max(seconds, 0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [shape for shape in HOSTILE if shape.startswith("one ")])
 def test_hostile_documents_cost_bounded_memory(shape: str) -> None:
     """A document with something huge in it is read in pieces: the scanner holds only a few in memory."""
@@ -279,6 +280,7 @@ LINES: dict[str, Shape] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["http://h/s.txt", "http://h/robots.txt"])
 @pytest.mark.parametrize("shape", LINES)
 def test_hostile_heads_and_lines_cost_linear_time(shape: str, url: str) -> None:

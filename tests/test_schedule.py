@@ -406,6 +406,7 @@ def test_retry_budget() -> None:
     assert 10_000 < len(driver.started) <= 10_000 + 1 + 100
 
 
+@pytest.mark.slow
 def test_retry_budget_is_refilled() -> None:
     """Each document gives back one retry, so a host that mostly answers never runs out."""
     site: dict[str, Any] = many(2_000)
@@ -692,6 +693,7 @@ def tangled(chance: random.Random, failing: float = 0.2) -> dict[str, Answer]:
     return {H + "robots.txt": robots(*chance.choices(names, k=4)), **site}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_no_url_is_fetched_twice(seed: int) -> None:
     """Whatever the order of responses, no URL is fetched again after its last try, and the tree is the same."""

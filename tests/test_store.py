@@ -191,6 +191,7 @@ def test_a_file_that_cannot_be_read_back(harm: Callable[[IO[bytes]], None]) -> N
 # Threads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory_bytes", [0, 1 << 30])
 def test_threads(memory_bytes: int) -> None:
     """Threads can store and read at the same time."""

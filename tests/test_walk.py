@@ -326,6 +326,7 @@ def test_filtered_known_paths_stay_filtered() -> None:
     assert run(walk, SITE) == ["robots.txt", "sitemap.xml"]
 
 
+@pytest.mark.slow
 def test_a_deep_and_wide_tree() -> None:
     """A tree of ten thousand children is built in little time."""
     site = {"index.xml": index(*(f"{H}{i}.xml" for i in range(10_000)))}
