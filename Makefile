@@ -24,7 +24,7 @@ quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in 
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
 	@$(PY) -m mypy --no-error-summary
-	@$(PY) -m pytest -q -n 2 -m "not (cli or compare or corpus or network or slow or tools)"
+	@$(PY) -m pytest -q -n 2 -m "not (cli or compare or corpus or export or network or slow or tools)"
 
 test: $(VENV)/compiled ## run all tests
 	@$(PY) -m pytest -q $(PARALLEL)

@@ -99,6 +99,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(watched())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(15))
 def test_the_same_tree(seed: int) -> None:
     """However many requests are made at once, the tree is that of the blocking front door."""

@@ -357,6 +357,7 @@ def test_sitemaps(code: str, bad: str, good: str) -> None:
     assert found_at(good) == []
 
 
+@pytest.mark.slow
 def test_large_when_inflated() -> None:
     """The uncompressed size of a gzip file counts."""
     large = gzip.compress(urlset_of(url_of("a"), " " * 50 * 1024 * 1024).encode())

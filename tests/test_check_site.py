@@ -720,6 +720,7 @@ def test_alternates() -> None:
     assert [alternate.is_default for alternate in found] == [False, False, True]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_sitemaps() -> None:
     """A checked sitemap leaves nothing in memory but its problems."""
     files = {

@@ -36,6 +36,7 @@ def generator() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_examples_run(
     example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -228,6 +228,7 @@ class Decoding(RequestsWebClient):
         return FakeResponse(response.raw_data(), url, headers=dict(response._response.headers))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize("client_class", [RequestsWebClient, Decoding])
 def test_transport(site: Server, path: str, client_class: type[RequestsWebClient]) -> None:

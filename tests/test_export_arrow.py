@@ -36,6 +36,8 @@ from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct
 
+pytestmark = pytest.mark.export
+
 MakeTree = Callable[[], AbstractSitemap]
 MakeWriter = Callable[[BinaryIO, Table, FormatOptions], Writer]
 URL = {"url": PAGES["url"]}

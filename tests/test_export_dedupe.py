@@ -17,6 +17,8 @@ from usp.export.dedupe import FirstOfEach
 from usp.export.schema import PAGES
 from usp.scan.columns import Columns
 
+pytestmark = pytest.mark.export
+
 
 def batch_of(urls: list[str], kept: list[bool] | None = None) -> Batch:
     return Batch(columns_with(PAGES, url=urls), None if kept is None else bytes(kept))

@@ -22,6 +22,8 @@ import pytest
 
 from usp.export.files import ensure_writable, gzip_stream, is_stream, open_whole, whole_file
 
+pytestmark = pytest.mark.export
+
 OLD, NEW = b"old" * 100_000, b"new" * 100_000
 WRITE = "import sys; from usp.export.files import open_whole\n"
 IS_ROOT = os.geteuid() == 0

@@ -16,6 +16,8 @@ from usp.export import formats
 from usp.export.formats import ANSWER_FORMATS, FORMATS, TABLE_FORMATS
 from usp.export.formats.base import Format, FormatOptions
 
+pytestmark = pytest.mark.export
+
 ROOT = Path(__file__).parents[1]
 
 

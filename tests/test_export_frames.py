@@ -39,6 +39,8 @@ from usp.objects.page import Pages, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.export
+
 MakeTree = Callable[[], AbstractSitemap]
 
 

@@ -16,6 +16,8 @@ from usp.export.selection import Selection, select
 from usp.scan.columns import Column, Columns, Scalar
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.export
+
 
 def test_a_null_under_a_null_is_none() -> None:
     """A field of a struct that is null is null, whatever its own buffers say, as it is where they say so."""

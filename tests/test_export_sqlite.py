@@ -45,6 +45,8 @@ from usp.objects.page import SitemapNewsStory, SitemapPage, SitemapVideo
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import Scalar
 
+pytestmark = pytest.mark.export
+
 NAMES = [path.replace(".", "_") for path in flattened(PAGES)]
 LIST_NAMES = [path.replace(".", "_") for path in LISTS]
 

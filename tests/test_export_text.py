@@ -47,6 +47,8 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSi
 from usp.scan.columns import Columns, columns_of_all
 from usp.tree import sitemap_from_bytes
 
+pytestmark = pytest.mark.export
+
 
 def raw_csv_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
     return csv_writer(stream, table, FormatOptions(raw_csv=True))

@@ -22,6 +22,8 @@ from usp.export.conditions import MAX_LENGTH, Condition
 from usp.export.selection import select
 from usp.objects.page import SitemapPageChangeFrequency as Frequency
 
+pytestmark = pytest.mark.export
+
 # The same condition over rows that DuckDB has in a table of its own.
 
 TEXTS = ["", "a", "A", "aXb", "a%b", "a_b", "ab\ncb", "it's", "é", "É", "😀b", "ΑΣ", "daily", "always"]

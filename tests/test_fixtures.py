@@ -117,6 +117,7 @@ def test_problems(fixture: Fixture) -> None:
         assert problems, "a fixture without a list of problems has some"
 
 
+@pytest.mark.slow
 @each_fixture
 def test_cut_as_it_arrives(fixture: Fixture) -> None:
     """A document that arrives byte by byte, or cut at random places, gives the same pages and problems."""
@@ -127,6 +128,7 @@ def test_cut_as_it_arrives(fixture: Fixture) -> None:
         assert cut.problems == whole.problems
 
 
+@pytest.mark.slow
 @each_fixture
 def test_cut_before_the_parser(fixture: Fixture) -> None:
     """A parser that is handed text byte by byte, or cut at random places, gives the same pages and problems."""

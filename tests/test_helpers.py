@@ -53,6 +53,7 @@ def test_gunzip() -> None:
             helpers.gunzip(data, limit)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_gunzip_is_bounded() -> None:
     """A bomb raises as soon as it passes the limit."""
     with pytest.raises(GunzipException, match="1000"):

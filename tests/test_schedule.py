@@ -868,6 +868,7 @@ def test_a_stop_ends_everything() -> None:
 # What sites and clients do
 
 
+@pytest.mark.slow
 def test_what_inflates_is_large() -> None:
     """A small body that inflates to a large one is parsed as a task, like a large one."""
     packed = gzip.compress(index(*(f"{H}{i % 7}" for i in range(40_000))).encode())

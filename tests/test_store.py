@@ -84,6 +84,7 @@ def test_no_file_without_need() -> None:
     assert opened[0].closed
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are counted in /proc")
 def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file never has a name, and is closed when the store and its last body are gone."""
@@ -213,6 +214,7 @@ def test_threads(memory_bytes: int) -> None:
         assert all(threads.map(work, range(16)))
 
 
+@pytest.mark.slow
 def test_threads_reading_one_document_for_the_first_time() -> None:
     """Threads that inflate one document at the same time all get its whole text and its problems."""
     expected = (noise(2_000_000), ["T801"])

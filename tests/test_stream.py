@@ -106,6 +106,7 @@ def tangled(seed: int) -> dict[str, str]:
     return site
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_the_pages_of_the_tree(seed: int, concurrency: int) -> None:
@@ -231,6 +232,7 @@ def test_a_page_of_no_sitemap() -> None:
 # Back-pressure, and the end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_a_consumer_that_waits(ordered: bool, concurrency: int) -> None:

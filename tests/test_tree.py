@@ -502,6 +502,7 @@ def examples() -> dict[str, str]:
     return {name: dedent(block) for name, found in blocks.items() for block in found if "import" in block}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", examples().values(), ids=examples())
 def test_examples_in_docstrings_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The example in the docstring of a front door runs."""
