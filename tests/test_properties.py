@@ -6,7 +6,7 @@ import gzip
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -113,6 +113,14 @@ def test_cut_at_every_offset() -> None:
         assert [page.url for page in pages] == [page.url for page in whole[: len(pages)]]
 
 
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 text = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=20)
 paths = st.lists(text, max_size=8)
 
@@ -124,6 +132,7 @@ def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: b
     body = "".join(f"<url><loc>http://h/{escape(path)}</loc></url>" for path in paths)
     document = f'<?xml version="1.0" encoding="{encoding}"?><urlset {SITEMAP_XMLNS}>{body}</urlset>'
     data = document.encode(encoding, "xmlcharrefreplace")
+    assume(encoding != "iso-8859-1" or data.isascii() or not is_utf8(data))  # usp reads that as UTF-8, by its rule
     root = etree.fromstring(data, etree.XMLParser(resolve_entities=False))
     expected = dict.fromkeys(
         (loc.text or "").strip().strip("\u00ad\u200b\u200e\u200f\u2060\ufeff").strip() for loc in root.iter("{*}loc")
