@@ -30,7 +30,7 @@ class SmallClient(AbstractHTTPClient):
             connection.close()
             raise
         read = partial(response.read1, 65_536)
-        return HTTPAnswer(response.status, response.reason, response.getheaders(), read, connection.close)
+        return HTTPAnswer(request.url, response.status, response.reason, response.getheaders(), read, connection.close)
 
 
 class SmallAsyncClient(AbstractAsyncHTTPClient):
@@ -52,4 +52,5 @@ class SmallAsyncClient(AbstractAsyncHTTPClient):
         except BaseException:
             writer.close()
             raise
-        return AsyncHTTPAnswer(int(status), reason.strip(), pairs, partial(reader.read, 65_536), writer.close)
+        read = partial(reader.read, 65_536)
+        return AsyncHTTPAnswer(request.url, int(status), reason.strip(), pairs, read, writer.close)

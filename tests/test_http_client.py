@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import gzip
 import threading
+import urllib.request
 from collections.abc import Sequence
 from typing import Any
 
@@ -249,7 +250,7 @@ def test_a_client_for_one_thread_stays_with_one() -> None:
             assert running.acquire(blocking=False), "two requests at once"
             release.wait(10)
             running.release()
-            return HTTPAnswer(200, "OK", (), lambda: b"")
+            return HTTPAnswer(request.url, 200, "OK", (), lambda: b"")
 
     client = Stuck()
     with applying(RequestPolicy("http://127.0.0.1/", Limits(request_seconds=0.2))):
@@ -257,6 +258,23 @@ def test_a_client_for_one_thread_stays_with_one() -> None:
             assert error(client.get("http://127.0.0.1/")).message().startswith("timed out")
         release.set()
         assert success(client.get("http://127.0.0.1/")).raw_data() == b""
+
+
+def test_a_library_that_follows_redirects_is_refused() -> None:
+    """An answer from another origin is refused: urllib follows redirects by itself unless it is told not to."""
+
+    class Following(AbstractHTTPClient):
+        def send(self, request: HTTPRequest) -> HTTPAnswer:
+            response = urllib.request.urlopen(request.url)  # noqa: S310 -- an http URL on loopback
+            return HTTPAnswer(
+                response.url, response.status, None, response.getheaders(), response.read1, response.close
+            )
+
+    with talk(answering(OK)) as inner:
+        elsewhere = f"HTTP/1.1 302 Found\r\nLocation: http://localhost:{inner.port}/\r\nContent-Length: 0\r\n\r\n"
+        with talk(answering(elsewhere.encode())) as outer:
+            response = error(Following().get(f"http://127.0.0.1:{outer.port}/"))
+    assert response.message() == "the client's HTTP library followed a redirect by itself; switch that off"
 
 
 def test_proxies_resolve_hosts(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +299,8 @@ def test_addresses_that_were_checked() -> None:
 
         def send(self, request: HTTPRequest) -> HTTPAnswer:
             seen.append((request.url, request.addresses, request.is_home))
-            return HTTPAnswer(200, None, [("Content-Type", "text/plain")], iter([b"a", b"b", b""]).__next__)
+            pieces = iter([b"a", b"b", b""])
+            return HTTPAnswer(request.url, 200, None, [("Content-Type", "text/plain")], pieces.__next__)
 
     client = Seeing()
     response = success(client.get("http://127.0.0.1/x"))

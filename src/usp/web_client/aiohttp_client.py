@@ -250,7 +250,8 @@ class _AiohttpAnswer(AsyncHTTPAnswer):
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         # Closing does nothing to a connection that is back in the pool.
-        super().__init__(response.status, response.reason, (), response.content.readany, response.close)
+        # Redirects are switched off, so the URL needs no check.
+        super().__init__("", response.status, response.reason, (), response.content.readany, response.close)
         self.response = response
 
     def header(self, name: str) -> str | None:

@@ -104,9 +104,10 @@ class HTTPRequest:
 
 
 class _Answer:
-    """The status and headers of an answer."""
+    """The URL, status and headers of an answer."""
 
-    def __init__(self, status: int, reason: str | None, headers: Iterable[tuple[str, str]]) -> None:
+    def __init__(self, url: str, status: int, reason: str | None, headers: Iterable[tuple[str, str]]) -> None:
+        self.url = url
         self.status = status
         self.reason = reason
         self._headers = headers
@@ -140,19 +141,23 @@ def header_bytes(value: str) -> bytes:
 class HTTPAnswer(_Answer):
     """The answer to one request: status, headers as pairs, and a body that has not been read yet.
 
+    `url` is the URL that your library says has answered. If it is on another origin than the request, the library has
+    followed a redirect by itself, past all checks, and the base refuses the answer.
+
     `read` returns the next piece of the body as it was transferred, in any size, and `b""` at its end. The base always
     calls `close` at the end.
     """
 
     def __init__(
         self,
+        url: str,
         status: int,
         reason: str | None,
         headers: Iterable[tuple[str, str]],
         read: Callable[[], bytes],
         close: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(status, reason, headers)
+        super().__init__(url, status, reason, headers)
         self._read = read
         self._close = close
 
@@ -174,13 +179,14 @@ class AsyncHTTPAnswer(_Answer):
 
     def __init__(
         self,
+        url: str,
         status: int,
         reason: str | None,
         headers: Iterable[tuple[str, str]],
         read: Callable[[], Awaitable[bytes]],
         close: Callable[[], object] | None = None,
     ) -> None:
-        super().__init__(status, reason, headers)
+        super().__init__(url, status, reason, headers)
         self._read = read
         self._close = close
 
@@ -412,7 +418,7 @@ class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
                     self._check_addresses(request)
                 answer = self.send(request)
                 try:
-                    success = fetch.received(answer)
+                    success = fetch.received(request, answer)
                     if success is not None:
                         return self._read(fetch, answer, success)
                     answer.discard()
@@ -485,7 +491,7 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
                     await self._check_addresses(request)
                 answer = await self.send(request)
                 try:
-                    success = fetch.received(answer)
+                    success = fetch.received(request, answer)
                     if success is not None:
                         while piece := await answer.read():
                             if not success._receive(piece):
@@ -561,8 +567,13 @@ class Fetch:
         )
         return HTTPRequest(url, headers, self.policy, self.deadline, is_home=is_home, authorization=authorization)
 
-    def received(self, answer: _Answer) -> TransferredResponse | None:
-        """Return the response for a success, its body to be read; None for any other answer."""
+    def received(self, request: HTTPRequest, answer: _Answer) -> TransferredResponse | None:
+        """Return the response for a success, its body to be read; None for any other answer.
+
+        Raise `RefusedError` for an answer from another origin than was asked.
+        """
+        if answer.url and origin_of(answer.url) != origin_of(request.url):
+            raise RefusedError("the client's HTTP library followed a redirect by itself; switch that off")
         if not 200 <= answer.status < 300:
             return None
         limit = bytes_allowed(self._client._max_bytes, self._client._has_own_limit)

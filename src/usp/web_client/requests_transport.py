@@ -484,7 +484,8 @@ class RequestsAnswer(HTTPAnswer):
     """The answer of requests. `location` is its Location header, which may have been taken away."""
 
     def __init__(self, response: requests.Response, location: str | None, exchange: Exchange) -> None:
-        super().__init__(response.status_code, response.reason, (), body_reader(response.raw), response.close)
+        # Redirects are switched off, so the URL needs no check.
+        super().__init__("", response.status_code, response.reason, (), body_reader(response.raw), response.close)
         self.response = response
         self._location = location
         self._exchange = exchange
