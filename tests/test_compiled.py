@@ -18,7 +18,7 @@ from usp import compiled
 from usp.compiled import IS_COMPILED
 from usp.scan import columns, grammar, survey
 from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, PageColumn, Scalar, check_names, check_page_columns, check_types
-from usp.scan.vocabulary import VIDEO_FIELDS, Form, VideoField
+from usp.scan.vocabulary import DIALECTS, VIDEO_FIELDS, Dialect, Form, Kind, VideoField, check_namespaces
 
 pytestmark = pytest.mark.compare
 
@@ -224,8 +224,8 @@ NEW_EXTENSION: dict[str, tuple[str, ...]] = {
     "scan/vocabulary.py": (
         '_EXTENSIONS = {"image": _image, "news": _news, "video": _video}\n',
         '_EXTENSIONS["pagemap"] = lambda prefix: Kind(_named(prefix, "template"))\n',
-        "_URIS = (\n",
-        '    ("sitemap-pagemap", "pagemap"),\n',
+        "_NAMESPACES = (\n",
+        '    Namespace("pagemap", ("sitemap-pagemap",), is_known_by_prefix=True),\n',
     ),
     "scan/columns.py": (
         "PAGE_COLUMNS: dict[str, PageColumn] = {\n",
@@ -287,6 +287,14 @@ def test_a_new_extension_needs_four_files(package: Path) -> None:
     for pure in ("", "1"):
         run = python(package, "-c", READ_NEW, "pagemap", "scheme", USP_PURE=pure)
         assert run.stdout == f"{not pure} {expected}\n", run.stderr
+
+
+def test_elements_of_an_unknown_namespace() -> None:
+    """An element whose namespace is not in the table is an error: it would never be read."""
+    check_namespaces(DIALECTS.values())
+    pagemap = Kind(groups={"image:image": Kind(frozenset({"pagemap:data"}))})
+    with pytest.raises(TypeError, match=r"usp/scan/vocabulary.py: _NAMESPACES has no pagemap"):
+        check_namespaces([Dialect("sitemap", {"url": pagemap})])
 
 
 @needs_compiled

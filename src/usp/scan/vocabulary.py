@@ -8,7 +8,7 @@ namespace has that namespace's name before it ("image:loc"). Elements of other n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -28,6 +28,7 @@ __all__ = [
     "Form",
     "Kind",
     "VideoField",
+    "check_namespaces",
     "namespace_of_declaration",
     "namespace_of_prefix",
     "note_outside",
@@ -197,36 +198,56 @@ DIALECTS = {"urlset": _PAGES, "sitemapindex": _INDEX, "rss": _RSS, "feed": _ATOM
 #: Tags of HTML that are never closed. Programs print them, with warnings, into the middle of a document.
 VOID_TAGS = frozenset({b"br", b"hr", b"img", b"input", b"meta", b"wbr"})
 
-# Parts of namespace URIs; the first match counts. Sites write them with http, https or neither, with or without the
-# last slash, in other versions, on other hosts.
-_URIS = (
-    ("sitemap-image", "image"),
-    ("sitemap-news", "news"),
-    ("sitemap-video", "video"),
-    ("sitemap-", "other"),
-    ("geo/schemas/sitemap", "other"),
-    ("sitemap", "sitemap"),
-    ("xhtml", "xhtml"),
-    ("purl.org/rss/1.0/modules", "other"),
-    ("purl.org/rss", "rss"),
-    ("purl.org/net/rss", "rss"),
-    ("backend.userland.com/rss", "rss"),
-    ("netscape.com/rdf", "rss"),
-    ("w3.org/2005/atom", "atom"),
-    ("purl.org/atom", "atom"),
-    ("purl.org/dc/elements", "dc"),
-    ("22-rdf-syntax-ns", "rdf"),
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A namespace: our name for it, parts of the URIs that mean it, its right URI, and what its prefix means.
+
+    Sites write URIs with http, https or neither, with or without the last slash, in other versions, on other hosts.
+    `is_known_by_prefix` says whether a prefix of this name means the namespace even if it is not declared.
+    """
+
+    name: str
+    uri_parts: tuple[str, ...]
+    uri: str = ""
+    is_known_by_prefix: bool = False
+
+
+#: The namespaces that usp knows. The first part that a URI contains counts, so special ones come before general ones.
+_NAMESPACES = (
+    Namespace("image", ("sitemap-image",), "http://www.google.com/schemas/sitemap-image/1.1", True),
+    Namespace("news", ("sitemap-news",), "http://www.google.com/schemas/sitemap-news/0.9", True),
+    Namespace("video", ("sitemap-video",), "http://www.google.com/schemas/sitemap-video/1.1", True),
+    Namespace("other", ("sitemap-", "geo/schemas/sitemap")),
+    Namespace("sitemap", ("sitemap",), "http://www.sitemaps.org/schemas/sitemap/0.9"),
+    Namespace("xhtml", ("xhtml",), "http://www.w3.org/1999/xhtml", True),
+    Namespace("other", ("purl.org/rss/1.0/modules",)),
+    Namespace("rss", ("purl.org/rss", "purl.org/net/rss", "backend.userland.com/rss", "netscape.com/rdf")),
+    Namespace("atom", ("w3.org/2005/atom", "purl.org/atom"), is_known_by_prefix=True),
+    Namespace("dc", ("purl.org/dc/elements",), is_known_by_prefix=True),
+    Namespace("rdf", ("22-rdf-syntax-ns",), is_known_by_prefix=True),
 )
+_URIS = tuple((part, namespace.name) for namespace in _NAMESPACES for part in namespace.uri_parts)
 #: Our name for a namespace -> its right URI.
-RIGHT_URIS = {
-    "sitemap": "http://www.sitemaps.org/schemas/sitemap/0.9",
-    "image": "http://www.google.com/schemas/sitemap-image/1.1",
-    "news": "http://www.google.com/schemas/sitemap-news/0.9",
-    "video": "http://www.google.com/schemas/sitemap-video/1.1",
-    "xhtml": "http://www.w3.org/1999/xhtml",
-}
+RIGHT_URIS = {namespace.name: namespace.uri for namespace in _NAMESPACES if namespace.uri}
 #: Prefixes that mean their namespace even if they are not declared.
-PREFIXES = frozenset({"image", "news", "video", "xhtml", "dc", "rdf", "atom"})
+PREFIXES = frozenset(namespace.name for namespace in _NAMESPACES if namespace.is_known_by_prefix)
+
+
+def _namespaces_of(kind: Kind) -> set[str]:
+    """Return the namespaces of all elements that a kind may hold, at any depth."""
+    names = {name.partition(":")[0] for name in kind.names() if ":" in name}
+    return names.union(*map(_namespaces_of, kind.groups.values()))
+
+
+def check_namespaces(dialects: Iterable[Dialect]) -> None:
+    """Raise `TypeError` if an element is of a namespace that the table does not have: it would never be read."""
+    used = {name for dialect in dialects for kind in dialect.entries.values() for name in _namespaces_of(kind)}
+    if missing := sorted(used - {namespace.name for namespace in _NAMESPACES}):
+        raise TypeError(f"usp/scan/vocabulary.py: _NAMESPACES has no {', '.join(missing)}, but elements are of it")
+
+
+check_namespaces(DIALECTS.values())
 
 
 def namespace_of_uri(uri: str) -> str:
