@@ -130,10 +130,11 @@ def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
 
 @pytest.mark.parametrize("code", [code for code in CODES if code not in ILLUSTRATED])
 def test_bad_examples_have_this_problem_only(code: str) -> None:
-    """The bad example has exactly this problem, once, at the place that the page states."""
+    """The bad example has exactly this problem, once, at the place that the page states, in a complete message."""
     shown = rule_page(code).examples("Bad")
     (problem,) = problems_of(shown)
     assert problem.code == code
+    assert not re.search(r"{\w+}", problem.message), "the rule gives no value for this name"
     placed = [example for example in shown if example.line] or [Example("", None, None, None, "")]
     assert (problem.line, problem.column) == (placed[0].line, placed[0].column)
     assert problem.url in {HOMEPAGE + str(example.file) for example in (placed if placed[0].file else shown)}

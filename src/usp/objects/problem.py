@@ -139,7 +139,7 @@ class ProblemLog:
             at = at()
         text, where = printable(shortened(text)), printable(shortened(where))
         shown = {name: printable(shortened(str(value))) for name, value in values.items()}
-        message = codes.CODES[code].message.format(text=text, where=where, **shown)
+        message = codes.CODES[code].message.format_map(_Values(shown, text=text, where=where))
         self._kept.append((code, message, at, text))
 
     def problems(self) -> Problems:
@@ -152,6 +152,13 @@ class ProblemLog:
             found.append(Problem(code, message, self.url, line, column, text))
         found.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
         return Problems(found, Counter(self.counts))
+
+
+class _Values(dict[str, str]):
+    """The values of a message. A name that is missing stays in the message: no document may raise an error."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
 
 
 class _Unlogged(ProblemLog):
