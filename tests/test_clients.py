@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import email.utils
+import gc
 import gzip
 import time
+import weakref
 import zlib
 from collections.abc import Iterator
 
@@ -72,6 +74,17 @@ def test_success(site: Server, make: Make) -> None:
     assert response.raw_data() == response.encoded_data() == TEXT
     assert response.url() == f"{site.url}/plain"
     assert response.transport_problems() == ()
+
+
+def test_bodies_do_not_wait_for_the_garbage_collector(site: Server, make: Make) -> None:
+    """A success is in no reference cycle: its body is freed when you drop it."""
+    client = make()
+    gc.disable()
+    try:
+        dropped = weakref.ref(success(client.get(f"{site.url}/plain")))
+        assert dropped() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("path", ["/empty", "/299"])

@@ -397,6 +397,8 @@ class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
             return call_in_time(lambda: self._run_in_turn(fetch), fetch.policy, fetch.seconds_left())
         except self._caught() as error:
             return fetch.failed(error, is_late=time.monotonic() >= fetch.deadline)
+        finally:
+            fetch.release()
 
     def _run_in_turn(self, fetch: Fetch) -> AbstractWebClientResponse:
         """Run a fetch, unless one that was abandoned still uses a client that is for one thread at a time."""
@@ -482,6 +484,8 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
                     return await self._run(fetch)
         except self._caught() as error:
             return fetch.failed(error, is_late=allowed <= 0 or scope.expired())
+        finally:
+            fetch.release()
 
     async def _run(self, fetch: Fetch) -> AbstractWebClientResponse:
         with self._connections(fetch):
@@ -593,6 +597,10 @@ class Fetch:
             return kind(f"{line}: it redirects without saying where", False, status=status)
         why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
         return kind(why_not, False, status=None) if why_not else None
+
+    def release(self) -> None:
+        """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""
+        self._answer = self._success = None
 
     def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
         """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""
