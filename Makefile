@@ -20,11 +20,11 @@ demo: $(VENV)/installed ## run usp on its built-in example website, with no netw
 
 run: demo
 
-quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in a few seconds
+quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in about 20 seconds
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
 	@$(PY) -m mypy --no-error-summary
-	@$(PY) -m pytest -q -n 2 -m "not (cli or compare or corpus or export or network or slow or tools)"
+	@$(PY) -m pytest -q -n 2 --dist worksteal -m "not (cli or compare or corpus or export or network or slow or tools)"
 
 test: $(VENV)/compiled ## run all tests
 	@$(PY) -m pytest -q $(PARALLEL)
