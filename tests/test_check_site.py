@@ -779,6 +779,7 @@ def test_names_that_are_commands() -> None:
     assert [sitemap.name for sitemap in report.sitemaps][-1] == f"{HOME}::error::x.xml"
 
 
+@pytest.mark.slow
 def test_many_rules_and_user_agents() -> None:
     """Only a bounded part of a very long robots.txt is used, and that is reported."""
     agents = "".join(f"User-agent: a{n}\n" for n in range(2_000))

@@ -311,6 +311,7 @@ def test_decoded_bodies_are_bounded(window: int) -> None:
     assert peak < 5_000_000
 
 
+@pytest.mark.slow
 def test_tiny_members_cost_linear_time() -> None:
     """The time for many members of one byte each grows linearly."""
     data = packed(packed(b"http://") + packed(b"a") * 30_000)

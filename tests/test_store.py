@@ -233,6 +233,7 @@ def test_threads_reading_one_document_for_the_first_time() -> None:
 # The tree
 
 
+@pytest.mark.slow
 def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree whose documents are in the file equals one in memory, and can be read after the walk has ended."""
     site = {"http://h/index.xml": index(*(f"http://h/{i}.xml.gz" for i in range(20)))}

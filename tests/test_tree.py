@@ -448,6 +448,7 @@ def test_a_client_written_for_another_library_version() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_unreachable_site(server_that_is_gone: str) -> None:
     """A site that does not answer has an empty tree that says why."""
     tree = sitemap_tree_for_homepage(server_that_is_gone)
@@ -465,6 +466,7 @@ def server_that_is_gone() -> str:
 
 
 @pytest.mark.parametrize("is_awaited", [False, True])
+@pytest.mark.slow
 def test_credentials_of_the_homepage(is_awaited: bool, caplog: pytest.LogCaptureFixture) -> None:
     """User and password of the homepage's URL are sent to its origin, and appear in neither the tree nor the log."""
     caplog.set_level(logging.DEBUG, logger="usp")
