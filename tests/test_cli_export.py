@@ -21,7 +21,7 @@ import pytest
 
 from commands import RunHere, environment
 from faults import serve_faults
-from support import SITEMAP_XMLNS, Server, serve
+from support import SITEMAP_XMLNS, Server, serve, urlset
 from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow
 from usp.cli import main
@@ -30,6 +30,7 @@ from usp.tree import sitemap_tree_for_homepage
 
 pytestmark = pytest.mark.cli
 
+Site = dict[str, tuple[int, dict[str, str], bytes]]
 XML = {"Content-Type": "application/xml"}
 ROBOTS = (200, {"Content-Type": "text/plain"}, b"Sitemap: {base}/a.xml\nSitemap: {base}/b.xml\n")
 ONE = f"""<urlset {SITEMAP_XMLNS}>
@@ -216,11 +217,15 @@ def test_unreachable_site(tmp_path: Path) -> None:
 
 
 def test_no_pages(run_here: RunHere, server: Server) -> None:
-    """A site without sitemaps makes a file without rows."""
-    with serve({"/robots.txt": (200, {}, b"User-agent: *\n")}) as bare:
-        run = run_here("export", "-k", bare.url, "-o", "p.csv", "--columns", "url,priority")
-    assert run.returncode == 0
-    assert Path("p.csv").read_text() == "url,priority\n"
+    """A site without sitemaps leaves an existing file as it was; one without pages makes a file without rows."""
+    bare: Site = {"/robots.txt": (200, {}, b"User-agent: *\n")}
+    listed: Site = {"/robots.txt": ROBOTS, "/a.xml": (200, XML, urlset().encode())}
+    Path("p.csv").write_text("old")
+    for found, expected in ((bare, "old"), (listed, "url,priority\n")):
+        with serve(found) as site_without_pages:
+            run = run_here("export", "-k", site_without_pages.url, "-o", "p.csv", "--columns", "url,priority")
+        assert run.returncode == 0
+        assert Path("p.csv").read_text() == expected
 
 
 def test_rows_leave_as_sitemaps_come_in() -> None:

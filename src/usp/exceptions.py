@@ -19,7 +19,8 @@ website does wrong is never raised: it becomes an `InvalidSitemap` or a `Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from usp.objects.sitemap import IndexWebsiteSitemap
+    from usp.export.exporting import Exported
+    from usp.objects.sitemap import AbstractSitemap
 
 __all__ = [
     "DocumentReadError",
@@ -100,9 +101,11 @@ class DocumentReadError(UspError):
 class TreeInterrupted(KeyboardInterrupt):
     """Ctrl-C was pressed while a tree was fetched. It is a KeyboardInterrupt.
 
-    Catch it to use `tree`, which has everything that was fetched until then.
+    Catch it to use `tree`, which has everything that was fetched until then. An export of several sites sets `exported`
+    to what it has written.
     """
 
-    def __init__(self, tree: "IndexWebsiteSitemap") -> None:
+    def __init__(self, tree: "AbstractSitemap") -> None:
         super().__init__()
         self.tree = tree
+        self.exported: Exported | None = None

@@ -165,7 +165,8 @@ def _planned(arguments: argparse.Namespace) -> ExportPlan:
 def _exported(arguments: argparse.Namespace, plan: ExportPlan, meter: ProgressMeter) -> Exported:
     progress = None if arguments.quiet else meter  # counting pages for it takes a little time
     with site_client(arguments) as client:
-        return export.run_export(plan, arguments.url, client, progress=progress, **tree_options(arguments))
+        stream = export.export_stream(arguments.url, client, progress=progress, **tree_options(arguments))
+        return export.run_export(plan, [(None, stream)])
 
 
 def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False  # as typing has it, whose import takes longer than this m
 if TYPE_CHECKING:
     from usp.export.exporting import Exported as Exported
     from usp.export.exporting import export_homepage as export_homepage
+    from usp.export.exporting import export_stream as export_stream
     from usp.export.exporting import plan_export as plan_export
     from usp.export.exporting import run_export as run_export
     from usp.export.exporting import write as write
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from usp.export.schema import SCHEMA_VERSION as SCHEMA_VERSION
 
 _MODULES = {
-    "exporting": ("Exported", "export_homepage", "plan_export", "run_export", "write"),
+    "exporting": ("Exported", "export_homepage", "export_stream", "plan_export", "run_export", "write"),
     "queries": ("Query",),
     "schema": ("SCHEMA_VERSION",),
 }

@@ -26,6 +26,7 @@ class SitemapPages:
     url: str
     type: str
     pages: Sequence[SitemapPage]
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,11 @@ class Batch:
         return self.columns.length if self.kept is None else self.kept.count(1)
 
 
-def pages_of(sitemap: AbstractSitemap) -> SitemapPages:
-    """Return the pages of a sitemap."""
+def pages_of(sitemap: AbstractSitemap, source: str | None = None) -> SitemapPages:
+    """Return the pages of a sitemap. `source` is the name of the source that its tree is from."""
     pages = sitemap.pages
-    return SitemapPages(sitemap.url, type_name(type(sitemap)), pages if isinstance(pages, Pages) else list(pages))
+    listed = pages if isinstance(pages, Pages) else list(pages)
+    return SitemapPages(sitemap.url, type_name(type(sitemap)), listed, source)
 
 
 def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Columns]:
@@ -55,6 +57,8 @@ def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Colum
         "sitemap_type": partial(_repeated, sitemap.type),
         "position": _positions,
     }
+    if sitemap.source is not None:
+        listed["source"] = partial(_repeated, sitemap.source)
     first = 0
     for length, read in _columns_of(sitemap.pages, wanted):
         added = {name: make(length, first) for name, make in listed.items() if name in wanted}

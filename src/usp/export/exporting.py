@@ -7,18 +7,20 @@ waits for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
+from usp.exceptions import TreeInterrupted
 from usp.export.batches import pages_of
-from usp.export.formats import OutputFile, output_file
+from usp.export.formats import STANDARD_OUTPUT, OutputFile, output_file
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import PageCounts, PageReader, PageRows, sitemaps_columns
 from usp.export.selection import Moment, Selection, select_from
 from usp.limits import SMALL_MEMORY_BYTES
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.stream import HomepageOptions, SitemapStream
 
 if TYPE_CHECKING:
@@ -28,14 +30,21 @@ __all__ = [
     "ExportOptions",
     "ExportPlan",
     "Exported",
+    "Keep",
+    "SourceTree",
     "WriteOptions",
     "export_homepage",
+    "export_stream",
+    "has_sitemaps",
     "plan_export",
     "run_export",
     "write",
 ]
 
-_LIMIT_REACHED = "C901"
+#: Decides at the end whether to write the file.
+Keep = Callable[[tuple[AbstractSitemap, ...]], bool]
+
+_NO_SITEMAPS = (InvalidSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +59,20 @@ class ExportPlan:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The result of an export: the number of rows of the requested table, and the tree that they are from.
+    """The result of an export: the trees that were read, and the number of rows of the requested table.
 
-    If a site could not be reached, nothing is written, and an existing file stays as it was.
+    If `is_written` is False, nothing was written, and an existing file stays as it was.
     """
 
-    tree: AbstractSitemap
+    trees: tuple[AbstractSitemap, ...]
     rows: int
     pages: int | None = None  # that were read; None if none had to be
     is_written: bool = True
+
+    @property
+    def tree(self) -> AbstractSitemap:
+        """The tree, or the first of several."""
+        return self.trees[0]
 
 
 class WriteOptions(TypedDict, total=False):
@@ -89,13 +103,17 @@ def plan_export(
     until: Moment | None = None,
     dedupe: bool = False,
     raw_csv: bool = False,
+    has_source: bool = False,
 ) -> ExportPlan:
-    """Check the options of an export before any work is done. See `write` for what each means."""
+    """Check the options of an export before any work is done. See `write` for what each means.
+
+    :param has_source: give each table a first column `source`, for an export of several targets.
+    """
     output = output_file(path, format)
     first = "pages" if table is None else table
-    selections = {first: select_from(first, columns, where, since, until, dedupe=dedupe)}
+    selections = {first: select_from(first, columns, where, since, until, dedupe=dedupe, has_source=has_source)}
     if table is None and output.format.is_database:
-        selections["sitemaps"] = select_from("sitemaps")
+        selections["sitemaps"] = select_from("sitemaps", has_source=has_source)
     return ExportPlan(output, selections, dedupe, FormatOptions(raw_csv=raw_csv))
 
 
@@ -116,7 +134,7 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
     """
     plan = plan_export(path, **options)
     plan.output.check()
-    return _write(plan, (tree, *tree.all_sitemaps()), lambda: tree)
+    return _write_trees(plan, [SourceTree(None, tree)])
 
 
 def export_homepage(
@@ -125,7 +143,7 @@ def export_homepage(
     web_client: AbstractWebClient | None = None,
     **options: Unpack[ExportOptions],
 ) -> Exported:
-    """Fetch a site and write its pages meanwhile.
+    """Fetch a site and write its pages meanwhile. If no sitemap is found, nothing is written.
 
     The options are those of `write` and of `usp.tree.sitemap_tree_for_homepage`.
 
@@ -135,51 +153,110 @@ def export_homepage(
     of_tree: Any = {name: value for name, value in options.items() if name not in of_writing}
     plan = plan_export(path, **of_writing)
     plan.output.check()
-    return run_export(plan, homepage_url, web_client, **of_tree)
+    return run_export(plan, [(None, export_stream(homepage_url, web_client, **of_tree))])
+
+
+def export_stream(
+    homepage_url: str, web_client: AbstractWebClient | None = None, **options: Unpack[HomepageOptions]
+) -> SitemapStream:
+    """Open a site for an export, which keeps few documents in memory."""
+    return SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options)
 
 
 def run_export(
-    plan: ExportPlan, homepage_url: str, web_client: AbstractWebClient | None, **options: Unpack[HomepageOptions]
+    plan: ExportPlan, streams: Iterable[tuple[str | None, SitemapStream]], *, keep: Keep | None = None
 ) -> Exported:
-    """Fetch a site and write what is planned."""
-    with SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options) as stream:
-        try:
-            return _write(plan, _reached(stream), lambda: stream.tree)
-        except _UnreachableError:
-            return Exported(stream.tree, 0, is_written=False)
+    """Read streams one after another, and write what is planned into one file.
+
+    :param streams: each with its name for the column `source`, or None. Open the streams lazily, in a generator.
+    :param keep: takes the trees at the end, and returns whether to write the file. Otherwise an existing file stays as
+        it was. Rows that are on standard output already stay there. By default, the file is written if a sitemap was
+        found.
+    :raises TreeInterrupted: on Ctrl-C. If there is a file to write, `keep` decides whether what was fetched until then
+        is written; by default it is not. `exported` has the result, with the partial tree at the end of `trees`.
+    """
+    trees: list[SourceTree] = []
+    source, tables = None, None
+    try:
+        with plan.output.open() as file, _TableWriter(plan, file) as tables:
+            for source, stream in streams:
+                with stream:
+                    for sitemap in stream.with_pauses():
+                        tables.put(sitemap, source)
+                trees.append(SourceTree(source, stream.tree))
+            if not (keep or has_sitemaps)(_only_trees(trees)):
+                raise _NotKeptError
+            tables.finish(trees)
+    except _NotKeptError:
+        return _exported(trees, tables, is_written=False)
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, TreeInterrupted):
+            trees.append(SourceTree(source, interrupt.tree))
+        raise _interrupted(plan, trees, tables, keep) from None
+    return _exported(trees, tables)
 
 
-class _UnreachableError(Exception):
-    """The site could not be reached: no file is to be written."""
+def has_sitemaps(trees: Sequence[AbstractSitemap]) -> bool:
+    """Return whether there is a sitemap in any of the trees. A robots.txt is none."""
+    sitemaps = chain.from_iterable((tree, *tree.all_sitemaps()) for tree in trees)
+    return any(not isinstance(sitemap, _NO_SITEMAPS) for sitemap in sitemaps)
 
 
-def _reached(stream: SitemapStream) -> Iterator[AbstractSitemap | None]:
-    """Give the sitemaps of a stream, and None between them where there is time for other work."""
-    yield from stream.with_pauses()
-    tree = stream.tree
-    if not tree.sub_sitemaps and any(problem.code != _LIMIT_REACHED for problem in tree.problems):
-        raise _UnreachableError
+class SourceTree(NamedTuple):
+    """A tree, and the name of its source, or None."""
+
+    source: str | None
+    tree: AbstractSitemap
 
 
-def _write(
-    plan: ExportPlan, sitemaps: Iterable[AbstractSitemap | None], tree: Callable[[], AbstractSitemap]
-) -> Exported:
-    """Write the planned tables. The tree is asked for after the last sitemap."""
-    with plan.output.open() as file, _PageWriter(plan, file) as pages:
-        for sitemap in sitemaps:
-            pages.put(sitemap)
-        pages.finish()
-        rows = _write_sitemaps(tree(), plan, file, pages.counts)
-    return Exported(tree(), pages.rows if "pages" in plan.selections else rows, pages.read)
+class _NotKeptError(Exception):
+    """The file is not to be written: raised to drop what was written until then."""
 
 
-class _PageWriter:
-    """Writes the pages of sitemaps, if the plan has them."""
+def _only_trees(trees: Iterable[SourceTree]) -> tuple[AbstractSitemap, ...]:
+    return tuple(tree for _, tree in trees)
+
+
+def _exported(trees: Iterable[SourceTree], tables: _TableWriter | None, *, is_written: bool = True) -> Exported:
+    rows, read = (0, None) if tables is None else (tables.rows, tables.read)
+    return Exported(_only_trees(trees), rows, read, is_written)
+
+
+def _interrupted(
+    plan: ExportPlan, trees: list[SourceTree], tables: _TableWriter | None, keep: Keep | None
+) -> KeyboardInterrupt:
+    """Write what was fetched before Ctrl-C, if it is to be kept; return the exception to raise.
+
+    The file is written again from its start, because Ctrl-C may have come in the middle of a row.
+    """
+    if not trees:
+        return KeyboardInterrupt()
+    interrupt = TreeInterrupted(trees[-1].tree)
+    if plan.output.path == STANDARD_OUTPUT:
+        interrupt.exported = _exported(trees, tables)
+    elif keep is not None and keep(_only_trees(trees)):
+        interrupt.exported = _write_trees(plan, trees)
+    else:
+        interrupt.exported = _exported(trees, tables, is_written=False)
+    return interrupt
+
+
+def _write_trees(plan: ExportPlan, trees: Sequence[SourceTree]) -> Exported:
+    with plan.output.open() as file, _TableWriter(plan, file) as tables:
+        for source, tree in trees:
+            for sitemap in (tree, *tree.all_sitemaps()):
+                tables.put(sitemap, source)
+        tables.finish(trees)
+    return _exported(trees, tables)
+
+
+class _TableWriter:
+    """Writes the planned tables: pages while sitemaps arrive, sitemaps at the end."""
 
     def __init__(self, plan: ExportPlan, file: Any) -> None:
-        self.rows = 0
+        self.rows = 0  # of the requested table
+        self._plan = plan
         self._file = file
-        self._is_watched = plan.output.is_watched
         self._stack = ExitStack()
         self._reader: PageReader[Any] | None = None
         if (selection := plan.selections.get("pages")) is not None:
@@ -198,28 +275,28 @@ class _PageWriter:
         """The number of pages that were read; None if none had to be."""
         return None if self._reader is None else self._reader.pages
 
-    @property
-    def counts(self) -> PageCounts:
-        """The number of pages of each sitemap."""
-        return {} if self._reader is None else self._reader.counts
-
-    def put(self, sitemap: AbstractSitemap | None) -> None:
+    def put(self, sitemap: AbstractSitemap | None, source: str | None = None) -> None:
         """Start to read a sitemap. Without one, write the rows that are ready; if somebody watches, write all."""
         if self._reader is None:
             return
         if sitemap is not None:
-            self._write(self._reader.put(pages_of(sitemap)))
-        elif self._is_watched:
+            self._write(self._reader.put(pages_of(sitemap, source)))
+        elif self._plan.output.is_watched:
             self._write(self._reader.rest())
             self._file.flush()
         else:
             self._write(self._reader.ready())
 
-    def finish(self) -> None:
-        """Write the remaining rows, and the end of the table."""
+    def finish(self, trees: Iterable[SourceTree]) -> None:
+        """Write the remaining rows of pages, and the table of sitemaps."""
+        counts: PageCounts = {}
         if self._reader is not None:
             self._write(self._reader.rest())
             self._writer.close()
+            counts = self._reader.counts
+        if (selection := self._plan.selections.get("sitemaps")) is not None:
+            rows = self._write_sitemaps(selection, trees, counts)
+            self.rows = rows if self._reader is None else self.rows
 
     def _write(self, read: Iterable[PageRows[Any]]) -> None:
         for rows in read:
@@ -227,23 +304,22 @@ class _PageWriter:
                 self._writer.write(rows.encoded)
                 self.rows += rows.kept
 
+    def _write_sitemaps(self, selection: Selection, trees: Iterable[SourceTree], counts: PageCounts) -> int:
+        """Write the table of sitemaps, and return its number of rows."""
+        writer = _writer("sitemaps", selection, self._plan, self._file)
+        rows = 0
+        try:
+            for source, tree in trees:
+                batch = selection.batch(sitemaps_columns(tree, counts, selection.needed, source))
+                writer.write(writer.encode(batch))
+                rows += batch.kept_count
+            writer.close()
+        finally:
+            writer.drop()
+        return rows
+
 
 def _writer(table: str, selection: Selection, plan: ExportPlan, file: Any) -> Writer:
     make = plan.output.format.table_writer
     assert make is not None
     return make(file, Table(table, selection.types, selection.chosen), plan.options)
-
-
-def _write_sitemaps(tree: AbstractSitemap, plan: ExportPlan, file: Any, counts: PageCounts) -> int:
-    """Write the table of sitemaps, if the plan has it, and return its number of rows."""
-    selection = plan.selections.get("sitemaps")
-    if selection is None:
-        return 0
-    writer = _writer("sitemaps", selection, plan, file)
-    batch = selection.batch(sitemaps_columns(tree, counts, selection.needed))
-    try:
-        writer.write(writer.encode(batch))
-        writer.close()
-    finally:
-        writer.drop()
-    return batch.kept_count

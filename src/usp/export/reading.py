@@ -21,7 +21,7 @@ from usp.export.schema import SITEMAPS, type_name
 from usp.export.selection import Selection
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
-from usp.scan import Columns, column_of
+from usp.scan import Columns, Scalar, column_of
 
 __all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "sitemaps_columns"]
 
@@ -186,9 +186,16 @@ _VALUES: dict[str, Callable[[_Place], Any]] = {
 
 
 def sitemaps_columns(
-    tree: AbstractSitemap, counts: PageCounts | None = None, wanted: Collection[str] = SITEMAPS
+    tree: AbstractSitemap,
+    counts: PageCounts | None = None,
+    wanted: Collection[str] = SITEMAPS,
+    source: str | None = None,
 ) -> Columns:
-    """Return the table of sitemaps: the root first, each before its children. `counts` are known numbers of pages."""
+    """Return the table of sitemaps: the root first, each before its children.
+
+    :param counts: known numbers of pages.
+    :param source: the name of the source of the tree, for the column `source`.
+    """
     places = list(_places(tree))
     values = {name: list(map(value, places)) for name, value in _VALUES.items() if name in wanted}
     if "pages" in wanted:
@@ -198,6 +205,8 @@ def sitemaps_columns(
         for name, column in values.items()
         if any(value is not None for value in column)
     }
+    if source is not None:
+        found["source"] = column_of(Scalar.TEXT, [source] * len(places))
     return Columns(len(places), found)
 
 

@@ -29,11 +29,13 @@ __all__ = [
     "TABLES",
     "column_at",
     "flattened",
+    "table_types",
     "type_name",
 ]
 
 SCHEMA_VERSION = 1
 
+_SOURCE = "source"
 #: The columns of a page that do not come from its entry: the sitemap, and the position in it, from 1.
 _LISTED: dict[str, Type] = {
     "sitemap_url": Scalar.TEXT,
@@ -57,6 +59,12 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
     }
 )
 TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType({"pages": PAGES, "sitemaps": SITEMAPS})
+
+
+def table_types(table: str, *, has_source: bool = False) -> Mapping[str, Type]:
+    """Return the columns of a table. With `has_source`, the first one is `source`: what the user named to be read."""
+    return {_SOURCE: Scalar.TEXT, **TABLES[table]} if has_source else TABLES[table]
+
 
 #: Names of elements in sitemaps -> names of columns. Users may write both.
 NAMES_IN_SITEMAPS: Mapping[str, str] = MappingProxyType(

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
 from usp.export.conditions import Condition
-from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at
+from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at, table_types
 from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
 __all__ = ["Moment", "Selection", "select", "select_from"]
@@ -70,13 +70,14 @@ def select_from(
     until: Moment | None = None,
     *,
     dedupe: bool = False,
+    has_source: bool = False,
 ) -> Selection:
     """Select from the table of this name, as `select` does. `dedupe` must make sense for that table."""
     if table not in TABLES:
         raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
     if table == "sitemaps" and (dedupe or since is not None or until is not None):
         raise InvalidArgumentError("`dedupe`, `since` and `until` are about pages, not about sitemaps")
-    return select(TABLES[table], columns, where, since, until, table=table)
+    return select(table_types(table, has_source=has_source), columns, where, since, until, table=table)
 
 
 def select(
