@@ -1,15 +1,21 @@
-"""The rules of a robots.txt, as plain values: what is disallowed to whom, and how long to wait."""
+"""The rules of a robots.txt: what is disallowed to whom, and how long to wait. In any encoding."""
 
 from __future__ import annotations
 
 import gzip
+import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support import Server, serve, urlset
+from usp.check import check_homepage
 from usp.documents import Document, Failure
 from usp.drivers.hosts import RobotsRules
+from usp.objects.sitemap import IndexRobotsTxtSitemap, InvalidSitemap
+from usp.politeness import Politeness
+from usp.tree import sitemap_tree_for_homepage
 
 URL = "http://h/robots.txt"
 
@@ -97,11 +103,25 @@ def test_delays_that_make_no_sense(value: str) -> None:
         b"User-agent: *\rDisallow: /\r",
         gzip.compress(b"User-agent: *\nDisallow: /", mtime=0),
         b"\xff\xfe\xfd\nUser-agent: *\nDisallow: /",
+        "User-agent: *\nDisallow: /".encode("utf-16"),
+        "\ufeffUser-agent: *\r\nDisallow: /".encode("utf-16-be"),
+        "User-agent: *\nDisallow: /".encode("utf-16-le"),
+        "User-agent: *\nDisallow: /".encode("utf-16-be"),
+        "\ufeffUser-agent: *\nDisallow: /".encode("utf-32-le"),
+        gzip.compress("User-agent: *\nDisallow: /".encode("utf-16"), mtime=0),
     ],
 )
 def test_bytes(data: bytes) -> None:
-    """A byte order mark, other line ends, compression or bad bytes do not hide the rules."""
+    """Another encoding, other line ends, compression or bad bytes do not hide the rules."""
     assert rules(data).refusal("http://h/a") is not None
+
+
+def test_charset_of_the_content_type() -> None:
+    """The charset of the Content-Type counts, as it does for Sitemap lines."""
+    text = "User-agent: *\nDisallow: /例\nCrawl-delay: 7".encode("shift_jis")
+    read = RobotsRules(Document(URL, text, "text/plain; charset=shift_jis"), "usp")
+    assert read.refusal("http://h/例") is not None
+    assert read.delay() == 7
 
 
 def test_a_long_robots_txt() -> None:
@@ -134,3 +154,47 @@ def test_no_robots_txt_raises(data: bytes, url: str) -> None:
     asked = rules(data)
     asked.refusal(url)
     assert asked.delay() >= 0
+
+
+each_utf16 = pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+
+
+def put_robots(site: Server, encoding: str, rule: str) -> None:
+    """Serve a robots.txt in this encoding, with one rule and two sitemaps."""
+    text = f"User-agent: *\r\n{rule}\r\nSitemap: {site.url}/a.xml\r\nSitemap: {site.url}/private/b.xml\r\n"
+    site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, text.encode(encoding))
+    for path in ("/a.xml", "/private/b.xml"):
+        site.pages[path] = (200, {"Content-Type": "application/xml"}, urlset(f"{site.url}/private/page").encode())
+
+
+@each_utf16
+def test_utf16_is_obeyed(encoding: str) -> None:
+    """A robots.txt in UTF-16 names its sitemaps and disallows them, too."""
+    with serve({}) as site:
+        put_robots(site, encoding, "Disallow: /private/")
+        tree = sitemap_tree_for_homepage(site.url, use_known_paths=False, respect_robots=True)
+    robots = tree.sub_sitemaps[0]
+    assert isinstance(robots, IndexRobotsTxtSitemap)
+    assert [type(child) is InvalidSitemap for child in robots.sub_sitemaps] == [False, True]
+    assert "respect_robots" in str(getattr(robots.sub_sitemaps[1], "reason", ""))
+    assert site.paths() == ["/robots.txt", "/a.xml"]
+
+
+@each_utf16
+def test_utf16_states_a_delay(encoding: str) -> None:
+    """A robots.txt in UTF-16 sets the delay between requests."""
+    with serve({}) as site:
+        put_robots(site, encoding, "Crawl-delay: 0.2")
+        started = time.monotonic()
+        sitemap_tree_for_homepage(site.url, use_known_paths=False, politeness=Politeness(crawl_delay=True))
+    assert time.monotonic() - started >= 0.4
+    assert sorted(site.paths()) == ["/a.xml", "/private/b.xml", "/robots.txt"]
+
+
+@each_utf16
+def test_utf16_is_checked(encoding: str) -> None:
+    """A check reports pages that a robots.txt in UTF-16 disallows."""
+    with serve({}) as site:
+        put_robots(site, encoding, "Disallow: /private/page")
+        report = check_homepage(site.url)
+    assert "R709" in {problem.code for sitemap in report.sitemaps for problem in sitemap.problems}

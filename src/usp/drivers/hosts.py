@@ -17,6 +17,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from usp.documents import Document, Failure
+from usp.objects.problem import UNLOGGED
+from usp.scan.encodings import to_utf8
 from usp.scan.lines import robots_text
 
 if TYPE_CHECKING:
@@ -134,7 +136,8 @@ class RobotsRules:
         self.unreachable: str | None = None  # why the robots.txt could not be fetched
         text = ""
         if isinstance(response, Document):
-            text = robots_text(response.pieces(lambda code: None)).decode("utf-8-sig", "replace")
+            pieces = to_utf8(response.pieces(lambda code: None), response.charset, UNLOGGED)
+            text = robots_text(pieces).decode("utf-8", "replace")
         elif not 400 <= (response.status or 0) < 500:  # 2.3.1.3: after a 4xx, everything is allowed
             self.unreachable = response.message  # 2.3.1.4: nothing is allowed
         self._rules: Protego = _parse_rules(text)

@@ -132,7 +132,9 @@ def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[byte
 def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
     """Return the Python name of the encoding, and the length of the byte order mark."""
     for mark, encoding in _BYTE_ORDER_MARKS:
-        if head.startswith(mark):
+        # In UTF-16, every sitemap and robots.txt has zeros: those of tags, line ends and "http". Otherwise the bytes of
+        # the mark are damage.
+        if head.startswith(mark) and (encoding == "utf-8" or 0 in head):
             return encoding, len(mark)
     if wide := _unmarked_utf16(head):
         return wide, 0
