@@ -68,6 +68,25 @@ DOCUMENTS = {
     "robots.txt": f"User-agent: *\nDisallow: /x\n\nSitemap: {SITE}all.xml\nsitemap:{SITE}gone\n",
 }
 
+#: What `is_http_url` of both packages is asked about.
+ASKED_URLS = [
+    *("http://example.com", "HTTPS://EXAMPLE.COM/a?b#c", "http://h/", "http://localhost:8000/", "http://127.0.0.1/"),
+    *(
+        "http://[::1]:80/",
+        "http://[::1",
+        "http://user:pass@example.com/",
+        "http://\u4f8b\u3048.jp/\u00e9",
+        "http://h:/",
+    ),
+    *("http://.example.com/", "http://.com/", "http://u@.example.com/", "http://example..com/", "http://example.com./"),
+    *("http://-example.com/", "http://exa_mple.com/", "http://*.example.com/", "http://{domain}/", "http://h:65535/"),
+    *("http://h:65536/", "http://h:abc/", "http://h:-1/", "http://h:80:80/", "http://-/", "http://%/", "http://./"),
+    *("http://h/a b", "http://h/ ", "http://ex\tample.com/", "http://exa mple.com/", " http://h/", "http:// h/"),
+    *("", "http://", "http:///x", "http://?x", "http:h", "http:/h/", "//h/", "/h", "www.example.com/", "ftp://h/"),
+    *("mailto:a@h", "javascript:alert(1)", "None", "#", "http://http://h/", "hxxp://h/", "http://<h>/", "http://$.h/"),
+]
+HELPERS = SITE + "helpers"
+
 Node = dict[str, Any]  # a sitemap or a page, as JSON
 
 
@@ -88,6 +107,7 @@ def all_cases() -> Iterator[Case]:
     """Yield every document to compare."""
     served = {SITE + name: text.encode() for name, text in DOCUMENTS.items()}
     yield from (Case(name, SITE + name, served) for name in DOCUMENTS)
+    yield Case("helpers", HELPERS, {HELPERS: b""})
     for about in sorted(FIXTURES.glob("*.json")):
         expected = json.loads(about.read_text(encoding="utf-8"))
         if expected.get("clean"):
@@ -119,7 +139,8 @@ def read_all(cases: Path, results: Path) -> int:
             complaints.clear()
             signal.alarm(CASE_SECONDS)
             try:
-                node = read(case_url, {url: base64.b64decode(data) for url, data in documents.items()})
+                contents = {url: base64.b64decode(data) for url, data in documents.items()}
+                node = ask_helpers() if case_url == HELPERS else read(case_url, contents)
             except (Exception, SystemExit) as error:
                 node = {"exception": type(error).__name__}
             signal.alarm(0)
@@ -145,6 +166,13 @@ def read(url: str, documents: dict[str, bytes]) -> Node:
             return Success(url, "") if url in documents else missing
 
     return as_node(SitemapFetcher(url, 0, web_client=Client()).sitemap())
+
+
+def ask_helpers() -> Node:
+    """Return what `is_http_url` says, as a sitemap of one page with a field for each URL."""
+    from usp.helpers import is_http_url
+
+    return {"pages": [{"url": HELPERS} | {f"is_http_url {url}": is_http_url(url) for url in ASKED_URLS}]}
 
 
 def as_node(sitemap: Any) -> Node:
@@ -283,6 +311,11 @@ def is_choice_of_link(d: Difference) -> bool:
     return d.ours["url"] in kinds if d.ours else kinds.get(d.theirs["url"]) != "alternate"
 
 
+def is_http_url_differing(pattern: str, ours: bool) -> Claim:
+    """Claim that `is_http_url` gives this for a URL of this pattern, and 1.8.1 the contrary."""
+    return lambda d: bool(re.fullmatch(f"is_http_url (?:{pattern})", d.what)) and d.ours is ours
+
+
 def is_cleaned_images(d: Difference) -> bool:
     """Return whether images are equal once their texts are unescaped and stripped, and their URLs absolute."""
     if d.what != "images" or not d.ours or not d.theirs:
@@ -327,6 +360,12 @@ DELIBERATE: list[tuple[str, Claim, str]] = [
     ("genres", lambda d: is_only_ours(d, "news_story.genres"), "Genres are read; 1.8.1 never gives any."),
     ("empty-items", lambda d: isinstance(d.theirs, list) and [item for item in d.theirs if item != ""] == d.ours,
      "Empty items of comma-separated lists are left out."),
+    ("url-ports", is_http_url_differing(r"http://h:\D.*|http://h:65536/|http://h:80:80/", False),
+     "`is_http_url` is false for a port that no request can have."),
+    ("url-signs", is_http_url_differing(r"http://(?:[-%]|u@\..*)/", False),
+     "`is_http_url` is false for a host of signs only, and for one that starts with a dot behind a user."),
+    ("url-space", is_http_url_differing(r"http://.*\s.*", True), "`is_http_url` is true for a URL with spaces."),
+    ("url-dollar", is_http_url_differing(r"http://\$\.h/", True), "`is_http_url` allows any sign before a letter."),
 ]
 # fmt: on
 
@@ -352,10 +391,11 @@ def read_by_both(cases: list[Case]) -> Iterator[tuple[Case, Node, Node]]:
         for case in cases:
             documents = {url: base64.b64encode(data).decode() for url, data in case.documents.items()}
             file.write(json.dumps([case.url, documents]) + "\n")
-    environment = os.environ | {"TZ": "UTC", "PYTHONWARNINGS": "ignore"}
+    ours = os.environ | {"TZ": "UTC", "PYTHONWARNINGS": "ignore"}
+    theirs = {name: value for name, value in ours.items() if name != "PYTHONPATH"}  # it may lead to our `usp`
     workers = [
         subprocess.Popen([python, __file__, "--read", file.name, results], env=environment)  # noqa: S603 -- the command is built here
-        for results, python in pythons.items()
+        for (results, python), environment in zip(pythons.items(), (ours, theirs), strict=True)
     ]
     end = time.monotonic() + ALL_SECONDS
     try:

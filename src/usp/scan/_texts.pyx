@@ -103,6 +103,8 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
     if url[i] != c':' or url[i + 1] != c'/' or url[i + 2] != c'/':
         return 0
     i += 3
+    if i < size and url[i] == c'.':
+        return 0
     while i < size and HOST[url[i]]:
         seen |= HOST[url[i]]
         i += 1

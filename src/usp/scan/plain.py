@@ -50,7 +50,7 @@ _START_OF_ENTRY = re.compile(
     rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
 )
 _URL_LINE = re.compile(  # or a blank one
-    rb"(https?://[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?[ \t]*+\r?\n", re.IGNORECASE
+    rb"(https?://(?!\.)[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?[ \t]*+\r?\n", re.IGNORECASE
 )
 _W3C_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MAX_TAG_BYTES = 16

@@ -18,8 +18,10 @@ __all__ = [
 ]
 
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
-_PLAIN_HTTP_URL = re.compile(r"https?://[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE)
-_HOST = re.compile(r"[^\s\w:]*[\w:]\S*")
+_PLAIN_HTTP_URL = re.compile(
+    r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
+)
+_HOST = re.compile(r"(?!\.)[^\s\w:]*[\w:]\S*")
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 #: Invisible marks around pasted URLs that Python does not count as white space.
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
@@ -29,7 +31,7 @@ _INNER_BREAKS = str.maketrans("", "", "\t\n\r")
 
 
 def is_http_url(url: str | None) -> bool:
-    """Return whether this is an absolute http or https URL with a host."""
+    """Return whether this is an absolute http or https URL with a host, which must not start with a dot."""
     if not isinstance(url, str) or not _HTTP_URL.match(url):
         return False
     if _PLAIN_HTTP_URL.match(url):
