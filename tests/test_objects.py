@@ -35,6 +35,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
+from usp.tree import sitemap_from_str
 
 DATE = datetime(2024, 5, 8, 10, tzinfo=UTC)
 STORY = SitemapNewsStory("Title", DATE, "Name", "en", "Subscription", ["Blog"], ["k"], ["NASDAQ:A"])
@@ -118,6 +119,16 @@ def test_page_dictionary() -> None:
     ]
     assert as_dict["alternates"] == [("de", "http://h/de")]
     assert as_dict["videos"][0]["tv_show"]["episode_number"] == 3
+
+
+def test_dictionaries_name_the_sitemap_of_a_page() -> None:
+    """The dictionary of a page that was read from a sitemap ends with the URL of that sitemap, in trees too."""
+    read = sitemap_from_str("http://h/a\nhttp://h/b\n", url="http://h/s.txt")
+    tree = IndexXMLSitemap("http://h/", [read])
+    for as_dict in (read.pages[0].to_dict(), tree.to_dict()["sub_sitemaps"][0]["pages"][0]):
+        assert list(as_dict.items())[-1] == ("sitemap_url", "http://h/s.txt")
+        assert list(as_dict)[:-1] == list(SitemapPage("http://h/").to_dict())
+    assert pickle.loads(pickle.dumps(read)).pages[0].to_dict().keys() == SitemapPage("http://h/").to_dict().keys()
 
 
 def test_pages_hash_by_url() -> None:

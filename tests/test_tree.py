@@ -410,7 +410,7 @@ def test_a_tree_as_plain_data() -> None:
     as_dict = plain(tree.to_dict())
     assert as_dict["sub_sitemaps"][0]["sub_sitemaps"][0]["sub_sitemaps"][0] == {
         "url": "http://h/a.xml.gz",
-        "pages": [{"url": "http://x/a", "priority": "0.5"}],
+        "pages": [{"url": "http://x/a", "priority": "0.5", "sitemap_url": "http://h/a.xml.gz"}],
     }
 
 

@@ -327,6 +327,7 @@ def is_cleaned_images(d: Difference) -> bool:
 # fmt: off
 #: A name, a function that claims a difference, and why we differ. The formatter would pull this table apart.
 DELIBERATE: list[tuple[str, Claim, str]] = [
+    ("sitemap-url-in-dict", lambda d: is_only_ours(d, "sitemap_url"), "A page names its sitemap in `to_dict()`."),
     ("kept-after-error", is_after_error, "What follows an error in the XML is kept; 1.8.1 loses the rest."),
     ("before-declaration", read_despite("declaration not at start"), "What precedes the XML declaration does no harm."),
     ("doctype", read_despite("DOCTYPE", "Pages"), "A DOCTYPE without entities of its own is passed over."),

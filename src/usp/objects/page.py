@@ -289,7 +289,10 @@ class SitemapPage(_Sourced):
         return None if source is None else source.value("sitemap_url")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the page as a dictionary. `alternates` and `videos` are left out if there are none."""
+        """Return the page as a dictionary.
+
+        `alternates`, `videos` and `sitemap_url` come last, and are left out if there are none.
+        """
         as_dict = {
             "url": self.url,
             "priority": self.priority,
@@ -302,6 +305,8 @@ class SitemapPage(_Sourced):
             as_dict["alternates"] = self.alternates
         if self.videos:
             as_dict["videos"] = [video.to_dict() for video in self.videos]
+        if (sitemap_url := self.sitemap_url) is not None:
+            as_dict["sitemap_url"] = sitemap_url
         return as_dict
 
 
