@@ -22,7 +22,7 @@ from usp.check.formats import FORMATS, render
 from usp.check.formats.html import STYLE
 from usp.check.formats.text import STYLES
 from usp.check.formats.text import render as render_text
-from usp.check.formats.views import limited, summary
+from usp.check.formats.views import limited
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import rule_page
 from usp.exceptions import InvalidArgumentError
@@ -102,7 +102,7 @@ def test_text_says_how_many_more_there_are() -> None:
     """A line for each code and sitemap says how many problems were not kept."""
     lines = rendered("text", mixed()).splitlines()
     assert "… and 4,711 more X102 in sitemap.xml" in lines
-    assert lines[-1] == "2 sitemaps, 50,000 pages, 4,732 errors, 1 warning, 1 info"
+    assert lines[-1] == "2 sitemaps, 50,000 pages, 4,732 errors, 1 warning, 1 notice"
     assert sum("  X102  " in line for line in lines) == 20
 
 
@@ -118,7 +118,7 @@ def test_the_most_severe_are_shown() -> None:
     """A limit keeps the most severe problems in their order, and all counts."""
     report = limited(mixed(), 3)
     assert [found.code for found in report.problems()] == ["X102", "X102", "X102"]
-    assert summary(report) == summary(mixed())
+    assert report.summary() == mixed().summary()
     assert limited(mixed(), 22).sitemaps[2].problems[-1].code == "P418"
     assert limited(mixed(), 1_000) == mixed()
     lines = rendered("text", limited(mixed(), 2)).splitlines()
@@ -127,7 +127,7 @@ def test_the_most_severe_are_shown() -> None:
         "… and 4,729 more X102 in sitemap.xml",
         "… and 2 more in 1 other sitemap",
     ]
-    assert rendered("text", limited(mixed(), 0)) == f"{summary(mixed())}\n"
+    assert rendered("text", limited(mixed(), 0)) == f"{mixed().summary()}\n"
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -214,7 +214,7 @@ def test_formats(site: Server) -> None:
         run = usp("-f", name, site.url, env=environment(PYTHONIOENCODING="ascii"), encoding="utf-8")
         assert run.returncode == 1
         assert run.stdout.startswith(start)
-        assert run.stderr == "usp: 2 sitemaps, 1 page, 1 error, 1 info\n"
+        assert run.stderr == "usp: 2 sitemaps, 1 page, 1 error, 1 notice\n"
         if name in ("json", "sarif"):
             assert "é" in json.loads(run.stdout)["problems" if name == "json" else "runs"][0].__repr__()
 

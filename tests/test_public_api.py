@@ -41,10 +41,12 @@ NAMES = {
     " RecurseListCallbackType",
     "usp.exceptions": "SitemapException SitemapXMLParsingException GunzipException StripURLToHomepageException",
     "usp.cli": "main",
+    "usp.cli.cli": "main",
     "usp.check": "CheckedSitemap Report check_bytes check_homepage check_path check_tree explain",
     "usp.export": "SCHEMA_VERSION Exported export_homepage write",
     "usp.objects.problem": "Problem Problems",
     "usp.objects.codes": "CODES Severity",
+    "usp.objects.dates": "aware",
     "usp.objects.transport": "Transport",
 }
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from usp.exceptions import UspError as UspError
     from usp.limits import Limits as Limits
     from usp.objects.codes import Severity as Severity
+    from usp.objects.dates import aware as aware
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
     from usp.objects.page import SitemapImage as SitemapImage
     from usp.objects.page import SitemapNewsStory as SitemapNewsStory
@@ -63,6 +64,7 @@ _MODULES = {
         "SitemapVideoTvShow",
     ),
     "usp.objects.codes": ("Severity",),
+    "usp.objects.dates": ("aware",),
     "usp.objects.problem": ("Problem", "Problems"),
     "usp.objects.sitemap": (
         "AbstractIndexSitemap",

@@ -10,6 +10,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.objects import codes
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, Problems
+from usp.objects.wording import plural
 
 __all__ = ["CheckedSitemap", "Report"]
 
@@ -74,6 +75,13 @@ class Report:
         for code, count in self.counts().items():
             found[codes.CODES[code].severity] += count
         return found
+
+    def summary(self) -> str:
+        """Return the summary in one line: 2 sitemaps, 48,201 pages, 1 error, 1 warning."""
+        severities = self.severities()
+        found = [plural(severities[severity], severity.noun) for severity in reversed(Severity) if severities[severity]]
+        checked = [plural(self.sitemap_count, "sitemap"), plural(self.pages, "page")]
+        return ", ".join(checked + (found or ["no problems"]))
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
         """Return a report with only those problems whose code starts with one of `select` and with none of `ignore`.

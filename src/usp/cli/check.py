@@ -309,7 +309,7 @@ def _ensure_writable(path: str | None, target: str) -> None:
 def _write_report(report: Report, arguments: argparse.Namespace, *, now: datetime) -> None:
     """Write a report to the file or to standard output. If people do not see it, print a summary too."""
     from usp.check.formats import text
-    from usp.check.formats.views import limited, summary
+    from usp.check.formats.views import limited
 
     shown = report if arguments.max is None else limited(report, arguments.max)
     is_text = arguments.format == _TEXT
@@ -327,7 +327,7 @@ def _write_report(report: Report, arguments: argparse.Namespace, *, now: datetim
         sys.stdout.writelines(pieces)
         sys.stdout.flush()  # lines on standard error must come after it
     if not arguments.quiet and (path is not None or not is_text):
-        say(f"usp: {summary(report)}")
+        say(f"usp: {report.summary()}")
 
 
 def _print_pages(pages: list[str]) -> None:

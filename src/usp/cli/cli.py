@@ -7,13 +7,13 @@ import io
 import sys
 from typing import Any
 
-from usp.cli import INTERRUPTED, check, demo, export, ls, sql
+from usp.cli import INTERRUPTED, check, demo, export, ls, main, sql
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
 
-__all__ = ["parser", "run"]
+__all__ = ["main", "parser", "run"]
 
 _WRONG_USE = 2
 

@@ -27,6 +27,7 @@ from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export.formats import BINARY_ON_TERMINAL, STANDARD_OUTPUT, TABLE_FORMATS
 from usp.export.schema import PAGES, SITEMAPS, TABLES
 from usp.objects.problem import printable
+from usp.objects.wording import plural
 
 if TYPE_CHECKING:
     from usp.cli.site import Group, Subparsers
@@ -178,7 +179,7 @@ def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMe
     if not exported.is_written:
         say(f"usp: {_name(arguments)} was not written")
     elif not arguments.quiet:
-        rows = f"{exported.rows:,} {'row' if exported.rows == 1 else 'rows'}"
+        rows = plural(exported.rows, "row")
         written = f", {size(os.path.getsize(arguments.output))}" if os.path.isfile(arguments.output) else ""
         say(f"usp: {rows} in {_name(arguments)}{written}")
     return code

@@ -18,6 +18,7 @@ from usp.cli.output import LogLines, TreeCounts, duration, log_to, say, size
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Limits
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
+from usp.objects.wording import plural
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def print_summary(
         return NOT_REACHED if any(problem.code != _LIMIT_REACHED for problem in tree.problems) else 0
     sitemaps = _sitemap_counts(counts, is_whole=not any(problem.code == _LIMIT_REACHED for problem in tree.problems))
     if cost is not None:
-        pages = f"{counts.pages:,} {'page' if counts.pages == 1 else 'pages'}, " if counts.has_pages else ""
+        pages = f"{plural(counts.pages, 'page')}, " if counts.has_pages else ""
         say(f"usp: {sitemaps}, {pages}{size(cost[0])} in {duration(cost[1])}")
     elif counts.has_pages and not counts.pages and not is_interrupted:
         say(f"usp: no page found in {sitemaps}")
@@ -247,8 +248,7 @@ def _sitemap_counts(counts: TreeCounts, *, is_whole: bool) -> str:
     failed = f"{counts.failed:,} {'failed' if is_whole else 'failed or not fetched'}" if counts.failed else ""
     partial = f"{counts.partial:,} cut short" if counts.partial else ""
     incomplete = ", ".join(filter(None, (failed, partial)))
-    noun = "sitemap" if counts.sitemaps == 1 else "sitemaps"
-    return f"{counts.sitemaps:,} {noun}{incomplete and f' ({incomplete})'}"
+    return f"{plural(counts.sitemaps, 'sitemap')}{incomplete and f' ({incomplete})'}"
 
 
 def site_url(text: str) -> str:

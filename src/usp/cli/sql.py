@@ -28,6 +28,7 @@ from usp.export.formats import ANSWER_FORMATS, BINARY_ON_TERMINAL, STANDARD_OUTP
 from usp.export.formats.base import Answer, FormatOptions
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
+from usp.objects.wording import plural
 from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def _write(answer: Answer, output: OutputFile, arguments: argparse.Namespace) ->
     with output.open() as stream:
         rows = write(answer, stream, FormatOptions(arguments.raw_csv, width))
     if not arguments.quiet:
-        say(f"usp: {rows:,} {'row' if rows == 1 else 'rows'}")
+        say(f"usp: {plural(rows, 'row')}")
 
 
 def _fetched(

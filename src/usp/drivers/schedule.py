@@ -30,6 +30,7 @@ from usp.drivers.reporting import ProgressReporter
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
+from usp.objects.wording import plural_noun
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
@@ -408,4 +409,4 @@ class Schedule:
 
 
 def _seconds(number: float) -> str:
-    return f"{number:g} second{'s' * (number != 1)}"
+    return f"{number:g} {plural_noun(number, 'second')}"

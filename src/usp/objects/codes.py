@@ -22,6 +22,11 @@ class Severity(IntEnum):
     def __str__(self) -> str:
         return self.name.lower()
 
+    @property
+    def noun(self) -> str:
+        """What one problem of this severity is called: "error", "warning" or "notice"."""
+        return "notice" if self is Severity.INFO else str(self)
+
 
 class Code(NamedTuple):
     """The severity and the message of a code."""

@@ -21,6 +21,7 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from usp.objects.dates import ASSUMED_ZONE
 from usp.objects.page import (
     SitemapImage,
     SitemapNewsStory,
@@ -73,7 +74,7 @@ class Scalar(Enum):
     """The type of a single value."""
 
     TEXT = auto()
-    TIME = auto()  #: microseconds since 1970 in UTC; a time without a zone is taken to be in UTC
+    TIME = auto()  #: microseconds since 1970 in UTC; a time without a zone is in ASSUMED_ZONE
     FREQUENCY = auto()  #: an index into CHANGE_FREQUENCIES
     NUMBER = auto()
     INTEGER = auto()
@@ -254,7 +255,7 @@ class _Described(NamedTuple):
 
 def microseconds(date: datetime) -> int:
     """Return the microseconds since 1970 in UTC. A time outside the years 1 to 9999 is moved to the nearest."""
-    found = ((date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+    found = ((date if date.tzinfo else date.replace(tzinfo=ASSUMED_ZONE)) - _EPOCH) // _MICROSECOND
     return min(max(found, _EARLIEST), _LATEST)
 
 

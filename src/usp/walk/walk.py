@@ -23,6 +23,7 @@ from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog, shortened
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.wording import plural
 from usp.origins import requested_url
 from usp.walk.nodes import Arrivals, Node, OrderedArrivals, RootVerdicts
 
@@ -300,12 +301,12 @@ class TreeCut:
 
 def pages_reached(most: int) -> str:
     """Return the reason why there are no more pages."""
-    return f"the tree has {most:,} page{'s' * (most != 1)} (limits.max_pages)"
+    return f"the tree has {plural(most, 'page')} (limits.max_pages)"
 
 
 def sitemaps_reached(most: int) -> str:
     """Return the reason why there are no more sitemaps."""
-    return f"the tree has {most:,} sitemap{'s' * (most != 1)} already (limits.max_sitemaps)"
+    return f"the tree has {plural(most, 'sitemap')} already (limits.max_sitemaps)"
 
 
 def _url_of(place: Node | InvalidSitemap) -> str:

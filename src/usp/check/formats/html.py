@@ -14,11 +14,12 @@ from html import escape
 from itertools import islice
 from math import log1p
 
-from usp.check.formats.views import counted, name_of, place_of, summary
+from usp.check.formats.views import name_of, place_of
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import RulePage, rule_page
 from usp.objects.codes import CODES, GROUPS, Severity
 from usp.objects.problem import Problem, printable
+from usp.objects.wording import plural, plural_noun
 from usp.version import __version__
 
 __all__ = ["STYLE", "render"]
@@ -40,7 +41,7 @@ def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
     target = _escaped(report.target)
     yield _HEAD.format(policy=_POLICY, title=target, style=STYLE)
     yield f'<header>\n<p class="tool">Sitemap check</p>\n<h1>{_linked(report.target)}</h1>\n'
-    yield f"<p>{_escaped(summary(report))}{_moment(now)}</p>\n</header>\n<main>\n"
+    yield f"<p>{_escaped(report.summary())}{_moment(now)}</p>\n</header>\n<main>\n"
     if not report.is_reached:
         yield '<p class="notice"><strong>The site could not be reached.</strong></p>\n'
     yield from _tiles(report)
@@ -79,11 +80,11 @@ def _tiles(report: Report) -> Iterator[str]:
     severities = report.severities()
     yield '<ul class="tiles" aria-label="Summary">\n'
     for number, what in ((report.sitemap_count, "sitemap"), (report.pages, "page")):
-        yield f"<li><b>{number:,}</b> {_named(number, what)}</li>\n"
+        yield f"<li><b>{number:,}</b> {plural_noun(number, what)}</li>\n"
     for severity in reversed(Severity):
         number = severities[severity]
         style = f' class="{severity}"' if number else ""
-        yield f"<li{style}><b>{number:,}</b> {_sign(severity)} {_named(number, str(severity))}</li>\n"
+        yield f"<li{style}><b>{number:,}</b> {_sign(severity)} {plural_noun(number, severity.noun)}</li>\n"
     yield "</ul>\n"
 
 
@@ -110,7 +111,7 @@ def _rule(rule: RulePage, entries: list[_Entry], count: int, share: float) -> It
     """Yield a rule: its bar, its problems and its explanation."""
     severity, code = rule.severity, rule.code
     yield f'<details class="{severity}" id="{code}">\n<summary>\n<h3>{code} {_text(rule.title)}</h3>\n'
-    yield f'<span class="count">{_sign(severity)} {counted(count, str(severity))}</span>\n'
+    yield f'<span class="count">{_sign(severity)} {plural(count, severity.noun)}</span>\n'
     yield f'<span class="track"><span class="bar" style="width: {share:.1%}"></span></span>\n</summary>\n'
     yield f'<p><a href="#{code}-page">What {code} means</a></p>\n'
     if entries:
@@ -161,10 +162,6 @@ def _name(report: Report, sitemap: CheckedSitemap) -> str:
     """Return the name of a sitemap, as a link if it is on a site."""
     name = name_of(sitemap)
     return _linked(sitemap.url, name) if _LINKED.match(report.target) else _escaped(name)
-
-
-def _named(number: int, what: str) -> str:
-    return what if number == 1 else f"{what}s"
 
 
 def _sign(severity: Severity) -> str:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from usp.check.formats.views import counted, name_of, place_of, summary, unshown
+from usp.check.formats.views import name_of, place_of, unshown
 from usp.check.report import CheckedSitemap, Report
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, printable
+from usp.objects.wording import plural
 
 __all__ = ["STYLES", "render"]
 
@@ -47,7 +48,7 @@ def render(
             yield from _group(sitemap, paint)
     yield from _rest(report, paint)
     if is_summed_up:
-        yield f"{paint(summary(report), 'summary')}\n"
+        yield f"{paint(report.summary(), 'summary')}\n"
 
 
 def _group(sitemap: CheckedSitemap, paint: Callable[[str, str], str]) -> Iterator[str]:
@@ -74,5 +75,5 @@ def _rest(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:
     """Yield a line about sitemaps whose problems are all hidden."""
     hidden = [sitemap.problems.counts.total() for sitemap in report.sitemaps if not sitemap.problems]
     if sum(hidden) and any(sitemap.problems for sitemap in report.sitemaps):
-        others = counted(sum(map(bool, hidden)), "other sitemap")
+        others = plural(sum(map(bool, hidden)), "other sitemap")
         yield f"{paint(f'… and {sum(hidden):,} more in {others}', 'more')}\n"

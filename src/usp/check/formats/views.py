@@ -1,4 +1,4 @@
-"""What all formats share: the summary line, the number of hidden problems, and the names of sitemaps."""
+"""What all formats share: the number of hidden problems, and the names of sitemaps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from pathlib import PurePath
 from urllib.parse import quote
 
 from usp.check.report import CheckedSitemap, Report
-from usp.objects.codes import Severity
 from usp.objects.problem import Problem, Problems, printable
 
-__all__ = ["counted", "is_url", "json_pieces", "limited", "location", "name_of", "place_of", "summary", "unshown"]
+__all__ = ["is_url", "json_pieces", "limited", "location", "name_of", "place_of", "unshown"]
 
 _URL = re.compile(r"https?://", re.IGNORECASE)
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -33,19 +32,6 @@ def json_pieces(value: object) -> Iterator[str]:
 
 def _escape(character: str) -> str:
     return json.dumps(character)[1:-1]
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: 1 page, 48,201 pages."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def summary(report: Report) -> str:
-    """Return the summary of a report, in one line."""
-    severities = report.severities()
-    found = [counted(severities[severity], str(severity)) for severity in reversed(Severity) if severities[severity]]
-    checked = [counted(report.sitemap_count, "sitemap"), counted(report.pages, "page")]
-    return ", ".join(checked + (found or ["no problems"]))
 
 
 def limited(report: Report, most: int) -> Report:
