@@ -44,6 +44,7 @@ ROOMS = {
         "objects",
         "origins",
         "limits",
+        "scan",
         "documents",
         "fetch_parse",
         "walk",

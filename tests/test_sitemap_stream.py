@@ -73,10 +73,10 @@ def places(tree: AbstractSitemap, ancestors: tuple[AbstractSitemap, ...] = ()) -
     return found
 
 
-def streamed(driver: Driver, url: str, **options: Any) -> tuple[list[Place], IndexWebsiteSitemap]:
+def streamed(driver: Driver, url: str, **options: Any) -> tuple[list[Place], AbstractSitemap]:
     """The places of a stream, and its tree."""
 
-    async def awaited() -> tuple[list[Place], IndexWebsiteSitemap]:
+    async def awaited() -> tuple[list[Place], AbstractSitemap]:
         async with usp.aio.stream_sitemaps_for_homepage(url, **options) as stream:
             found = [place(stream.ancestors, sitemap) async for sitemap in stream]
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -147,12 +147,12 @@ def test_sitemaps_arrive_before_the_last_is_fetched(driver: Driver) -> None:
     handlers = good_site() | {BAD: silent}
     expected = ["/robots.txt", "/first.xml", "/index.xml", "/before.xml"]
 
-    def plain(url: str) -> tuple[list[str], IndexWebsiteSitemap]:
+    def plain(url: str) -> tuple[list[str], AbstractSitemap]:
         with stream_sitemaps_for_homepage(url, use_known_paths=False) as stream:
             found = [next(stream).url for _ in expected]
         return found, stream.tree
 
-    async def awaited(url: str) -> tuple[list[str], IndexWebsiteSitemap]:
+    async def awaited(url: str) -> tuple[list[str], AbstractSitemap]:
         async with usp.aio.stream_sitemaps_for_homepage(url, use_known_paths=False) as stream:
             found = [(await anext(stream)).url for _ in expected]
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -220,7 +220,7 @@ def test_yield_from() -> None:
         tree = yield from stream_sitemaps_for_homepage(url)
         trees.append(tree)
 
-    trees: list[IndexWebsiteSitemap] = []
+    trees: list[AbstractSitemap] = []
     with serve_faults(good_site()) as server:
         assert len(list(sitemaps(server.url))) == 7
         assert trees == [sitemap_tree_for_homepage(server.url)]

@@ -34,6 +34,7 @@ from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
 from usp.logs import logger
 
 if TYPE_CHECKING:
+    from usp.objects.outcome import Cause
     from usp.objects.transport import Transport
 
 __all__ = ["Document", "DocumentStore", "Failure"]
@@ -362,6 +363,8 @@ class Failure:
     """The part of the document that arrived before the transfer broke off."""
     transport: Transport | None = None
     """How the attempt went, if there was one."""
+    cause: Cause | None = None
+    """The kind of the failure. If None, the status tells."""
 
     @property
     def is_answered(self) -> bool:

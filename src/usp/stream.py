@@ -19,14 +19,17 @@ from typing import Any, NoReturn, Self, Unpack
 from usp.documents import Document, Failure
 from usp.drivers.blocking import check_client, client_or_default, is_single_threaded, steps
 from usp.drivers.fetch import ResponseReader
-from usp.drivers.options import HomepageOptions, Options, homepage_walk
+from usp.drivers.options import HomepageOptions, Reading, walk_for
 from usp.exceptions import TreeInterrupted, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MEMORY_BYTES
+from usp.objects.outcome import Cause
 from usp.objects.problem import Problems
-from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import host_of, split_credentials
-from usp.walk import HomepageWalk
+from usp.scan.urls import strip_url_to_homepage
+from usp.walk import Walk
 from usp.walk.nodes import Node, OrderedArrivals
 from usp.walk.walk import pages_reached
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
@@ -37,30 +40,94 @@ __all__ = ["AsyncSitemapStream", "HomepageOptions", "SitemapStream"]
 _LEAST_SECONDS = 0.01  # a request with less time than this is not worth making
 
 
-class _Stream:
-    """What the two streams share: their arguments, the tree, and the place of the sitemap given last."""
+class _Run:
+    """The reading of a target that goes on now. A stream and its generator share it."""
 
-    def __init__(self, homepage_url: str, memory_bytes: int, in_tree_order: bool, options: HomepageOptions) -> None:
-        self._walk, fetching, self._secret_url = homepage_walk(homepage_url, in_tree_order=in_tree_order, **options)
-        self._options = replace(fetching, memory_bytes=memory_bytes)
-        self._order: _TreeOrder | _ArrivalOrder = (
-            _TreeOrder(self._walk) if in_tree_order else _ArrivalOrder(self._walk, fetching.limits.max_pages)
+    def __init__(self, reading: Reading, memory_bytes: int, in_tree_order: bool, options: HomepageOptions) -> None:
+        self.notes: list[str] = []
+        self._memory_bytes = memory_bytes
+        self._in_tree_order = in_tree_order
+        self._given = options
+        self._note = ""
+        self._start(reading)
+
+    def _start(self, reading: Reading) -> None:
+        self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
+        self.options = replace(fetching, memory_bytes=self._memory_bytes)
+        self.order: _TreeOrder | _ArrivalOrder = (
+            _TreeOrder(self.walk) if self._in_tree_order else _ArrivalOrder(self.walk, fetching.limits.max_pages)
         )
-        self._is_over = False
-        self._tree: IndexWebsiteSitemap | None = None
+        self._reading = reading
+        self._next: Reading | None = None
+        self._is_settled = False
 
     @property
     def homepage_url(self) -> str:
         """The URL of the homepage, without a user and password."""
-        return split_credentials(self._secret_url)[0]
+        url = split_credentials(self.secret_url)[0]
+        return url if self._reading.is_site else strip_url_to_homepage(url)
+
+    def is_settled(self) -> bool:
+        """Return False if the first answer has shown that another reading is right."""
+        first = next(iter(self.walk.roots), None)
+        if not self._is_settled and first is not None and first.parsed is not None:
+            self._is_settled = True
+            is_reached = first.parsed.cause is not Cause.UNREACHABLE
+            if self._note and is_reached:
+                self.notes.append(self._note)
+            self._note = ""
+            if not is_reached and (other := self._reading.if_unreachable) is not None:
+                self._turn_to(other, f"{self._shown()} cannot be reached ({_short_reason(first.parsed)})")
+            elif first.parsed.cause is Cause.UNREADABLE and (other := self._reading.if_no_sitemap) is not None:
+                self._turn_to(other, f"{self._shown()} is not a sitemap")
+        return self._next is None
+
+    def turn(self) -> bool:
+        """Start the reading that is right. Return whether there was another."""
+        if self._next is None:
+            return False
+        self._start(self._next)
+        return True
+
+    def _turn_to(self, other: Reading, why: str) -> None:
+        url = split_credentials(other.url)[0]
+        self._note = f"{why}; reading {'the whole site ' if other.is_site else ''}{url}"
+        self._next = other
+
+    def _shown(self) -> str:
+        return split_credentials(self.secret_url)[0]
+
+
+class _Stream:
+    """What all streams share: the tree, and the place of the sitemap given last."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._is_over = False
+        self._tree: AbstractSitemap | None = None
+
+    @property
+    def homepage_url(self) -> str:
+        """The URL of the homepage, without a user and password."""
+        return self._run.homepage_url
 
     @property
     def ancestors(self) -> tuple[AbstractSitemap, ...]:
         """The sitemaps above the one given last, outermost first: often robots.txt and an index."""
-        return self._order.ancestors
+        return self._run.order.ancestors
 
     @property
-    def tree(self) -> IndexWebsiteSitemap:
+    def notes(self) -> tuple[str, ...]:
+        """How the target was read, if not as written: over http, or as a whole site."""
+        return tuple(self._run.notes)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of files by the URLs of their sitemaps; empty if nothing was read from files."""
+        return {}
+
+    @property
+    def tree(self) -> AbstractSitemap:
         """The tree, once the stream is exhausted. After an early close: what was fetched until then.
 
         :raises UspError: while the stream goes on.
@@ -68,11 +135,11 @@ class _Stream:
         if not self._is_over:
             raise UspError("The tree is not complete yet: go through the stream to its end, or close it.")
         if self._tree is None:
-            self._tree = self._walk.website()
+            self._tree = self._run.walk.tree()
         return self._tree
 
 
-class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitemap]):
+class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     """Iterate over the sitemaps of a website while others are still being fetched.
 
     - Sitemaps come in the order of the tree: an index comes before its children. They are those of
@@ -86,13 +153,14 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
     - Ctrl-C raises `TreeInterrupted`, which has the partial tree: while the stream works, and anywhere in a `with`
       block.
 
+    :param homepage_url: any URL of the site, or how to read a target.
     :param memory_bytes: bytes of documents to keep in memory; the rest goes to a temporary file.
     :param in_tree_order: False gives sitemaps as they arrive, without `ancestors`.
     """
 
     def __init__(
         self,
-        homepage_url: str,
+        homepage_url: str | Reading,
         web_client: AbstractWebClient | None = None,
         *,
         memory_bytes: int = MEMORY_BYTES,
@@ -100,19 +168,19 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
-        super().__init__(homepage_url, memory_bytes, in_tree_order, options)
+        super().__init__(_Run(_reading_of(homepage_url), memory_bytes, in_tree_order, options))
         self._client = _LazyClient(web_client)
         self._ends_at: float | None = None
         self._extra_requests: set[RequestPolicy] = set()
         self._is_closed = self._is_in_block = False
         # The generator has no reference to the stream, so that dropping the stream ends it at once.
-        self._sitemaps = _fetched(self._walk, self._client.opened, self._options, self._secret_url, self._order)
+        self._sitemaps = _fetched(self._run, self._client.opened)
 
     @property
     def is_single_threaded(self) -> bool:
         """Whether all requests run in your thread, one at a time: the web client is not made for several threads."""
         client = self._client.given
-        return self._options.concurrency == 1 if client is None else is_single_threaded(client, self._options)
+        return self._run.options.concurrency == 1 if client is None else is_single_threaded(client, self._run.options)
 
     def __next__(self) -> AbstractSitemap:
         while (sitemap := self._step()) is None:
@@ -142,7 +210,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
 
     def _step(self) -> AbstractSitemap | None:
         if self._ends_at is None:
-            self._ends_at = time.monotonic() + self._options.limits.tree_seconds
+            self._ends_at = time.monotonic() + self._run.options.limits.tree_seconds
         try:
             return next(self._sitemaps)
         except BaseException as error:
@@ -175,7 +243,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
             if isinstance(error, KeyboardInterrupt) and not isinstance(error, TreeInterrupted):
                 with suppress(KeyboardInterrupt):
                     self.throw(error)  # takes all that has arrived into the tree
-                raise TreeInterrupted(self._walk.website()) from None
+                raise TreeInterrupted(self._run.walk.tree()) from None
         finally:
             self.close()
 
@@ -197,15 +265,15 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, IndexWebsiteSitema
         return fetcher.receive(self._fetch_extra(url, seconds, max_bytes)).unfetched_sitemap()
 
     def _fetch_extra(self, url: str, seconds: float, max_bytes: int) -> Document | Failure:
-        limits, now = self._options.limits, time.monotonic()
+        limits, now = self._run.options.limits, time.monotonic()
         seconds = min(seconds, limits.request_seconds, (self._ends_at or now + limits.tree_seconds) - now)
         if seconds < _LEAST_SECONDS:
             return Failure("the time limit of the tree is reached")
         limits = replace(limits, request_seconds=seconds, max_sitemap_bytes=min(max_bytes, limits.max_sitemap_bytes))
-        policy = RequestPolicy(self._secret_url, limits, self._options.cross_host)
+        policy = RequestPolicy(self._run.secret_url, limits, self._run.options.cross_host)
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public
         # are refused, unless the homepage itself is such an address.
-        policy.mark_resolved_elsewhere(host_of(self._secret_url))
+        policy.mark_resolved_elsewhere(host_of(self._run.secret_url))
         reader = ResponseReader(policy, max_bytes)
         self._extra_requests.add(policy)
         try:
@@ -229,7 +297,7 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
 
     def __init__(
         self,
-        homepage_url: str,
+        homepage_url: str | Reading,
         web_client: AbstractAsyncWebClient | None = None,
         *,
         in_tree_order: bool = True,
@@ -238,8 +306,8 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        super().__init__(homepage_url, MEMORY_BYTES, in_tree_order, options)
-        self._sitemaps = _fetched_async(self._walk, web_client, self._options, self._secret_url, self._order)
+        super().__init__(_Run(_reading_of(homepage_url), MEMORY_BYTES, in_tree_order, options))
+        self._sitemaps = _fetched_async(self._run, web_client)
 
     async def __anext__(self) -> AbstractSitemap:
         try:
@@ -260,54 +328,64 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         await self.aclose()
 
 
+def _reading_of(target: str | Reading) -> Reading:
+    return target if isinstance(target, Reading) else Reading(target)
+
+
+def _short_reason(parsed: ParsedSitemap) -> str:
+    sitemap = parsed.sitemap([])
+    return sitemap.short_reason if isinstance(sitemap, InvalidSitemap) else ""
+
+
 def _fetched(
-    walk: HomepageWalk,
-    client: Callable[[], AbstractWebClient],
-    options: Options,
-    homepage_url: str,
-    order: _TreeOrder | _ArrivalOrder,
-) -> Generator[AbstractSitemap | None, None, IndexWebsiteSitemap]:
-    """Fetch a website. Give the sitemaps as they arrive, and None after each answer; return the tree."""
+    run: _Run, client: Callable[[], AbstractWebClient]
+) -> Generator[AbstractSitemap | None, None, AbstractSitemap]:
+    """Fetch a target. Give the sitemaps as they arrive, and None after each answer; return the tree."""
     try:
-        with closing(steps(walk, client(), options, homepage_url)) as pauses:
-            for _ in pauses:
-                try:
-                    yield from order.arrived()
-                    yield None
-                except KeyboardInterrupt as interrupt:
-                    pauses.throw(interrupt)  # takes all that has arrived into the tree
-        yield from order.arrived()
-        tree = walk.website()
-        yield from order.left_out(tree)
+        while True:
+            with closing(steps(run.walk, client(), run.options, run.secret_url)) as pauses:
+                for _ in pauses:
+                    if not run.is_settled():
+                        break
+                    try:
+                        yield from run.order.arrived()
+                        yield None
+                    except KeyboardInterrupt as interrupt:
+                        pauses.throw(interrupt)  # takes all that has arrived into the tree
+            if not run.turn():
+                break
+        yield from run.order.arrived()
+        tree = run.walk.tree()
+        yield from run.order.left_out(tree)
     except KeyboardInterrupt:
-        raise TreeInterrupted(walk.website()) from None
+        raise TreeInterrupted(run.walk.tree()) from None
     return tree
 
 
-async def _fetched_async(
-    walk: HomepageWalk,
-    client: AbstractAsyncWebClient | None,
-    options: Options,
-    homepage_url: str,
-    order: _TreeOrder | _ArrivalOrder,
-) -> AsyncGenerator[AbstractSitemap, None]:
-    """Fetch a website on asyncio. Give the sitemaps as they arrive."""
+async def _fetched_async(run: _Run, client: AbstractAsyncWebClient | None) -> AsyncGenerator[AbstractSitemap, None]:
+    """Fetch a target on asyncio. Give the sitemaps as they arrive."""
     from usp.drivers.asynchronous import client_or_default, steps
 
-    async with client_or_default(client) as opened, aclosing(steps(walk, opened, options, homepage_url)) as pauses:
-        async for _ in pauses:
-            for sitemap in order.arrived():
-                yield sitemap
-    for sitemap in order.arrived():
+    async with client_or_default(client) as opened:
+        while True:
+            async with aclosing(steps(run.walk, opened, run.options, run.secret_url)) as pauses:
+                async for _ in pauses:
+                    if not run.is_settled():
+                        break
+                    for sitemap in run.order.arrived():
+                        yield sitemap
+            if not run.turn():
+                break
+    for sitemap in run.order.arrived():
         yield sitemap
-    for sitemap in order.left_out(walk.website()):
+    for sitemap in run.order.left_out(run.walk.tree()):
         yield sitemap
 
 
 class _TreeOrder:
     """The sitemaps of a walk in the order of the tree, each as soon as all before it have arrived."""
 
-    def __init__(self, walk: HomepageWalk) -> None:
+    def __init__(self, walk: Walk) -> None:
         self.ancestors: tuple[AbstractSitemap, ...] = ()
         self._walk = walk
         self._places = OrderedArrivals(walk)
@@ -333,9 +411,9 @@ class _TreeOrder:
             if self._is_cut:
                 return
 
-    def left_out(self, tree: IndexWebsiteSitemap) -> Iterator[AbstractSitemap]:
+    def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
         """Give the rest of the tree: what stands in it for the sitemaps past a limit."""
-        for ancestors, sitemap in islice(_descend(tree, ()), self._given, None):
+        for ancestors, sitemap in islice(_places(tree), self._given, None):
             self.ancestors = ancestors
             yield sitemap
 
@@ -345,7 +423,7 @@ class _ArrivalOrder:
 
     ancestors: tuple[AbstractSitemap, ...] = ()
 
-    def __init__(self, walk: HomepageWalk, max_pages: int | None) -> None:
+    def __init__(self, walk: Walk, max_pages: int | None) -> None:
         self._walk = walk
         self._arrivals = walk.arrivals()
         self._max_pages = max_pages
@@ -366,7 +444,7 @@ class _ArrivalOrder:
                 self._walk.stop(pages_reached(self._max_pages))
                 yield node.parsed.first(left, Problems()).unfetched_sitemap()
 
-    def left_out(self, tree: IndexWebsiteSitemap) -> Iterator[AbstractSitemap]:
+    def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
         """Give nothing: what was left out has not arrived."""
         return iter(())
 
@@ -390,9 +468,18 @@ class _LazyClient:
         self._stack.close()
 
 
-def _sitemap_at(node: Node, walk: HomepageWalk) -> AbstractSitemap:
+def _sitemap_at(node: Node, walk: Walk) -> AbstractSitemap:
     """Return the sitemap of a node that has arrived, with its children unfetched."""
     return walk.kept_part(node).unfetched_sitemap(node.fetcher.last_modified, node.fetcher.url)
+
+
+def _places(tree: AbstractSitemap) -> Iterator[tuple[tuple[AbstractSitemap, ...], AbstractSitemap]]:
+    """Give all sitemaps of a tree in tree order, each with its ancestors. A website is not a sitemap itself."""
+    if isinstance(tree, IndexWebsiteSitemap):
+        yield from _descend(tree, ())
+    else:
+        yield (), tree
+        yield from _descend(tree, (tree,))
 
 
 def _descend(

@@ -123,7 +123,7 @@ def stream_pages_for_homepage(
     *,
     ordered: bool = False,
     **options: Unpack[HomepageOptions],
-) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
+) -> Generator[SitemapPage, None, AbstractSitemap]:
     """Stream the pages of a website while its sitemaps are still being fetched.
 
     They are the pages of `sitemap_tree_for_homepage(...).all_pages()`. `page.sitemap_url` says which sitemap lists a
@@ -147,7 +147,7 @@ def stream_pages_for_homepage(
     return _pages(SitemapStream(homepage_url, web_client, in_tree_order=ordered, **options))
 
 
-def _pages(stream: SitemapStream) -> Generator[SitemapPage, None, IndexWebsiteSitemap]:
+def _pages(stream: SitemapStream) -> Generator[SitemapPage, None, AbstractSitemap]:
     with stream:
         for sitemap in stream:
             yield from sitemap.pages

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from usp.check.subjects import TreePlace
-from usp.objects.sitemap import IndexWebsiteSitemap
+from usp.objects.sitemap import AbstractSitemap
 from usp.stream import SitemapStream
 from usp.workers import Threads
 
@@ -17,7 +17,7 @@ __all__ = ["check_while_fetching"]
 _AHEAD = 2  # inflated documents: the one that is checked, and the next
 
 
-def check_while_fetching(stream: SitemapStream, check: Callable[[TreePlace], None]) -> IndexWebsiteSitemap:
+def check_while_fetching(stream: SitemapStream, check: Callable[[TreePlace], None]) -> AbstractSitemap:
     """Call a function for each sitemap of a stream, in the order of the tree. Return the tree.
 
     The function runs in one thread beside the caller's, unless the web client allows only one thread. Its errors are

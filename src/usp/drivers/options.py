@@ -5,20 +5,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypedDict, Unpack
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from usp.exceptions import InvalidArgumentError, SitemapException
+from usp.fetch_parse.choice import ChooseCallbackType, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
 from usp.origins import CROSS_HOST, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
-from usp.walk import KNOWN_PATHS, HomepageWalk
+from usp.walk import KNOWN_PATHS, HomepageWalk, Walk
 
-__all__ = ["FetchOptions", "HomepageOptions", "Options", "homepage_walk"]
+__all__ = ["FetchOptions", "HomepageOptions", "Options", "Reading", "homepage_walk", "walk_for"]
 
 
 class FetchOptions(TypedDict, total=False):
@@ -41,6 +43,10 @@ class HomepageOptions(FetchOptions, total=False):
     recurse_callback: RecurseCallbackType | None
     recurse_list_callback: RecurseListCallbackType | None
     normalize_homepage_url: bool
+    include: Iterable[str] | str | None
+    exclude: Iterable[str] | str | None
+    modified_since: datetime | None
+    choose_callback: ChooseCallbackType | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,60 +83,111 @@ class Options:
         return self.respect_robots or self.politeness.crawl_delay
 
 
+class Reading(NamedTuple):
+    """How to read a target: as a whole site, or as one sitemap with everything below it.
+
+    The first answer may show that another reading is right: if nothing answers, `if_unreachable`; if what answers is
+    not a sitemap, `if_no_sitemap`.
+    """
+
+    url: str
+    is_site: bool = True
+    if_unreachable: Reading | None = None
+    if_no_sitemap: Reading | None = None
+
+
+def walk_for(
+    reading: Reading, *, in_tree_order: bool = True, **options: Unpack[HomepageOptions]
+) -> tuple[Walk, Options, str]:
+    """Check all parameters. Return the walk of a reading, how to fetch it, and its URL.
+
+    Only that URL has the user and password, if there are any: they must not appear in the tree.
+
+    :param in_tree_order: False if pages are counted as they arrive, and not by the walk.
+    """
+    if reading.is_site:
+        return homepage_walk(reading.url, in_tree_order=in_tree_order, **options)
+    _check_url(reading.url)
+    url, _ = split_credentials(reading.url)
+    fetching, fetcher = _check_options(**options)
+    limits = fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None)
+    walk = Walk([fetcher(url, False)], limits, lambda other: outside(other, url, fetching.cross_host))
+    return walk, fetching, reading.url
+
+
 def homepage_walk(
     homepage_url: str,
     *,
     use_robots: bool = True,
     use_known_paths: bool = True,
     extra_known_paths: Iterable[str] | None = None,
-    recurse_callback: RecurseCallbackType | None = None,
-    recurse_list_callback: RecurseListCallbackType | None = None,
     normalize_homepage_url: bool = True,
     in_tree_order: bool = True,
-    **fetching: Unpack[FetchOptions],
+    **options: Any,
 ) -> tuple[HomepageWalk, Options, str]:
-    """Check all parameters. Return the walk of the website, how to fetch it, and the URL of the homepage.
-
-    Only that URL has the user and password, if there are any: they must not appear in the tree.
-
-    :param in_tree_order: False if pages are counted as they arrive, and not by the walk.
-    """
+    """Check all parameters. Return the walk of a website, and the other values of `walk_for`."""
     secret_url = _check_homepage(homepage_url, normalize_homepage_url)
     homepage_url, _ = split_credentials(secret_url)
+    fetching, fetcher = _check_options(**options)
+    extra_paths = _check_paths(extra_known_paths)
+    known_paths = (*(KNOWN_PATHS if use_known_paths else ()), *extra_paths)
+    walk = HomepageWalk(
+        homepage_url,
+        fetcher(f"{homepage_url}robots.txt", False) if use_robots else None,
+        [fetcher(homepage_url + path.lstrip("/"), True) for path in dict.fromkeys(known_paths)],
+        fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None),
+        lambda url: outside(url, homepage_url, fetching.cross_host),
+    )
+    return walk, fetching, secret_url
+
+
+#: Makes the fetcher of a URL at the top of a tree, and says whether the URL is only a guess.
+MakeFetcher = Callable[[str, bool], SitemapFetcher]
+
+
+def _check_options(
+    *,
+    recurse_callback: RecurseCallbackType | None = None,
+    recurse_list_callback: RecurseListCallbackType | None = None,
+    include: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+    modified_since: datetime | None = None,
+    choose_callback: ChooseCallbackType | None = None,
+    **fetching: Any,
+) -> tuple[Options, MakeFetcher]:
+    """Check the parameters that every walk has."""
     for name in fetching:
-        if name not in FetchOptions.__annotations__:
+        if name not in HomepageOptions.__annotations__:
             known = ", ".join(HomepageOptions.__annotations__)
             raise TypeError(f"unexpected keyword argument {name!r}; there are: {known}")
-    options = Options(**{name: value for name, value in fetching.items() if value is not None})  # type: ignore[arg-type]
-    extra_paths = _check_paths(extra_known_paths)
-    known_paths = (*KNOWN_PATHS, *extra_paths) if use_known_paths else ()
+    given = {name: value for name, value in fetching.items() if name in FetchOptions.__annotations__}
+    options = Options(**{name: value for name, value in given.items() if value is not None})
+    choice = SitemapChoice.of(include, exclude, modified_since, choose_callback)
     for callback in (recurse_callback, recurse_list_callback):
         if callback is not None and not callable(callback):
             raise InvalidArgumentError(f"a callback must be a function, not {callback!r}")
 
-    def fetcher(path: str, is_guess: bool = True) -> SitemapFetcher:
+    def fetcher(url: str, is_guess: bool) -> SitemapFetcher:
         return SitemapFetcher(
-            homepage_url + path.lstrip("/"),
+            url,
             recursion_level=0,
             quiet_404=is_guess,
             recurse_callback=recurse_callback,
             recurse_list_callback=recurse_list_callback,
             max_depth=options.limits.max_depth,
+            choice=choice,
         )
 
-    walk = HomepageWalk(
-        homepage_url,
-        fetcher("robots.txt", is_guess=False) if use_robots else None,
-        [fetcher(path) for path in dict.fromkeys(known_paths)],
-        options.limits if in_tree_order else replace(options.limits, max_pages=None),
-        lambda url: outside(url, homepage_url, options.cross_host),
-    )
-    return walk, options, secret_url
+    return options, fetcher
+
+
+def _check_url(url: str) -> None:
+    if not is_http_url(url):
+        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
 
 
 def _check_homepage(url: str, normalize: bool) -> str:
-    if not is_http_url(url):
-        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
+    _check_url(url)
     url = strip_url_to_homepage(url) if normalize else url
     return url if url.endswith("/") else f"{url}/"
 

@@ -30,6 +30,7 @@ from usp.drivers.reporting import ProgressReporter
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
+from usp.objects.outcome import Cause
 from usp.objects.wording import plural_noun
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
@@ -234,7 +235,7 @@ class Schedule:
             reason = f"the robots.txt of {job.host.name} could not be fetched, so nothing else is (respect_robots)"
             self._walk.cuts[reason] = None
         if refusal is not None and job.fetcher is not None:
-            self._take(job.fetcher, Failure(f"{refusal} (respect_robots)"))
+            self._take(job.fetcher, Failure(f"{refusal} (respect_robots)", cause=Cause.LEFT_OUT))
         return refusal is None
 
     def _list(self, host: Host, is_first: bool = False) -> None:

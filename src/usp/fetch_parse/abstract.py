@@ -9,8 +9,8 @@ from usp.documents import Document
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
 from usp.objects.parser import Inspector
-from usp.objects.problem import UNLOGGED, At, Place, ProblemLog, Problems, shortened
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.problem import UNLOGGED, At, Place, ProblemLog, Problems
+from usp.objects.sitemap import AbstractSitemap, not_supported
 from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
 from usp.scan.plain import READERS, Readers
 
@@ -56,8 +56,7 @@ class AbstractSitemapParser(abc.ABC):
 
     def not_supported(self, why: str, log: ProblemLog) -> ParsedSitemap:
         """Return the result for a document that is no sitemap."""
-        reason = f"No parsers support sitemap from {shortened(self.url)}: {why}"
-        return ParsedSitemap.invalid(self.url, reason, problems=log.problems())
+        return ParsedSitemap.invalid(self.url, not_supported(self.url, why), problems=log.problems())
 
 
 class _CountedText:

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
+from usp.fetch_parse.choice import SitemapChoice
 from usp.fetch_parse.opening import parse_document
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MAX_DEPTH
 from usp.logs import logger
+from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import shortened
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap, fetch_failure
 from usp.origins import LOCAL_URL, requested_url
 from usp.scan.urls import is_http_url
 
@@ -37,6 +39,7 @@ __all__ = [
 
 log = logger(__name__)
 
+_ALL = SitemapChoice()
 _ROBOTS_TXT = re.compile(r"[^?#]*/robots\.txt(?:[?#]|$)")
 
 #: Takes the URL of a child, the level of its parent and the URLs above the child. Returns whether to fetch the child.
@@ -57,6 +60,7 @@ class SitemapFetcher:
     :param recurse_list_callback: called with the URLs of all children; return those to fetch.
     :param last_modified: the `<lastmod>` that the index above gives for this sitemap.
     :param max_depth: the highest level that is fetched.
+    :param choice: which children to fetch.
     :raises SitemapException: if the URL is not http or https, if it is one of `parent_urls`, or if the level is higher
         than `max_depth`.
     """
@@ -73,6 +77,7 @@ class SitemapFetcher:
         *,
         last_modified: datetime | None = None,
         max_depth: int = MAX_DEPTH,
+        choice: SitemapChoice = _ALL,
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):
@@ -90,6 +95,7 @@ class SitemapFetcher:
         self.recurse_list_callback = recurse_list_callback
         self.last_modified = last_modified
         self.max_depth = max_depth
+        self.choice = choice
 
     def sitemap(self) -> AbstractSitemap:
         """Fetch the sitemap and all sitemaps below it, one after another."""
@@ -101,8 +107,9 @@ class SitemapFetcher:
     def receive(self, answer: Document | Failure) -> ParsedSitemap:
         """Parse what a client returned for the URL."""
         if isinstance(answer, Failure):
-            reason = f"Unable to fetch sitemap from {shortened(self.url)}: {shortened(answer.message)}"
-            return ParsedSitemap.invalid(self.url, reason, status=answer.status, transport=answer.transport)
+            reason = fetch_failure(self.url, shortened(answer.message))
+            cause = answer.cause or cause_of_status(answer.status)
+            return ParsedSitemap.invalid(self.url, reason, cause, status=answer.status, transport=answer.transport)
         log.info("Parsing sitemap from URL %s...", answer.url)
         is_robots_url = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
         parsed = parse_document(answer, is_robots_url)
@@ -123,7 +130,9 @@ class SitemapFetcher:
     def children(self, parsed: ParsedSitemap) -> Iterator[SitemapFetcher | InvalidSitemap]:
         """Yield a fetcher for each child that the callbacks accept, or an `InvalidSitemap` if it cannot be fetched."""
         parent_urls = self.parent_urls | {self.url, parsed.url}
-        declared = {child.url: child.last_modified for child in parsed.children}
+        is_robots = parsed.sitemap_class is IndexRobotsTxtSitemap
+        chosen = self.choice.children(parsed.children, self.recursion_level, parent_urls, is_robots=is_robots)
+        declared = {child.url: child.last_modified for child in chosen}
         urls = list(declared)
         if urls and self.recurse_list_callback is not None:
             wanted = self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))
@@ -144,9 +153,12 @@ class SitemapFetcher:
                     recurse_list_callback=self.recurse_list_callback,
                     last_modified=declared.get(url),
                     max_depth=self.max_depth,
+                    choice=self.choice,
                 )
             except SitemapException as error:
-                yield InvalidSitemap(url, str(error), last_modified=declared.get(url))
+                is_deep = self.recursion_level >= self.max_depth
+                cause = Cause.REFUSED if not is_http_url(url) else Cause.LIMIT if is_deep else Cause.LOOP
+                yield InvalidSitemap(url, str(error), cause=cause, last_modified=declared.get(url))
 
 
 class SitemapStrParser(SitemapFetcher):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 
+from usp.objects.outcome import Cause
 from usp.objects.page import Pages, SitemapPage
 from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
@@ -36,9 +37,9 @@ class ParsedSitemap:
 
     `children` are the sitemaps that the document lists. `pages` reads the document again each time you iterate over it.
     `problems` may be a function that finds them, where that takes as long as reading the pages. `reason` says why an
-    invalid sitemap could not be fetched or parsed, and `status` is the HTTP status of the failed request, if any.
-    `parser` reads the document again, for checks. `transport` says how the document was fetched. These two are not
-    compared.
+    invalid sitemap could not be fetched or parsed, `cause` is the kind of that reason, and `status` the HTTP status of
+    the failed request, if any. `parser` reads the document again, for checks. `transport` says how the document was
+    fetched. These two are not compared.
     """
 
     url: str
@@ -48,6 +49,7 @@ class ParsedSitemap:
     problems: tuple[Problem, ...] | Callable[[], tuple[Problem, ...]] = ()
     reason: str = ""
     status: int | None = None
+    cause: Cause | None = None
     parser: DocumentParser | None = field(default=None, compare=False, repr=False)
     transport: Transport | None = field(default=None, compare=False)
 
@@ -56,13 +58,16 @@ class ParsedSitemap:
         cls,
         url: str,
         reason: str,
+        cause: Cause = Cause.UNREADABLE,
         *,
         problems: tuple[Problem, ...] = (),
         status: int | None = None,
         transport: Transport | None = None,
     ) -> ParsedSitemap:
         """Return the result for a sitemap that could not be fetched or parsed."""
-        return cls(url, InvalidSitemap, problems=problems, reason=reason, status=status, transport=transport)
+        return cls(
+            url, InvalidSitemap, problems=problems, reason=reason, status=status, cause=cause, transport=transport
+        )
 
     def found_problems(self) -> Problems:
         """Return the problems; find them now, if nobody has asked yet."""
@@ -91,7 +96,12 @@ class ParsedSitemap:
             transport = transport.declared_as(declared_url)
         if self.sitemap_class is InvalidSitemap:
             sitemap: AbstractSitemap = InvalidSitemap(
-                self.url, self.reason, last_modified=last_modified, problems=self.problems, transport=transport
+                self.url,
+                self.reason,
+                cause=self.cause,
+                last_modified=last_modified,
+                problems=self.problems,
+                transport=transport,
             )
         else:
             sitemap = self.sitemap_class(
@@ -109,7 +119,10 @@ class ParsedSitemap:
         self, last_modified: datetime | None = None, declared_url: str | None = None
     ) -> AbstractSitemap:
         """Return the node, with an `InvalidSitemap` in place of each child. Parameters are those of `sitemap`."""
-        children = [InvalidSitemap(child.url, UNFETCHED, last_modified=child.last_modified) for child in self.children]
+        children = [
+            InvalidSitemap(child.url, UNFETCHED, cause=Cause.LEFT_OUT, last_modified=child.last_modified)
+            for child in self.children
+        ]
         return self.sitemap(children, last_modified, declared_url)
 
 

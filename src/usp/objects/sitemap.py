@@ -30,9 +30,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
+from usp.objects.outcome import Cause, Outcome, TreeFacts, cause_of_status, outcome_of
 from usp.objects.page import Pages, SitemapPage
 from usp.objects.parser import DocumentParser
-from usp.objects.problem import Problem, Problems
+from usp.objects.problem import Problem, Problems, shortened
 from usp.objects.transport import Transport
 
 if TYPE_CHECKING:
@@ -68,6 +69,16 @@ def counted(problems: Iterable[Problem]) -> Problems:
     return problems if isinstance(problems, Problems) else Problems(problems)
 
 
+def fetch_failure(url: str, message: str) -> str:
+    """Return the reason of a sitemap that could not be fetched."""
+    return f"Unable to fetch sitemap from {shortened(url)}: {message}"
+
+
+def not_supported(url: str, why: str) -> str:
+    """Return the reason of a document that is no sitemap."""
+    return f"No parsers support sitemap from {shortened(url)}: {why}"
+
+
 class AbstractSitemap:
     """A sitemap of the tree: the base of all sitemap classes.
 
@@ -75,7 +86,7 @@ class AbstractSitemap:
     subclasses.
     """
 
-    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_transport", "_url", "parser")
+    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_transport", "_url", "facts", "parser")
 
     def __init__(
         self,
@@ -98,6 +109,8 @@ class AbstractSitemap:
         self._transport = transport
         #: Reads the document again, for checks; None if the sitemap was made by hand or unpickled.
         self.parser: DocumentParser | None = None
+        #: What the walk knows beyond the tree, for `outcome`; on the top of a tree only.
+        self.facts = TreeFacts()
 
     @property
     def url(self) -> str:
@@ -145,6 +158,14 @@ class AbstractSitemap:
         It is None if nothing was requested, as for the root of a tree.
         """
         return self._transport
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended that fetched this tree: complete, partial, blocked, unreachable or empty, and why.
+
+        Ask the top of the tree. Further down, it judges the part of the tree there.
+        """
+        return outcome_of(self, self.facts)
 
     def all_pages(self) -> Iterator[SitemapPage]:
         """Yield every page of this sitemap and of all sitemaps below it, in tree order."""
@@ -257,24 +278,41 @@ class InvalidSitemap(AbstractSitemap):
     It stands in the tree where the sitemap was declared. It has no pages and no sub-sitemaps.
     """
 
-    __slots__ = ("_reason",)
+    __slots__ = ("_cause", "_reason")
 
     def __init__(
         self,
         url: str,
         reason: str,
         *,
+        cause: Cause | None = None,
         last_modified: datetime | None = None,
         problems: FoundProblems = (),
         transport: Transport | None = None,
     ) -> None:
         super().__init__(url, last_modified=last_modified, problems=problems, transport=transport)
         self._reason = reason
+        self._cause = cause
 
     @property
     def reason(self) -> str:
         """Why the sitemap could not be fetched or parsed."""
         return self._reason
+
+    @property
+    def short_reason(self) -> str:
+        """The reason without the URL, as lists of sitemaps show it."""
+        for says in (fetch_failure, not_supported):
+            if self._reason.startswith(prefix := says(self.url, "")):
+                return self._reason.removeprefix(prefix)
+        return self._reason
+
+    @property
+    def cause(self) -> Cause:
+        """The kind of the reason, such as `Cause.NOT_FOUND`."""
+        if self._cause is not None:
+            return self._cause
+        return Cause.UNREADABLE if self.transport is None else cause_of_status(self.transport.status)
 
     def to_dict(self, with_pages: bool = True) -> dict[str, Any]:
         """Return the URL and the reason as a dictionary."""

@@ -21,8 +21,9 @@ from usp.documents import Document, Failure
 from usp.fetch_parse.fetcher import SitemapFetcher, named
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
+from usp.objects.outcome import Cause, RootAnswer, TreeFacts
 from usp.objects.problem import ProblemLog, shortened
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.objects.wording import plural
 from usp.origins import requested_url
 from usp.walk.nodes import Arrivals, Node, OrderedArrivals, RootVerdicts
@@ -56,6 +57,7 @@ class Walk:
         self._node_count = 0
         self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
         self._arrivals: Arrivals | None = None
+        self._unwanted: set[str] = set()  # URLs that the caller's options left out
         self._incomplete: list[tuple[Node, str]] = []  # nodes with children left out, and why
         self._cut = TreeCut(self, self.limits)
         self._is_past_cut = self._is_cut_marked = False  # while the tree is built
@@ -66,7 +68,7 @@ class Walk:
             node = self._to_visit.pop()
             key = requested_url(node.fetcher.url)
             if not self._is_wanted(node):
-                self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already."))
+                self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already.", Cause.LEFT_OUT))
                 self._count()
             elif (parsed := self._parsed.get(key)) is not None:
                 self._arrive(node, parsed)
@@ -109,7 +111,7 @@ class Walk:
         if left:
             self.cuts[reason] = None
         for node in left:
-            self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}."))
+            self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {reason}.", Cause.LIMIT))
         self._cut.count()  # sitemaps that had arrived behind those left out count now
 
     def kept_part(self, node: Node) -> ParsedSitemap:
@@ -135,6 +137,27 @@ class Walk:
         self._is_past_cut = self._is_cut_marked = False
         return list(self._build(self.roots))
 
+    def tree(self) -> AbstractSitemap:
+        """Return the sitemap of the first root with everything below it, once the walk is done."""
+        tree = self.sitemaps()[0]
+        self.cuts.update((reason, None) for _, reason in self._incomplete)
+        tree.facts = self._facts(tree)
+        return tree
+
+    def _facts(self, tree: AbstractSitemap, roots: tuple[RootAnswer, ...] | None = None) -> TreeFacts:
+        """Return what the tree does not show, for its outcome."""
+        return TreeFacts(roots, tuple(self.cuts), self._skipped(tree) if self.cuts else 0, len(self._unwanted))
+
+    def _skipped(self, tree: AbstractSitemap) -> int:
+        """Return how many sitemaps are declared in the tree and not fetched because of a limit."""
+        kept = {
+            _declared_url(sitemap)
+            for sitemap in (tree, *tree.all_sitemaps())
+            if not isinstance(sitemap, InvalidSitemap) or sitemap.cause is not Cause.LIMIT
+        }
+        read = (self._parsed[url] for url in kept if url in self._parsed)
+        return len({requested_url(child.url) for parsed in read for child in parsed.children} - kept - self._unwanted)
+
     def _is_wanted(self, node: Node) -> bool:
         """Return whether to visit a node at all."""
         return True
@@ -155,7 +178,10 @@ class Walk:
                 f"Recursion detected when {shortened(fetcher.url)} redirected to {shortened(parsed.url)}"
                 f" with parent URLs {named(fetcher.parent_urls)}."
             )
-            parsed = ParsedSitemap.invalid(fetcher.url, reason, transport=parsed.transport)
+            parsed = ParsedSitemap.invalid(fetcher.url, reason, Cause.LOOP, transport=parsed.transport)
+        if self._is_unmatched(node, parsed):
+            reason = "Left out: neither its URL nor that of an index above it matches `include`."
+            parsed = ParsedSitemap.invalid(parsed.url, reason, Cause.LEFT_OUT, transport=parsed.transport)
         node.parsed = parsed
         node.children = list(self._children_of(node, parsed))
         self.left_out.extend(
@@ -181,7 +207,9 @@ class Walk:
         if parsed.children and fetcher.recursion_level >= fetcher.max_depth:
             self._incomplete.append((node, f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"))
         left = min(most - fetcher.recursion_level - 1, 2 * most + _SPARE_NODES - self._node_count)
+        unwanted = {requested_url(child.url) for child in parsed.children} if left > 0 else set()
         for child in fetcher.children(parsed) if left > 0 else parsed.children[:1]:
+            unwanted.discard(requested_url(str(child.url)))
             if left <= 0:
                 self._incomplete.append((node, sitemaps_reached(most)))
                 yield _unfetched_from(child.url, sitemaps_reached(most))
@@ -192,7 +220,19 @@ class Walk:
                 yield child
             elif isinstance(child, SitemapFetcher):
                 why = self._refusal(child.url)
-                yield Node(child, node) if why is None else _unfetched(child, why)
+                yield Node(child, node) if why is None else _unfetched(child, why, Cause.LEFT_OUT)
+        self._unwanted |= unwanted
+
+    def _is_unmatched(self, node: Node, parsed: ParsedSitemap) -> bool:
+        """Return whether a sitemap was fetched only because it might have been an index of sitemaps to include."""
+        if not node.fetcher.choice.include or parsed.children or node in self._named_roots():
+            return False
+        is_content = not issubclass(parsed.sitemap_class, (InvalidSitemap, IndexRobotsTxtSitemap))
+        return is_content and not node.fetcher.choice.includes(node.fetcher.url, node.fetcher.parent_urls)
+
+    def _named_roots(self) -> list[Node]:
+        """Return the roots that the caller named, and so wants whatever they are."""
+        return self.roots
 
     def _complete(self, node: Node) -> None:
         """Build the sitemap of a node whose children are complete, and those of its parents that waited for it."""
@@ -230,10 +270,10 @@ class Walk:
             if isinstance(place, InvalidSitemap):
                 yield place
             elif place.parsed is None:
-                yield _unfetched(place.fetcher, "it was interrupted")
+                yield _unfetched(place.fetcher, "it was interrupted", Cause.LIMIT)
             elif self._is_past_cut:
                 self.cuts[cut.reason] = None
-                yield _unfetched(place.fetcher, cut.reason)
+                yield _unfetched(place.fetcher, cut.reason, Cause.LIMIT)
             elif place.sitemap is not None and cut.last is None:
                 yield place.sitemap
             else:
@@ -314,8 +354,12 @@ def _url_of(place: Node | InvalidSitemap) -> str:
 
 
 def _unfetched_from(url: str, why: str) -> InvalidSitemap:
-    return InvalidSitemap(url, f"Not fetched, nor what follows it: {why}.")
+    return InvalidSitemap(url, f"Not fetched, nor what follows it: {why}.", cause=Cause.LIMIT)
 
 
-def _unfetched(fetcher: SitemapFetcher, why: str) -> InvalidSitemap:
-    return InvalidSitemap(fetcher.url, f"Not fetched: {why}.", last_modified=fetcher.last_modified)
+def _unfetched(fetcher: SitemapFetcher, why: str, cause: Cause) -> InvalidSitemap:
+    return InvalidSitemap(fetcher.url, f"Not fetched: {why}.", cause=cause, last_modified=fetcher.last_modified)
+
+
+def _declared_url(sitemap: AbstractSitemap) -> str:
+    return requested_url(sitemap.url if sitemap.transport is None else sitemap.transport.requested_url)

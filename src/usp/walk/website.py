@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.limits import Limits
+from usp.objects.outcome import RootAnswer
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import requested_url
@@ -58,7 +59,8 @@ class HomepageWalk(Walk):
         self._held_paths = self.roots[1:] if robots else self.roots[:]
         self._to_visit = self.roots[:1] if robots else []
         self._has_callbacks = any(
-            node.fetcher.recurse_callback or node.fetcher.recurse_list_callback for node in self.roots
+            fetcher.recurse_callback or fetcher.recurse_list_callback or fetcher.choice.depends_on_documents
+            for fetcher in (node.fetcher for node in self.roots)
         )
         self._verdicts: dict[Node, bool] = {}
         self._urls_in_tree: set[str] = set()  # of all roots with a verdict but the last
@@ -95,11 +97,33 @@ class HomepageWalk(Walk):
                 problems.add("R704", text=robots.sitemap.reason)
         for reason in self.cuts:
             problems.add("C901", text=reason)
-        return IndexWebsiteSitemap(self._homepage_url, sitemaps, problems=problems.problems())
+        website = IndexWebsiteSitemap(self._homepage_url, sitemaps, problems=problems.problems())
+        website.facts = self._facts(website, tuple(self._root_answers()))
+        return website
+
+    def tree(self) -> IndexWebsiteSitemap:
+        """Return the whole tree, once the walk is done."""
+        return self.website()
+
+    def _root_answers(self) -> Iterator[RootAnswer]:
+        """Give what robots.txt and each known path answered."""
+        for root in self.roots:
+            sitemap = None if root.parsed is None else root.parsed.sitemap([])
+            cause, reason = (sitemap.cause, sitemap.short_reason) if isinstance(sitemap, InvalidSitemap) else (None, "")
+            yield RootAnswer(root.fetcher.url, cause, reason, is_robots=root is self._robots)
+
+    def _named_roots(self) -> list[Node]:
+        return []
 
     def _is_wanted(self, node: Node) -> bool:
-        """Return False for a known path that a sitemap has led to. `verdict` drops those found out later."""
-        return not self._is_known_path(node) or requested_url(node.fetcher.url) not in self._known_urls
+        """Return False for a known path that a sitemap has led to, or that the caller excludes.
+
+        `verdict` drops those found out later.
+        """
+        if not self._is_known_path(node):
+            return True
+        url = node.fetcher.url
+        return requested_url(url) not in self._known_urls and not node.fetcher.choice.excludes(url)
 
     def _is_known_path(self, node: Node) -> bool:
         return node.parent is None and node is not self._robots
