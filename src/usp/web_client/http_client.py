@@ -580,10 +580,13 @@ class Fetch:
             raise RefusedError("the client's HTTP library followed a redirect by itself; switch that off")
         if not 200 <= answer.status < 300:
             return None
-        limit = bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
         self._answer = answer
-        self._success = self._client.success_response(answer, self._redirects.url, limit)
+        self._success = self._client.success_response(answer, self._redirects.url, self.max_bytes())
         return self._success
+
+    def max_bytes(self) -> int | None:
+        """Return how many bytes of the body to read at most, None for no limit."""
+        return bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
 
     def redirected(self, answer: _Answer) -> WebClientErrorResponse | None:
         """Go where an answer leads that is not a success. Return None if it leads somewhere, else its error."""

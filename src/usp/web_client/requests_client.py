@@ -2,7 +2,8 @@
 
 A session or headers of the caller's go to the homepage's origin only. Other origins get no more than the user agent. So
 the client uses the session itself at the homepage's origin only. Elsewhere it uses the session's adapters, which have
-no credentials and keep no cookies.
+no credentials and keep no cookies, with a session of its own for each request: libraries that mock requests replace
+methods of sessions.
 
 `usp.web_client.http_client` follows redirects and applies the request policy. `usp.web_client.requests_transport` has
 the connections, which check addresses and keep deadlines.
@@ -11,7 +12,7 @@ the connections, which check addresses and keep deadlines.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Self
 
@@ -27,11 +28,13 @@ from usp.web_client.redirects import REDIRECTS
 from usp.web_client.requests_transport import (
     CURRENT,
     ERRORS,
+    BareSession,
     Exchange,
     GuardedAdapter,
     RequestsAnswer,
     body_reader,
     guard,
+    is_from_network,
     resolve,
     take_cookies,
 )
@@ -83,11 +86,12 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
         """Raise an error if there is no body where there must be one.
 
         http.client takes headers that are cut off for complete ones. Then there is neither a body nor a length, which
-        even the server of an empty document sends.
+        even the server of an empty document sends. A mock may send none.
         """
         headers = self._response.headers
         is_framed = "Content-Length" in headers or "Transfer-Encoding" in headers
-        if not self._received and not is_framed and self.status_code() == HTTPStatus.OK:
+        is_empty = not self._received and not is_framed and self.status_code() == HTTPStatus.OK
+        if is_empty and is_from_network(self._response):
             raise ConnectionResetError("the answer was cut off")
 
 
@@ -103,9 +107,9 @@ class RequestsWebClient(AbstractHTTPClient):
     settings, are for the homepage's scheme, host and port, and go nowhere else.
 
     In a session, adapters that are exactly `requests.adapters.HTTPAdapter` are replaced by ones that check addresses
-    and keep deadlines. These make no retries for the client, because the tree makes its own. Adapters of other classes
-    are used for the homepage's origin only; what they connect to, and for how long, is up to you. The session's
-    cookies are sent to the homepage, and none are added to them.
+    and keep deadlines. These make no retries for the client, because the tree makes its own. Subclasses of it are used
+    for the homepage's origin only, and other adapters wherever they are mounted; what they connect to, and for how
+    long, is up to you. The session's cookies are sent to the homepage, and none are added to them.
     """
 
     is_thread_safe = True
@@ -185,14 +189,20 @@ class RequestsWebClient(AbstractHTTPClient):
         if request.is_home and not self._is_own_session:
             exchange.target = None
             return self._send_by_session(request, exchange)
-        exchange.target = request.url
         prepared = requests.PreparedRequest()
         prepared.method = "GET"
         prepared.url = request.url
         prepared.headers = requests.structures.CaseInsensitiveDict(request.headers)
         timeout: Any = self._timeout  # the types of requests lack some pairs
+        options = {"stream": True, "timeout": timeout, "allow_redirects": False, **self._settings_for(request.url)}
+        if "send" in vars(self._bare):  # a mock has replaced the method of this one session
+            exchange.target = None
+            return self._send_by_replaced_method(prepared, options, exchange)
+        exchange.target = request.url
         adapter = self._adapter_for(request.url)
-        response = adapter.send(prepared, stream=True, timeout=timeout, **self._settings_for(request.url))
+        if not isinstance(adapter, GuardedAdapter):
+            request.policy.mark_resolved_elsewhere(host_of(request.url))
+        response = BareSession(adapter).send(prepared, **options)
         return RequestsAnswer(response, response.headers.get("Location"), exchange)
 
     def success_response(self, answer: Any, url: str, max_bytes: int | None) -> RequestsWebClientSuccessResponse:
@@ -200,19 +210,24 @@ class RequestsWebClient(AbstractHTTPClient):
         answer.response.url = url
         return RequestsWebClientSuccessResponse(answer.response, max_bytes)
 
+    def standard_error(self, error: BaseException) -> BaseException:
+        """Return a timeout for one of requests: that of a mock has no other error inside."""
+        return TimeoutError() if isinstance(error, requests.Timeout) else error
+
     def _connections(self, fetch: Fetch) -> Exchange:
         return Exchange(fetch, self._resolver or resolve)
 
-    def _adapter_for(self, url: str) -> GuardedAdapter:
-        """Return the session's adapter for a URL, or one of ours if that is of an unknown class.
+    def _adapter_for(self, url: str) -> requests.adapters.BaseAdapter:
+        """Return the session's adapter for a URL, or one of ours if that connects in a way that we cannot check.
 
-        Look each time: a caller may mount others later.
+        An adapter that is no `HTTPAdapter` answers by itself, such as that of requests-mock. Look each time: a caller
+        may mount others later.
         """
         adapter = self._bare.get_adapter(url)
         if type(adapter) is requests.adapters.HTTPAdapter:
             guard(self._bare)
             adapter = self._bare.get_adapter(url)
-        if isinstance(adapter, GuardedAdapter):
+        if isinstance(adapter, GuardedAdapter) or not isinstance(adapter, requests.adapters.HTTPAdapter):
             return adapter
         with self._lock:
             if self._guarded is None:
@@ -222,21 +237,9 @@ class RequestsWebClient(AbstractHTTPClient):
     def _send_by_session(self, request: HTTPRequest, exchange: Exchange) -> RequestsAnswer:
         """Make one request with the caller's session, and all that it has for the homepage."""
         session, authorization = self._session, request.authorization
-        location: list[str | None] = []
         cookies = exchange.cookies = exchange.cookies or requests.cookies.RequestsCookieJar()
+        location, keep = _keeping(cookies)
         guard(self._bare)
-
-        def keep(response: requests.Response, **_: object) -> None:
-            """Take the Location and the cookies away from the session.
-
-            With a Location, requests reads the whole body of a redirect, even if it does not follow it. And cookies
-            would stay in the session, which sends them to other ports too.
-            """
-            if response.status_code in REDIRECTS:
-                location.append(response.headers.pop("Location", None))
-            for answer in (*getattr(response, "history", ()), response):
-                take_cookies(answer, cookies)
-
         hooks = getattr(session, "hooks", {}).get("response") or []
         response = session.get(
             request.url,
@@ -254,6 +257,16 @@ class RequestsWebClient(AbstractHTTPClient):
         request.policy.mark_resolved_elsewhere(host_of(request.url))
         return RequestsAnswer(response, location[-1] if location else response.headers.get("Location"), exchange)
 
+    def _send_by_replaced_method(
+        self, prepared: requests.PreparedRequest, options: dict[str, Any], exchange: Exchange
+    ) -> RequestsAnswer:
+        """Make one request with the `send` that someone has set on the session, and nothing else that it has."""
+        location, keep = _keeping(requests.cookies.RequestsCookieJar())
+        prepared.hooks["response"].append(keep)
+        guard(self._bare)
+        response = self._bare.send(prepared, **options)
+        return RequestsAnswer(response, location[-1] if location else response.headers.get("Location"), exchange)
+
     def _settings_for(self, url: str) -> dict[str, Any]:
         """Return the proxies and the CA bundle for a URL, from the client, the session, and the environment."""
         origin = origin_of(url)
@@ -269,6 +282,23 @@ class RequestsWebClient(AbstractHTTPClient):
                     self._settings = {}
                 self._settings[origin] = settings
         return settings
+
+
+def _keeping(cookies: requests.cookies.RequestsCookieJar) -> tuple[list[str | None], Callable[..., None]]:
+    """Return a hook that takes Location and cookies away from a session, and a list for the Location.
+
+    With a Location, requests reads the whole body of a redirect, even if it does not follow it. And cookies would stay
+    in the session, which sends them to other ports too.
+    """
+    location: list[str | None] = []
+
+    def keep(response: requests.Response, **_: object) -> None:
+        if response.status_code in REDIRECTS:
+            location.append(response.headers.pop("Location", None))
+        for answer in (*getattr(response, "history", ()), response):
+            take_cookies(answer, cookies)
+
+    return location, keep
 
 
 def _own_user_agent(session: requests.Session) -> str | None:

@@ -19,18 +19,18 @@ import socket
 import ssl
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar, Token
 from functools import lru_cache, partial
 from http import HTTPStatus
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import requests
 import requests.adapters
 import urllib3
 from requests.utils import select_proxy
-from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, LocationValueError, NameResolutionError, NewConnectionError
 from urllib3.util import Retry
@@ -38,19 +38,28 @@ from urllib3.util.connection import allowed_gai_family
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.origins import host_of
+from usp.web_client.cassettes import connection_class, real_class
 from usp.web_client.http_client import Fetch, HTTPAnswer, header_bytes
 from usp.web_client.lookups import AddressInfo, Resolver, look_up
 from usp.web_client.policy import RefusedError, seconds_until
 from usp.web_client.settings import DRAIN_SECONDS, MAX_INTERIM_ANSWERS, PIECE_BYTES, file_state
 
+if TYPE_CHECKING:
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+else:
+    HTTPConnection = real_class(urllib3.connection.HTTPConnection)
+    HTTPSConnection = real_class(urllib3.connection.HTTPSConnection)
+
 __all__ = [
     "CURRENT",
     "ERRORS",
+    "BareSession",
     "Exchange",
     "GuardedAdapter",
     "RequestsAnswer",
     "body_reader",
     "guard",
+    "is_from_network",
     "resolve",
     "take_cookies",
 ]
@@ -73,12 +82,13 @@ def resolve(host: str, port: int) -> Sequence[AddressInfo]:
 class Exchange:
     """One fetch with all its redirects, as the connections see it. Use it as a context, in one thread."""
 
-    __slots__ = ("_fetch", "_lent", "_resolve", "_token", "cookies", "deadline", "policy", "target")
+    __slots__ = ("_fetch", "_lent", "_resolve", "_token", "cookies", "deadline", "max_bytes", "policy", "target")
 
     def __init__(self, fetch: Fetch, resolve: Resolver) -> None:
         self._fetch = fetch
         self.policy = fetch.policy
         self.deadline = fetch.deadline
+        self.max_bytes = fetch.max_bytes()
         #: What to request, exactly as it stands in the request; None to leave that to requests.
         self.target: str | None = None
         #: The cookies that redirects have set, if a caller's session makes the requests.
@@ -350,7 +360,10 @@ def _shared_context(
 class _GuardedHTTPPool(HTTPConnectionPool):
     """Open connections to one host."""
 
-    ConnectionCls = _GuardedHTTPConnection
+    @property
+    def ConnectionCls(self) -> Any:  # type: ignore[override]  # noqa: N802 -- the name is urllib3's
+        """The class of new connections."""
+        return connection_class(HTTPConnectionPool, _GuardedHTTPConnection, CURRENT.get)
 
     def _put_conn(self, conn: Any) -> None:
         if conn is not None:
@@ -366,7 +379,10 @@ class _GuardedHTTPPool(HTTPConnectionPool):
 class _GuardedHTTPSPool(_GuardedHTTPPool, HTTPSConnectionPool):
     """The same with TLS."""
 
-    ConnectionCls = _GuardedHTTPSConnection
+    @property
+    def ConnectionCls(self) -> Any:  # type: ignore[override]  # noqa: N802 -- the name is urllib3's
+        """The class of new connections."""
+        return connection_class(HTTPSConnectionPool, _GuardedHTTPSConnection, CURRENT.get)
 
 
 _POOLS = {"http": _GuardedHTTPPool, "https": _GuardedHTTPSPool}
@@ -480,6 +496,33 @@ def guard(session: requests.Session) -> None:
             adapter.close()
 
 
+class _NoCookies(requests.cookies.RequestsCookieJar):
+    """A jar that stays empty."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        """Take no cookies."""
+
+
+_NO_COOKIES = _NoCookies()
+
+
+class BareSession(requests.Session):
+    """A session for one request, which adds nothing to it and follows no redirect.
+
+    Its purpose is `send`: libraries that mock requests replace this method of all sessions.
+    """
+
+    stream, verify, cert = True, True, None
+
+    def __init__(self, adapter: requests.adapters.BaseAdapter) -> None:
+        # Session.__init__ makes adapters, which takes longer than the rest of it. `send` needs only these two.
+        self.adapters = OrderedDict({"": adapter})  # for all URLs; requests-mock replaces get_adapter()
+        self.cookies = _NO_COOKIES
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return None: requests would read the whole body of a redirect."""
+
+
 class RequestsAnswer(HTTPAnswer):
     """The answer of requests. `location` is its Location header, which may have been taken away."""
 
@@ -538,10 +581,18 @@ def body_reader(raw: Any) -> Callable[[], bytes]:
     return partial(next, pieces(), b"")
 
 
+def is_from_network(response: requests.Response) -> bool:
+    """Return whether http.client has received an answer, and not a mock made it."""
+    raw = response.raw
+    received = getattr(raw, "_original_response", None)
+    return isinstance(raw, urllib3.HTTPResponse) and isinstance(received, http.client.HTTPResponse)
+
+
 def take_cookies(response: requests.Response, cookies: requests.cookies.RequestsCookieJar) -> None:
     """Move the cookies that an answer sets into a jar, so that the session does not see them."""
     request: Any = getattr(response, "request", None)
     requests.cookies.extract_cookies_to_jar(cookies, request, response.raw)  # type: ignore[no-untyped-call]
     message = getattr(getattr(response.raw, "_original_response", None), "msg", None)
-    if message is not None:
-        del message["Set-Cookie"], message["Set-Cookie2"]
+    for name in ("Set-Cookie", "Set-Cookie2"):
+        if message is not None and name in message:  # the headers of a mock raise if there is none
+            del message[name]
