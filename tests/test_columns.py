@@ -50,6 +50,7 @@ TEXTS = (
         "a;&",
     ),
     *("Grüße", "日本語, 中文", "\N{GRINNING FACE}", "n\u00a0b", "\u00a0n", "n\u200b", "a\u200db", "\u3000x,\u3000y"),
+    *("CR\r\nLF\rCR\r", "\r\r\n&amp;\r", "&#13;\r\n&#xD;x", "é\r\né", "<![CDATA[C\r\nD\r&amp;]]>", "a\r\n, b\r,"),
     *("two\nlines", "tab\tted", "nul\0", "del\x7f", "\x0bv", '"quoted"', "it's, a list,, ,of parts", ",", " ", ""),
     *("<![CDATA[C & D]]>", "<![CDATA[C &amp; D]]>", "<![CDATA[ é\n]]>", "<![CDATA[&amp;nbsp;]]>", "\udce9", "\udcff x"),
 )
@@ -95,7 +96,7 @@ NUMBERS = ("7", "007", "9" * 18, "<![CDATA[7]]>"), ("9" * 19, "9" * 20, "-1", "\
 RATINGS = ("4.25", "5", "0.10", "1234567.1234567"), (".5", "5.", "1e3", "1e999", "0.1234567890123456789", "4,2")
 FLAGS = ("yes", "No", "TRUE", "false", "1", "0", "<![CDATA[yes]]>"), ("maybe", "2", "y", "falsey")
 WORDS = ("IE  GB\tCA", "web"), ("é", "a&amp;b")
-PROPER_TEXTS = ("A", "A &amp; B", "Grüße", "日本語", "two\nlines", "<![CDATA[C & D]]>"), TEXTS
+PROPER_TEXTS = ("A", "A &amp; B", "Grüße", "日本語", "two\nlines", "two\r\nlines", "<![CDATA[C & D]]>"), TEXTS
 PROPER_URLS = ("http://h/a", "http://h/a?b&amp;c", "http://h/é"), URLS
 PROPER_DATES = ("2024-05-08", "2024-05-08T10:00:00+02:00", "1 Jan 1970", "9999-12-31T23:59:59-12:00"), DATES
 VIDEO_FIELDS = {

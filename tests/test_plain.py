@@ -56,6 +56,9 @@ LEAVES = (
     "<xhtml:link rel='alternate' hreflang='de' href='http://h/de?a&amp;b'/>",
     '<xhtml:link rel="stylesheet" hreflang="de" href="http://h/css"/>',
     '<xhtml:link hreflang="fr" href="/fr" title="x"></xhtml:link>',
+    "<xhtml:link rel='alternate' hreflang='e\r\nn' href='http://h/a\tb'/>",
+    "<image:image><image:loc>http://h/i\r\n</image:loc><image:title>A\r\n&amp;\rB</image:title></image:image>",
+    "<image:image><image:loc>http://h/i</image:loc><image:caption><![CDATA[A\r\n&\rB]]></image:caption></image:image>",
     "<video:video><video:title>V</video:title><video:duration>60</video:duration><video:tag>t</video:tag>"
     '<video:price currency="EUR">1.99</video:price></video:video>',
     *("<!-- a comment -->", "\n\t ", "text", "<other>x</other>", "<loc>", "</loc>", "&", "<image:image>", "</url>"),

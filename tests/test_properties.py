@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import html
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
@@ -10,7 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from scanners import FAST, GENERAL, as_rows
 from support import FIXTURES, SITEMAP_XMLNS, fixtures
+from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.dates import parse_date
@@ -139,6 +142,33 @@ def test_an_independent_parser_agrees(paths: list[str], encoding: str, packed: b
     )
     pages = sitemap_from_bytes(gzip.compress(data) if packed else data, URL).pages
     assert [page.url for page in pages] == [url.replace("&amp;", "&") for url in expected]
+
+
+in_texts = st.lists(st.sampled_from(["a", "\r", "\n", "\r\n", "\t", " ", "&#13;", "&#10;", "&amp;", "é"]), max_size=9)
+
+
+@many
+@given(in_texts.map("".join), in_texts.map("".join))
+def test_an_independent_parser_agrees_on_line_ends(text: str, in_cdata: str) -> None:
+    """Line ends in texts, CDATA and attributes are those that lxml reads, in objects and in columns."""
+    data = (
+        f'<urlset xmlns:image="sitemap-image" xmlns:xhtml="xhtml"><url><loc>http://h/</loc>'
+        f"<image:image><image:loc>http://h/i</image:loc><image:title>x{text}x</image:title>"
+        f"<image:caption><![CDATA[x{in_cdata.replace('&amp;', '+')}x]]></image:caption></image:image>"
+        f'<xhtml:link rel="alternate" hreflang="x{text}x" href="http://h/de"/></url></urlset>'
+    ).encode()
+    root = etree.fromstring(data)
+    title, caption, language = root.findtext(".//{*}title"), root.findtext(".//{*}caption"), root.find(".//{*}link")
+    assert language is not None
+    expected = [(title, html.unescape(str(caption)))], [(language.get("hreflang"), "http://h/de")]
+    page = sitemap_from_bytes(data, URL).pages[0]
+    assert ([(image.title, image.caption) for image in page.images or ()], page.alternates) == expected
+    for readers in (*FAST.values(), GENERAL):
+        parser = XMLSitemapParser(URL, lambda log: [data])
+        parser.readers = readers
+        (row,) = as_rows(parser.columns())
+        assert [(image["title"], image["caption"]) for image in row["images"]] == expected[0]  # type: ignore[attr-defined]
+        assert [tuple(link.values()) for link in row["alternates"]] == expected[1]  # type: ignore[attr-defined]
 
 
 @many

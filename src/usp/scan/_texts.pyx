@@ -391,6 +391,24 @@ cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept 
     return not flags & HIGH or (is_utf8(text, size) and has_visible_edges(text, size))
 
 
+cdef Py_ssize_t unify_line_ends(uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Make CR LF, and CR alone, to LF in place. Return the new size. https://www.w3.org/TR/xml/#sec-line-ends"""
+    cdef uint8_t *at = <uint8_t *>memchr(text, 13, <size_t>size)
+    cdef Py_ssize_t i, n
+    if at == NULL:
+        return size
+    i = n = at - text
+    while i < size:
+        if text[i] == 13:
+            text[n] = 10
+            i += i + 1 < size and text[i + 1] == 10
+        else:
+            text[n] = text[i]
+        i += 1
+        n += 1
+    return n
+
+
 cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
     """Write a text as `Entry.text` returns it. Return its size, 0 for no text, or -1 to leave it to Python."""
     if flags & ~CDATA and not is_text(text, size, flags):
@@ -399,6 +417,8 @@ cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, ui
         size = unescape_into(out, text, size)
     else:
         memcpy(out, text, <size_t>size)
+    if flags & CONTROL and size > 0:
+        size = unify_line_ends(out, size)
     return -1 if flags & AMPERSAND and size > 0 and has_reference(out, size) else size
 
 

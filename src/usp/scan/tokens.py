@@ -43,6 +43,7 @@ _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
 _TAG_NAME = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*+)")
 # The value is optional so that a name without one is skipped at once, not tried again from each of its letters.
 _ATTRIBUTE = re.compile(rb"([^\s=\"'<>/]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'<>]++)))?+")
+_LINE_END_OR_TAB = re.compile(rb"\r\n|[\t\n\r]")
 
 
 class TokenKind(Enum):
@@ -353,14 +354,20 @@ _SKIPPED = {
 
 
 def attributes(raw: bytes, note: NoteInText | None = None) -> dict[str, str]:
-    """Return the attributes of a start tag by lower-case name. If a name occurs twice, the first counts."""
+    """Return the attributes of a start tag by lower-case name. If a name occurs twice, the first counts.
+
+    Line ends and tabs in a value become spaces (https://www.w3.org/TR/xml/#AVNormalize), references to them do not.
+    """
     found: dict[str, str] = {}
+    has_breaks = _LINE_END_OR_TAB.search(raw) is not None
     for count, match in enumerate(_ATTRIBUTE.finditer(raw)):
         if count >= MAX_ATTRIBUTES:
             break
         name, double, single, bare = match.groups()
         value = next((value for value in (double, single, bare) if value is not None), None)
         if value is not None:
+            if has_breaks:
+                value = _LINE_END_OR_TAB.sub(b" ", value)
             text = unescape(decode_field(value)[0], note if b"&" in value else None)
             found.setdefault(name.decode("utf-8", "replace").lower(), text.strip())
     return found

@@ -1,5 +1,7 @@
 """From the bytes of a field to its text, and from texts to values.
 
+Line ends become LF, as XML demands: https://www.w3.org/TR/xml/#sec-line-ends. A reference `&#13;` stays a CR.
+
 Texts are repaired the way publishers mean them. A character reference counts only with its semicolon: `&copy=1` in a
 query string is not a copyright sign. Any other `&` stays as it is, with a problem: it is the most frequent defect of
 real sitemaps.
@@ -36,7 +38,9 @@ MAX_FIELD_BYTES = 1 << 16
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # https://www.w3.org/TR/xml/#charsets
 
-_AMPERSAND = re.compile(r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?")
+_REFERENCE = r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?"
+_AMPERSAND = re.compile(_REFERENCE)
+_AMPERSAND_OR_CR = re.compile(rf"{_REFERENCE}|\r\n?")
 _NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})  # https://www.w3.org/TR/xml/#sec-predefined-ent
 _CONTROLS_KEPT = "\t\n\r"
@@ -55,6 +59,11 @@ def unescape(text: str, note: NoteInText | None = None) -> str:
         return text
     if ampersands == text.count("&amp;"):
         return text.replace("&amp;", "&")
+    return _AMPERSAND.sub(_replacement(text, note), text)
+
+
+def _replacement(text: str, note: NoteInText | None) -> Callable[[re.Match[str]], str]:
+    """Return a function that returns what replaces a match in a text."""
 
     def replace(match: re.Match[str]) -> str:
         decimal, hexadecimal, name = match.groups()
@@ -67,11 +76,17 @@ def unescape(text: str, note: NoteInText | None = None) -> str:
             if note and not character:
                 note("X108", match[0], match.start())
             return character
+        if match[0].startswith("\r"):
+            return "\n"
         if note:
             note("X102", text[max(match.start() - _SHOWN_AROUND, 0) : match.end() + _SHOWN_AROUND], match.start())
         return "&"
 
-    return _AMPERSAND.sub(replace, text)
+    return replace
+
+
+def _with_line_feeds(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _character(code: int) -> str:
@@ -83,7 +98,7 @@ def _character(code: int) -> str:
 
 
 def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = None) -> str:
-    """Decode a field, replace its references, and drop control characters and outer white space.
+    """Decode a field, replace its line ends and references, and drop control characters and outer white space.
 
     `pieces` are parts of the field, each with whether it is CDATA, in which `&` is just a character.
     """
@@ -93,8 +108,12 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = 
         text, good = decode_field(raw)
         if note and not good:
             note("E203", "UTF-8", number, _first_bad(raw))
-        if not is_cdata and "&" in text:
-            text = unescape(text, _in_bytes(note, text, number, good) if note else None)
+        is_plain = is_cdata or "&" not in text
+        note_in_text = None if note is None or is_plain else _in_bytes(note, text, number, good)
+        if "\r" in text:  # in one pass with the references, which may mean a CR
+            text = _with_line_feeds(text) if is_plain else _AMPERSAND_OR_CR.sub(_replacement(text, note_in_text), text)
+        elif not is_plain:
+            text = unescape(text, note_in_text)
         texts.append(text)
     value = "".join(texts)
     if value.isprintable():
