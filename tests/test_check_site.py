@@ -211,7 +211,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise PermissionError(13, "Permission denied")
         return open(path, *arguments, **options)
 
-    monkeypatch.setattr("usp.check.files.open", refusing, raising=False)
+    monkeypatch.setattr("usp.sources.listing.open", refusing, raising=False)
     report = check_path(tmp_path, url=HOME, now=NOW)
     messages = {sitemap.name: [each.message for each in sitemap.problems] for sitemap in report.sitemaps[1:]}
     assert [code for _, code, _, _ in found_in(report)] == ["T807", "T807"]

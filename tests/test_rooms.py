@@ -52,7 +52,8 @@ ROOMS = {
         "drivers",
     },
     "tree": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "drivers", "stream"},
-    "aio": {"drivers", "stream"},
+    "sources": {"exceptions", "objects", "scan", "origins", "limits", "web_client", "stream", "tree"},
+    "aio": {"drivers", "stream", "sources"},
     "helpers": FETCHING,
     "check": {
         "version",
@@ -65,13 +66,14 @@ ROOMS = {
         "workers",
         "stream",
         "tree",
+        "sources",
     },
     "export": {"exceptions", "objects", "scan", "limits", "stream"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
-        *("tree", "check", "export"),
+        *("tree", "sources", "check", "export"),
     },
-    "__init__": {"version", "exceptions", "objects", "limits", "politeness", "progress", "tree"},
+    "__init__": {"version", "exceptions", "objects", "limits", "politeness", "progress", "tree", "sources"},
     "__main__": {"cli"},
 }
 # These import upwards, inside a function: `SitemapFetcher.sitemap()` runs a walk with the blocking driver,

@@ -26,8 +26,8 @@ from usp.objects.page import SitemapPage
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness
 from usp.progress import Progress
-from usp.stream import _ArrivalOrder, _TreeOrder
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage
+from usp.walk.order import ArrivalOrder, TreeOrder
 from usp.web_client.abstract_client import AbstractWebClientResponse, WebClientErrorResponse
 from usp.web_client.policy import policy_for
 from usp.workers import Inline, Threads, Workers
@@ -444,7 +444,7 @@ def test_retries_sleep_by_the_schedule() -> None:
 def test_stream_of_no_sitemaps() -> None:
     """Before a walk begins, its stream is empty and does not stop it."""
     walk, _, _ = homepage_walk(H)
-    for order in (_TreeOrder(walk), _ArrivalOrder(walk, None), _ArrivalOrder(walk, 1)):
+    for order in (TreeOrder(walk), ArrivalOrder(walk, None), ArrivalOrder(walk, 1)):
         assert list(order.arrived()) == []
         assert not walk.is_stopped
 

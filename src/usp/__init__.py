@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from usp.objects.transport import Transport as Transport
     from usp.politeness import Politeness as Politeness
     from usp.progress import Progress as Progress
+    from usp.sources import open as open  # noqa: A004 -- as in io, gzip and tarfile
     from usp.tree import sitemap_from_bytes as sitemap_from_bytes
     from usp.tree import sitemap_from_file as sitemap_from_file
     from usp.tree import sitemap_from_str as sitemap_from_str
@@ -82,6 +83,7 @@ _MODULES = {
     "usp.objects.transport": ("Transport",),
     "usp.politeness": ("Politeness",),
     "usp.progress": ("Progress",),
+    "usp.sources": ("open",),
     "usp.tree": (
         "sitemap_from_bytes",
         "sitemap_from_file",

@@ -24,12 +24,35 @@ if TYPE_CHECKING:
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import IndexWebsiteSitemap
+    from usp.sources.opening import AsyncSourceStream, Targets
+    from usp.sources.targets import ReadAs
     from usp.stream import AsyncSitemapStream
     from usp.web_client.abstract_client import AbstractAsyncWebClient
 
-__all__ = ["sitemap_tree_for_homepage", "stream_pages_for_homepage", "stream_sitemaps_for_homepage"]
+__all__ = ["open", "sitemap_tree_for_homepage", "stream_pages_for_homepage", "stream_sitemaps_for_homepage"]
 
 _PAGES_AT_ONCE = 256  # pages to give before the event loop gets a turn
+
+
+def open(  # noqa: A001 -- as in io, gzip and tarfile
+    targets: Targets,
+    web_client: AbstractAsyncWebClient | None = None,
+    *,
+    url: str | None = None,
+    read_as: ReadAs = "auto",
+    **options: Unpack[HomepageOptions],
+) -> AsyncSourceStream:
+    """Open a site, a sitemap, a file, a folder or an archive, or several of these, as a stream of sitemaps.
+
+        import usp.aio
+
+        tree = await usp.aio.open("example.org").read()
+
+    See `usp.open`. `web_client` is an `AiohttpWebClient` if None.
+    """
+    from usp.sources.opening import AsyncSourceStream, find_sources
+
+    return AsyncSourceStream(find_sources(targets, url=url, read_as=read_as), web_client, **options)
 
 
 async def sitemap_tree_for_homepage(

@@ -8,11 +8,11 @@ import nothing of the walk, the drivers or a web client.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack, aclosing, closing, suppress
 from dataclasses import replace
-from itertools import islice
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
@@ -25,17 +25,21 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MEMORY_BYTES
 from usp.objects.outcome import Cause
-from usp.objects.problem import Problems
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
-from usp.walk import Walk
-from usp.walk.nodes import Node, OrderedArrivals
-from usp.walk.walk import pages_reached
+from usp.walk.order import ArrivalOrder, TreeOrder, tree_places
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
 
-__all__ = ["AsyncSitemapStream", "HomepageOptions", "SitemapStream"]
+__all__ = [
+    "AsyncSitemapStream",
+    "AsyncTreeStream",
+    "HomepageOptions",
+    "Reading",
+    "SitemapStream",
+    "TreeStream",
+]
 
 _LEAST_SECONDS = 0.01  # a request with less time than this is not worth making
 
@@ -45,6 +49,7 @@ class _Run:
 
     def __init__(self, reading: Reading, memory_bytes: int, in_tree_order: bool, options: HomepageOptions) -> None:
         self.notes: list[str] = []
+        self.names: dict[str, str] = {}
         self._memory_bytes = memory_bytes
         self._in_tree_order = in_tree_order
         self._given = options
@@ -54,8 +59,8 @@ class _Run:
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
         self.options = replace(fetching, memory_bytes=self._memory_bytes)
-        self.order: _TreeOrder | _ArrivalOrder = (
-            _TreeOrder(self.walk) if self._in_tree_order else _ArrivalOrder(self.walk, fetching.limits.max_pages)
+        self.order: TreeOrder | ArrivalOrder = (
+            TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
         )
         self._reading = reading
         self._next: Reading | None = None
@@ -67,6 +72,15 @@ class _Run:
         url = split_credentials(self.secret_url)[0]
         return url if self._reading.is_site else strip_url_to_homepage(url)
 
+    @property
+    def ancestors(self) -> tuple[AbstractSitemap, ...]:
+        """The sitemaps above the one given last."""
+        return self.order.ancestors
+
+    def tree(self) -> AbstractSitemap:
+        """Return what was fetched until now."""
+        return self.walk.tree()
+
     def is_settled(self) -> bool:
         """Return False if the first answer has shown that another reading is right."""
         first = next(iter(self.walk.roots), None)
@@ -76,8 +90,11 @@ class _Run:
             if self._note and is_reached:
                 self.notes.append(self._note)
             self._note = ""
-            if not is_reached and (other := self._reading.if_unreachable) is not None:
-                self._turn_to(other, f"{self._shown()} cannot be reached ({_short_reason(first.parsed)})")
+            why = _short_reason(first.parsed)
+            # A host with a wrong certificate is there: reading it unprotected would be what an attacker wants.
+            is_absent = not is_reached and "certificate" not in why
+            if is_absent and (other := self._reading.if_unreachable) is not None:
+                self._turn_to(other, f"{self._shown()} cannot be reached ({why})")
             elif first.parsed.cause is Cause.UNREADABLE and (other := self._reading.if_no_sitemap) is not None:
                 self._turn_to(other, f"{self._shown()} is not a sitemap")
         return self._next is None
@@ -101,7 +118,7 @@ class _Run:
 class _Stream:
     """What all streams share: the tree, and the place of the sitemap given last."""
 
-    def __init__(self, run: _Run) -> None:
+    def __init__(self, run: _Run | _LoadedRun) -> None:
         self._run = run
         self._is_over = False
         self._tree: AbstractSitemap | None = None
@@ -114,7 +131,7 @@ class _Stream:
     @property
     def ancestors(self) -> tuple[AbstractSitemap, ...]:
         """The sitemaps above the one given last, outermost first: often robots.txt and an index."""
-        return self._run.order.ancestors
+        return self._run.ancestors
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -124,7 +141,7 @@ class _Stream:
     @property
     def names(self) -> dict[str, str]:
         """The names of files by the URLs of their sitemaps; empty if nothing was read from files."""
-        return {}
+        return self._run.names
 
     @property
     def tree(self) -> AbstractSitemap:
@@ -135,7 +152,7 @@ class _Stream:
         if not self._is_over:
             raise UspError("The tree is not complete yet: go through the stream to its end, or close it.")
         if self._tree is None:
-            self._tree = self._run.walk.tree()
+            self._tree = self._run.tree()
         return self._tree
 
 
@@ -168,19 +185,33 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
-        super().__init__(_Run(_reading_of(homepage_url), memory_bytes, in_tree_order, options))
-        self._client = _LazyClient(web_client)
+        run = self._fetching = _Run(_reading_of(homepage_url), memory_bytes, in_tree_order, options)
+        client = _LazyClient(web_client)
+        # The generator has no reference to the stream, so that dropping the stream ends it at once.
+        self._prepare(run, _fetched(run, client.opened), client)
+
+    def _prepare(
+        self,
+        run: _Run | _LoadedRun,
+        sitemaps: Generator[AbstractSitemap | None, None, AbstractSitemap],
+        client: _LazyClient | None,
+    ) -> None:
+        super().__init__(run)
+        self._client = client or _LazyClient(None)
         self._ends_at: float | None = None
         self._extra_requests: set[RequestPolicy] = set()
         self._is_closed = self._is_in_block = False
-        # The generator has no reference to the stream, so that dropping the stream ends it at once.
-        self._sitemaps = _fetched(self._run, self._client.opened)
+        self._sitemaps = sitemaps
 
     @property
     def is_single_threaded(self) -> bool:
         """Whether all requests run in your thread, one at a time: the web client is not made for several threads."""
         client = self._client.given
-        return self._run.options.concurrency == 1 if client is None else is_single_threaded(client, self._run.options)
+        return (
+            self._fetching.options.concurrency == 1
+            if client is None
+            else is_single_threaded(client, self._fetching.options)
+        )
 
     def __next__(self) -> AbstractSitemap:
         while (sitemap := self._step()) is None:
@@ -199,6 +230,13 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         finally:
             self._end()
 
+    def read(self) -> AbstractSitemap:
+        """Go to the end, and return the tree."""
+        with self:
+            for _ in self.with_pauses():
+                pass
+        return self.tree
+
     def with_pauses(self) -> Iterator[AbstractSitemap | None]:
         """Iterate over the sitemaps, and give None after each answer, whether or not it brought a sitemap.
 
@@ -210,7 +248,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
 
     def _step(self) -> AbstractSitemap | None:
         if self._ends_at is None:
-            self._ends_at = time.monotonic() + self._run.options.limits.tree_seconds
+            self._ends_at = time.monotonic() + self._seconds()
         try:
             return next(self._sitemaps)
         except BaseException as error:
@@ -218,6 +256,10 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
                 self._tree = error.value or self._tree
             self._end()
             raise
+
+    def _seconds(self) -> float:
+        """Return how long the whole stream may take."""
+        return self._fetching.options.limits.tree_seconds
 
     def _end(self) -> None:
         self._is_over = True
@@ -243,7 +285,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
             if isinstance(error, KeyboardInterrupt) and not isinstance(error, TreeInterrupted):
                 with suppress(KeyboardInterrupt):
                     self.throw(error)  # takes all that has arrived into the tree
-                raise TreeInterrupted(self._run.walk.tree()) from None
+                raise TreeInterrupted(self._run.tree()) from None
         finally:
             self.close()
 
@@ -265,15 +307,15 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         return fetcher.receive(self._fetch_extra(url, seconds, max_bytes)).unfetched_sitemap()
 
     def _fetch_extra(self, url: str, seconds: float, max_bytes: int) -> Document | Failure:
-        limits, now = self._run.options.limits, time.monotonic()
+        limits, now = self._fetching.options.limits, time.monotonic()
         seconds = min(seconds, limits.request_seconds, (self._ends_at or now + limits.tree_seconds) - now)
         if seconds < _LEAST_SECONDS:
             return Failure("the time limit of the tree is reached")
         limits = replace(limits, request_seconds=seconds, max_sitemap_bytes=min(max_bytes, limits.max_sitemap_bytes))
-        policy = RequestPolicy(self._run.secret_url, limits, self._run.options.cross_host)
+        policy = RequestPolicy(self._fetching.secret_url, limits, self._fetching.options.cross_host)
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public
         # are refused, unless the homepage itself is such an address.
-        policy.mark_resolved_elsewhere(host_of(self._run.secret_url))
+        policy.mark_resolved_elsewhere(host_of(self._fetching.secret_url))
         reader = ResponseReader(policy, max_bytes)
         self._extra_requests.add(policy)
         try:
@@ -306,8 +348,9 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        super().__init__(_Run(_reading_of(homepage_url), MEMORY_BYTES, in_tree_order, options))
-        self._sitemaps = _fetched_async(self._run, web_client)
+        run = _Run(_reading_of(homepage_url), MEMORY_BYTES, in_tree_order, options)
+        super().__init__(run)
+        self._sitemaps = _fetched_async(run, web_client)
 
     async def __anext__(self) -> AbstractSitemap:
         try:
@@ -315,6 +358,13 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         except BaseException:
             self._is_over = True
             raise
+
+    async def read(self) -> AbstractSitemap:
+        """Go to the end, and return the tree."""
+        async with self:
+            async for _ in self:
+                pass
+        return self.tree
 
     async def aclose(self) -> None:
         """Cancel all requests, and close everything. `tree` is what was fetched until now."""
@@ -326,6 +376,91 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+#: Reads a tree; returns it with the names of its files by the URLs of their sitemaps.
+LoadTree = Callable[[], tuple[AbstractSitemap, dict[str, str]]]
+
+
+class TreeStream(SitemapStream):
+    """Iterate over the sitemaps of a tree that is read in one go, such as that of a folder. Nothing is requested."""
+
+    def __init__(self, load: LoadTree) -> None:
+        run = _LoadedRun(load)
+        self._prepare(run, _loaded(run), None)
+
+    @property
+    def is_single_threaded(self) -> bool:
+        """False: there is no web client that would need it."""
+        return False
+
+    def _seconds(self) -> float:
+        return math.inf
+
+    def fetch_extra(self, url: str, *, seconds: float, max_bytes: int) -> AbstractSitemap:
+        """Return an `InvalidSitemap`: nothing is requested."""
+        return InvalidSitemap(url, "Not fetched: only files are read.", cause=Cause.LEFT_OUT)
+
+
+class AsyncTreeStream(AsyncSitemapStream):
+    """Iterate over the sitemaps of a tree that is read in one go, on asyncio. It is read in a thread."""
+
+    def __init__(self, load: LoadTree) -> None:
+        run = _LoadedRun(load)
+        _Stream.__init__(self, run)
+        self._sitemaps = _loaded_async(run)
+
+
+class _LoadedRun:
+    """A tree that is read when it is first asked for, and the place of the sitemap given last."""
+
+    def __init__(self, load: LoadTree) -> None:
+        self.ancestors: tuple[AbstractSitemap, ...] = ()
+        self.notes: list[str] = []
+        self._load = load
+        self._loaded: tuple[AbstractSitemap, dict[str, str]] | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of files by the URLs of their sitemaps."""
+        return self._read()[1]
+
+    @property
+    def homepage_url(self) -> str:
+        """The URL of the homepage, as the files state it."""
+        tree = self.tree()
+        return tree.url if isinstance(tree, IndexWebsiteSitemap) else strip_url_to_homepage(tree.url)
+
+    def tree(self) -> AbstractSitemap:
+        """Return the tree."""
+        return self._read()[0]
+
+    def sitemaps(self) -> Iterator[AbstractSitemap]:
+        """Give the sitemaps in tree order."""
+        for ancestors, sitemap in tree_places(self.tree()):
+            self.ancestors = ancestors
+            yield sitemap
+
+    def _read(self) -> tuple[AbstractSitemap, dict[str, str]]:
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+
+def _loaded(run: _LoadedRun) -> Generator[AbstractSitemap | None, None, AbstractSitemap]:
+    try:
+        yield from run.sitemaps()
+    except KeyboardInterrupt:
+        raise TreeInterrupted(run.tree()) from None
+    return run.tree()
+
+
+async def _loaded_async(run: _LoadedRun) -> AsyncGenerator[AbstractSitemap, None]:
+    import asyncio
+
+    await asyncio.to_thread(run.tree)
+    for sitemap in run.sitemaps():
+        yield sitemap
 
 
 def _reading_of(target: str | Reading) -> Reading:
@@ -382,73 +517,6 @@ async def _fetched_async(run: _Run, client: AbstractAsyncWebClient | None) -> As
         yield sitemap
 
 
-class _TreeOrder:
-    """The sitemaps of a walk in the order of the tree, each as soon as all before it have arrived."""
-
-    def __init__(self, walk: Walk) -> None:
-        self.ancestors: tuple[AbstractSitemap, ...] = ()
-        self._walk = walk
-        self._places = OrderedArrivals(walk)
-        self._path: list[AbstractSitemap] = []  # the sitemap given last, and those above it
-        self._given = 0
-        self._is_cut = False
-
-    def arrived(self) -> Iterator[AbstractSitemap]:
-        """Give the next sitemaps, up to the first that has not arrived, or to the last within the limits."""
-        if self._is_cut:
-            return
-        for level, place in self._places.advance():
-            if isinstance(place, Node):
-                self._is_cut = self._walk.is_last(place)
-                sitemap = _sitemap_at(place, self._walk)
-            else:
-                sitemap = place
-            del self._path[level:]
-            self.ancestors = tuple(self._path)
-            self._path.append(sitemap)
-            self._given += 1
-            yield sitemap
-            if self._is_cut:
-                return
-
-    def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
-        """Give the rest of the tree: what stands in it for the sitemaps past a limit."""
-        for ancestors, sitemap in islice(_places(tree), self._given, None):
-            self.ancestors = ancestors
-            yield sitemap
-
-
-class _ArrivalOrder:
-    """The sitemaps of a walk as they arrive, up to `max_pages` pages."""
-
-    ancestors: tuple[AbstractSitemap, ...] = ()
-
-    def __init__(self, walk: Walk, max_pages: int | None) -> None:
-        self._walk = walk
-        self._arrivals = walk.arrivals()
-        self._max_pages = max_pages
-        self._pages_given = 0
-
-    def arrived(self) -> Iterator[AbstractSitemap]:
-        """Give the sitemaps that have arrived since the last time. Stop the walk when there are enough pages."""
-        for node in self._arrivals.advance():
-            if self._max_pages is None:
-                yield _sitemap_at(node, self._walk)
-                continue
-            assert node.parsed is not None
-            left = self._max_pages - self._pages_given
-            self._pages_given += len(node.parsed.pages)
-            if self._pages_given < self._max_pages:
-                yield _sitemap_at(node, self._walk)
-            elif left > 0:
-                self._walk.stop(pages_reached(self._max_pages))
-                yield node.parsed.first(left, Problems()).unfetched_sitemap()
-
-    def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
-        """Give nothing: what was left out has not arrived."""
-        return iter(())
-
-
 class _LazyClient:
     """The caller's web client, or a default one that is opened when it is first needed."""
 
@@ -466,26 +534,3 @@ class _LazyClient:
     def close(self) -> None:
         """Close the default client, if there is one."""
         self._stack.close()
-
-
-def _sitemap_at(node: Node, walk: Walk) -> AbstractSitemap:
-    """Return the sitemap of a node that has arrived, with its children unfetched."""
-    return walk.kept_part(node).unfetched_sitemap(node.fetcher.last_modified, node.fetcher.url)
-
-
-def _places(tree: AbstractSitemap) -> Iterator[tuple[tuple[AbstractSitemap, ...], AbstractSitemap]]:
-    """Give all sitemaps of a tree in tree order, each with its ancestors. A website is not a sitemap itself."""
-    if isinstance(tree, IndexWebsiteSitemap):
-        yield from _descend(tree, ())
-    else:
-        yield (), tree
-        yield from _descend(tree, (tree,))
-
-
-def _descend(
-    sitemap: AbstractSitemap, ancestors: tuple[AbstractSitemap, ...]
-) -> Iterator[tuple[tuple[AbstractSitemap, ...], AbstractSitemap]]:
-    """Give all sitemaps below one, in the order of the tree, each with its ancestors."""
-    for child in sitemap.sub_sitemaps:
-        yield ancestors, child
-        yield from _descend(child, (*ancestors, child))

@@ -80,7 +80,7 @@ def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: dat
     :param url: where it is, or will be, served. If None, its entries tell the site, and rules on folders do not apply.
     :raises OSError: if it cannot be read.
     """
-    from usp.check.files import tree_of_path
+    from usp.sources.files import tree_of_path
 
     tree, names = tree_of_path(path, url)
     return _check_files(tree, names, os.fspath(path), url, now)
@@ -88,7 +88,7 @@ def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: dat
 
 def check_bytes(content: bytes, *, name: str = "-", url: str | None = None, now: datetime | None = None) -> Report:
     """Check the content of a sitemap, as `check_path` does for a file of that name."""
-    from usp.check.files import tree_of_bytes
+    from usp.sources.files import tree_of_bytes
 
     tree, names = tree_of_bytes(content, name, url)
     return _check_files(tree, names, name, url, now)

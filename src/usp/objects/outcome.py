@@ -9,7 +9,7 @@ empty         the site answers, and has no sitemap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from usp.objects.sitemap import AbstractSitemap
 
-__all__ = ["Cause", "Missing", "Outcome", "OutcomeKind", "RootAnswer", "TreeFacts", "cause_of_status", "outcome_of"]
+__all__ = [
+    "Cause",
+    "Missing",
+    "Outcome",
+    "OutcomeKind",
+    "RootAnswer",
+    "TreeFacts",
+    "cause_of_status",
+    "combined",
+    "outcome_of",
+]
 
 _MAX_URLS = 10  # kept of the sitemaps that are missing for one reason
 _GONE = (404, 410)
@@ -135,6 +145,26 @@ def outcome_of(tree: AbstractSitemap, facts: TreeFacts) -> Outcome:
         reasons = [why]
     reason = "; ".join([*facts.cuts, *reasons])
     return Outcome(kind, reason, missing, facts.skipped, facts.left_out)
+
+
+def combined(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the outcome of several trees together. Partial, if one of them has a result and one is not complete."""
+    if len(outcomes) == 1:
+        return outcomes[0]
+    incomplete = [outcome for outcome in outcomes if outcome.kind is not OutcomeKind.COMPLETE]
+    if not incomplete:
+        kind = OutcomeKind.COMPLETE
+    elif any(outcome.has_result for outcome in outcomes):
+        kind = OutcomeKind.PARTIAL
+    else:
+        kind = incomplete[0].kind
+    return Outcome(
+        kind,
+        "; ".join(outcome.reason for outcome in incomplete),
+        tuple(missing for outcome in outcomes for missing in outcome.missing),
+        sum(outcome.skipped for outcome in outcomes),
+        sum(outcome.left_out for outcome in outcomes),
+    )
 
 
 def _is_lost(answer: RootAnswer) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from usp.check.rules.rule import ERROR, WARNING, Finding, Rule, SitemapRule, SiteRule
 from usp.check.subjects import SitemapCheck, TreePlace
+from usp.objects.outcome import Cause
 from usp.objects.problem import printable, shortened
-from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, PagesTextSitemap
+from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap, PagesTextSitemap
 
 __all__ = ["RULES"]
 
@@ -46,7 +47,7 @@ def _failed(place: TreePlace) -> Finding | None:
     if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
         return None
     if place.lister is None:
-        is_read = not place.above or place.sitemap.transport is not None
+        is_read = isinstance(place.sitemap, InvalidSitemap) and place.sitemap.cause is Cause.UNREADABLE
         words = {"lister": "", "listed": "", "what": "this is no sitemap" if is_read else "this could not be read"}
     else:
         lister = shortened(place.name_of(place.lister.url))

@@ -13,25 +13,30 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
+from typing import Any, Unpack
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from usp.exceptions import InvalidArgumentError
-from usp.limits import Limits
-from usp.objects.problem import shortened
+from usp.limits import MAX_SITEMAP_BYTES, Limits
+from usp.objects.outcome import Cause
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
     IndexWebsiteSitemap,
     InvalidSitemap,
     PagesTextSitemap,
+    fetch_failure,
 )
 from usp.objects.transport import utc_time
 from usp.origins import LOCAL_URL, host_of, requested_url, split_credentials
 from usp.scan import (
     is_http_url,
 )
+from usp.sources.listing import MAX_FILES, ROBOTS, FolderFiles, ZipFiles, name_of
+from usp.stream import HomepageOptions
 from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_tree_for_homepage
 from usp.web_client.abstract_client import (
     AbstractWebClient,
@@ -40,34 +45,36 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 
-__all__ = ["tree_of_bytes", "tree_of_path"]
+__all__ = ["Names", "is_archive", "tree_of_bytes", "tree_of_path"]
 
 #: Names of files by the URLs of sitemaps.
 Names = dict[str, str]
 
-#: How many files of a folder may be sitemaps.
-MAX_FILES = 100_000
-_MAX_DEPTH = 100  # of folders: `os.walk` calls itself for each level
 _LIMITS = Limits(max_sitemaps=2 * MAX_FILES)
-_ROBOTS = "robots.txt"
+_OPTIONS = ("include", "exclude", "modified_since", "choose_callback", "progress")  # that make sense without a network
 _NO_FILE = "no such file in the folder"
 _UNKNOWN_SITE = "https://example.org/"  # for a site whose files never state their URL
-_LOOKS_LIKE_SITEMAP = re.compile(r"\.(?:xml|txt|rss|atom|rdf|gz)", re.IGNORECASE)
-_MAY_BE_LISTED = re.compile(r"[^.]+|.*(?:sitemap|feed).*", re.IGNORECASE)
 _IS_CALLED_SITEMAP = re.compile(
     r".*sitemap.*\.(?:xml|txt|rss|atom|rdf)(?:\.gz)?|.*sitemap[^.]*\.gz", re.IGNORECASE | re.DOTALL
 )
 
 
-def tree_of_path(path: str | os.PathLike[str], url: str | None = None) -> tuple[AbstractSitemap, Names]:
-    """Return the sitemap of a file, or the tree of a folder; `url` is where it is, or will be, served.
+def tree_of_path(
+    path: str | os.PathLike[str], url: str | None = None, **options: Unpack[HomepageOptions]
+) -> tuple[AbstractSitemap, Names]:
+    """Return the sitemap of a file, or the tree of a folder or a zip archive.
+
+    :param url: where it is, or will be, served.
+    :param options: which sitemaps to read, as for `usp.tree.sitemap_tree_for_homepage`.
 
     :raises OSError: if there is no such file or folder, or it cannot be read.
     :raises InvalidArgumentError: if nothing in the folder looks like a sitemap.
     """
     path = os.fspath(path)
     if os.path.isdir(path):
-        return _tree_of_folder(path, url)
+        return _tree_of_folder(FolderFiles(path), url, options)
+    if is_archive(path):
+        return _tree_of_folder(ZipFiles(path), url, options)
     sitemap = sitemap_from_file(path, url=_url_of_file(path, url))
     return sitemap, {sitemap.url: path}
 
@@ -78,6 +85,21 @@ def tree_of_bytes(content: bytes, name: str = "-", url: str | None = None) -> tu
     return sitemap, {sitemap.url: name}
 
 
+def is_archive(path: str) -> bool:
+    """Return whether a file is a zip archive."""
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(4) in (b"PK\3\4", b"PK\5\6")
+    return False
+
+
+def _limits(given: Limits | None) -> Limits:
+    """Return the limits of a folder: more sitemaps than a site may have, unless the caller says how many."""
+    if given is None:
+        return _LIMITS
+    is_default = given.max_sitemaps == Limits().max_sitemaps
+    return replace(given, max_sitemaps=_LIMITS.max_sitemaps) if is_default else given
+
+
 def _url_of_file(path: str, url: str | None) -> str | None:
     """Return the URL of a file. A `url` that ends with a slash is that of the folder that it is served from."""
     if url is not None and not is_http_url(url):
@@ -85,8 +107,7 @@ def _url_of_file(path: str, url: str | None) -> str | None:
     return url + _quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
 
 
-def _tree_of_folder(folder: str, url: str | None) -> tuple[AbstractSitemap, Names]:
-    files = _Files(folder)
+def _tree_of_folder(files: FolderFiles, url: str | None, options: HomepageOptions) -> tuple[AbstractSitemap, Names]:
     base = _base_url(url) if url is not None else _stated_base(files)
     client = _FolderClient(files, base)
 
@@ -94,85 +115,19 @@ def _tree_of_folder(folder: str, url: str | None) -> tuple[AbstractSitemap, Name
         client.declared.update(urls)
         return urls
 
+    chosen: Any = {name: value for name, value in options.items() if name in _OPTIONS}
     root = sitemap_tree_for_homepage(
         base,
         client,
-        use_robots=_ROBOTS in files.paths and urlsplit(base).path == "/",  # crawlers read no other robots.txt
+        use_robots=ROBOTS in files.paths and urlsplit(base).path == "/",  # crawlers read no other robots.txt
         extra_known_paths=[_quoted(path) for path in files.guesses],
         recurse_list_callback=note,
         normalize_homepage_url=False,
         concurrency=1,  # there is no network to wait for
-        limits=_LIMITS,
+        limits=_limits(options.get("limits")),
+        **chosen,
     )
     return _FolderTree(files, client).corrected(root)
-
-
-class _Files:
-    """The files of a folder that may be sitemaps, by their paths below it, with "/" between the parts.
-
-    `guesses` are files to read even if no sitemap lists them. If a file and its ".gz" are both there, only the first
-    is a guess: servers keep compressed copies beside files. Neither is a link to another file.
-    """
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.unlisted: dict[str, str] = {}  # folders that cannot be read, and why
-        self._real_folder = os.path.realpath(folder)
-        self._targets: dict[str, str] = {}  # links -> the files that they lead to
-        self.paths = dict.fromkeys(self._walk())
-        looks = dict.fromkeys(path for path in self.paths if _looks_like_sitemap(path))
-        if not looks:
-            raise InvalidArgumentError(
-                f"no sitemap in {folder}: looked for robots.txt, and for names that end in"
-                " .xml, .txt, .rss, .atom, .rdf or .gz, in the folder and all below it"
-            )
-        self.guesses = [
-            path
-            for path in looks
-            if _name_of(path) != _ROBOTS
-            and self._targets.get(path) not in looks
-            and not (_without_gz(path) != path and os.path.isfile(self.full(_without_gz(path))))
-        ]
-
-    def full(self, path: str) -> str:
-        """Return the path of a file as reports show it, to open it."""
-        return os.path.join(self.folder, *path.split("/"))
-
-    def identity(self, path: str) -> str:
-        """Return the same for all files with the same content: a file, its compressed copy, and links to them."""
-        return _without_gz(self._targets.get(path, path))
-
-    def _walk(self) -> Iterator[str]:
-        os.scandir(self.folder).close()  # raises if the folder itself cannot be read
-        count = 0
-        for place, folders, names in os.walk(self.folder, onerror=self._note_error):
-            is_deep = _below(place, self.folder).count("/") >= _MAX_DEPTH
-            folders[:] = [] if is_deep else sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(names):
-                path = os.path.join(place, name)
-                # isfile: reading a pipe would block.
-                if not (_looks_like_sitemap(name) or _MAY_BE_LISTED.fullmatch(name)) or not os.path.isfile(path):
-                    continue
-                below = _below(path, self.folder)
-                if os.path.islink(path) and not self._is_followed(below):
-                    continue
-                count += 1
-                if count > MAX_FILES:
-                    raise InvalidArgumentError(
-                        f"more than {MAX_FILES:,} files in {self.folder} may be sitemaps; name a folder with fewer"
-                    )
-                yield below
-
-    def _is_followed(self, link: str) -> bool:
-        """Return whether a link stays in the folder."""
-        target = _below(os.path.realpath(self.full(link)), self._real_folder)
-        if target.startswith("../") or os.path.isabs(target):
-            return False
-        self._targets[link] = target
-        return True
-
-    def _note_error(self, error: OSError) -> None:
-        self.unlisted[_below(str(error.filename), self.folder)] = str(error.strerror)
 
 
 class _FolderClient(AbstractWebClient):
@@ -184,7 +139,7 @@ class _FolderClient(AbstractWebClient):
 
     is_thread_safe = True
 
-    def __init__(self, files: _Files, base: str) -> None:
+    def __init__(self, files: FolderFiles, base: str) -> None:
         self.base = base
         self.declared: set[str] = set()  # URLs that the documents list
         self.written: dict[str, float] = {}  # files that were read -> when they were last written
@@ -193,8 +148,8 @@ class _FolderClient(AbstractWebClient):
         self._most: int | None = None
         self._host = _bare_host(base)
         self._folder = _path_of(base)
-        counts = Counter(map(_name_of, files.paths))
-        self._by_name = {_name_of(path): path for path in files.paths if counts[_name_of(path)] == 1}
+        counts = Counter(map(name_of, files.paths))
+        self._by_name = {name_of(path): path for path in files.paths if counts[name_of(path)] == 1}
 
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
         """Read no more than this of a file."""
@@ -206,9 +161,7 @@ class _FolderClient(AbstractWebClient):
         if path is None:
             return WebClientErrorResponse(_NO_FILE, retryable=False, status=HTTPStatus.NOT_FOUND)
         try:
-            with open(self._files.full(path), "rb") as file:
-                self.written[path] = os.fstat(file.fileno()).st_mtime
-                data = file.read() if self._most is None else file.read(self._most + 1)
+            data, self.written[path] = self._files.read(path, -1 if self._most is None else self._most + 1)
         except OSError as error:
             self.unreadable[path] = f"the file cannot be read: {error.strerror}"
             return WebClientErrorResponse(self.unreadable[path], retryable=False, status=None)
@@ -223,7 +176,7 @@ class _FolderClient(AbstractWebClient):
         own = self.own_path_of(url)
         if own is not None or url not in self.declared:
             return own
-        return self._by_name.get(_name_of(_path_of(url)))
+        return self._by_name.get(name_of(_path_of(url)))
 
     def own_path_of(self, url: str) -> str | None:
         """Return the file at the path of a URL, with http or https, with or without "www."."""
@@ -258,7 +211,7 @@ class _FolderTree:
     nothing was transferred.
     """
 
-    def __init__(self, files: _Files, client: _FolderClient) -> None:
+    def __init__(self, files: FolderFiles, client: _FolderClient) -> None:
         self._files = files
         self._client = client
         self._declared_paths = {client.own_path_of(url) for url in client.declared}
@@ -271,6 +224,7 @@ class _FolderTree:
         kept = [sitemap for sitemap in self._each_once(root.sub_sitemaps) if not self._is_prose(sitemap)]
         kept += self._invalid(kept)
         tree = IndexWebsiteSitemap(root.url, kept, problems=root.problems)
+        tree.facts = replace(root.facts, roots=None)
         urls = dict.fromkeys(sitemap.url for sitemap in (tree, *tree.all_sitemaps()))
         return tree, {url: self._names[url] for url in urls if url in self._names}
 
@@ -282,9 +236,12 @@ class _FolderTree:
             is_own = path == client.own_path_of(sitemap.url)
             if path is not None and not is_own and (path in above or path in self._declared_paths):
                 # The file with its name is another sitemap, so its own file is missing.
-                reason = f"Unable to fetch sitemap from {shortened(sitemap.url)}: {_NO_FILE}"
                 parent.sub_sitemaps[number] = InvalidSitemap(
-                    sitemap.url, reason, last_modified=sitemap.last_modified, transport=sitemap.transport
+                    sitemap.url,
+                    fetch_failure(sitemap.url, _NO_FILE),
+                    cause=Cause.NOT_FOUND,
+                    last_modified=sitemap.last_modified,
+                    transport=sitemap.transport,
                 )
                 path = None
             self._describe(parent.sub_sitemaps[number], path)
@@ -318,7 +275,7 @@ class _FolderTree:
 
     def _is_prose(self, sitemap: AbstractSitemap) -> bool:
         path = self._client.path_of(sitemap.url) or ""
-        return not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)) and _is_mostly_text(sitemap)
+        return not _IS_CALLED_SITEMAP.fullmatch(name_of(path)) and _is_mostly_text(sitemap)
 
     def _invalid(self, kept: list[AbstractSitemap]) -> Iterator[InvalidSitemap]:
         """Yield files that nothing lists and that cannot be read, or are called a sitemap but are none.
@@ -329,17 +286,18 @@ class _FolderTree:
         listed = {self._client.path_of(sitemap.url) for root in kept for sitemap in root.all_sitemaps()}
         is_all = not kept
         for path, why in self._files.unlisted.items():
-            yield InvalidSitemap(self._client.url_of(path) + "/", f"the folder cannot be read: {why}")
+            reason = f"the folder cannot be read: {why}"
+            yield InvalidSitemap(self._client.url_of(path) + "/", reason, cause=Cause.UNREACHABLE)
         for path in self._files.guesses:
             if self._files.identity(path) in present or path in listed:
                 continue
             url = self._client.url_of(path)
             self._names[url] = self._files.full(path)
             if path in self._client.unreadable:
-                reason = f"Unable to fetch sitemap from {shortened(url)}: {self._client.unreadable[path]}"
-                yield InvalidSitemap(url, reason)
-            elif is_all or _IS_CALLED_SITEMAP.fullmatch(_name_of(path)):
-                sitemap = _read(self._files.full(path), url)
+                reason = fetch_failure(url, self._client.unreadable[path])
+                yield InvalidSitemap(url, reason, cause=Cause.UNREACHABLE)
+            elif is_all or _IS_CALLED_SITEMAP.fullmatch(name_of(path)):
+                sitemap = _read(self._files, path, url)
                 if isinstance(sitemap, InvalidSitemap):
                     yield sitemap
 
@@ -357,15 +315,15 @@ def _base_url(url: str) -> str:
     return plain if plain.endswith("/") else f"{plain}/"
 
 
-def _stated_base(files: _Files) -> str:
+def _stated_base(files: FolderFiles) -> str:
     """Return the URL that the folder is served at, as its files state it: robots.txt first, then sitemaps by name.
 
     If there is a robots.txt, or no index lists a file of the folder, the folder is the root of a site.
     """
-    order = sorted(files.guesses, key=lambda path: not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)))
-    for path in [_ROBOTS] * (_ROBOTS in files.paths) + order:
-        sitemap = _read(files.full(path), _UNKNOWN_SITE + _quoted(path))
-        if sitemap is None or (not _IS_CALLED_SITEMAP.fullmatch(_name_of(path)) and _is_mostly_text(sitemap)):
+    order = sorted(files.guesses, key=lambda path: not _IS_CALLED_SITEMAP.fullmatch(name_of(path)))
+    for path in [ROBOTS] * (ROBOTS in files.paths) + order:
+        sitemap = _read(files, path, _UNKNOWN_SITE + _quoted(path))
+        if sitemap is None or (not _IS_CALLED_SITEMAP.fullmatch(name_of(path)) and _is_mostly_text(sitemap)):
             continue
         listed = next(iter(sitemap.sub_sitemaps), None)
         first = listed or next(iter(sitemap.pages), None)
@@ -373,11 +331,11 @@ def _stated_base(files: _Files) -> str:
         root = f"{parts.scheme}://{parts.netloc}/"
         if root == _UNKNOWN_SITE or not parts.netloc:
             continue  # its URLs may be relative; the next file may tell more
-        return root if listed is None or _ROBOTS in files.paths else root + _folder_above(parts.path, files)
+        return root if listed is None or ROBOTS in files.paths else root + _folder_above(parts.path, files)
     return _UNKNOWN_SITE
 
 
-def _folder_above(url_path: str, files: _Files) -> str:
+def _folder_above(url_path: str, files: FolderFiles) -> str:
     """Return the part of a URL's path that comes before the path of a file in the folder."""
     parts = url_path.lstrip("/").split("/")
     for number in range(len(parts)):
@@ -386,9 +344,9 @@ def _folder_above(url_path: str, files: _Files) -> str:
     return ""
 
 
-def _read(path: str, url: str) -> AbstractSitemap | None:
+def _read(files: FolderFiles, path: str, url: str) -> AbstractSitemap | None:
     try:
-        return sitemap_from_file(path, url=url)
+        return sitemap_from_bytes(files.read(path, MAX_SITEMAP_BYTES + 1)[0], url)
     except OSError:
         return None
 
@@ -399,10 +357,6 @@ def _is_mostly_text(sitemap: AbstractSitemap) -> bool:
     return isinstance(sitemap, PagesTextSitemap) and (counts["P412"] + counts["P427"]) * 10 > len(sitemap.pages)
 
 
-def _name_of(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
 def _quoted(path: str) -> str:
     """Return a path as URLs write it."""
     return quote(os.fsencode(path))
@@ -411,18 +365,6 @@ def _quoted(path: str) -> str:
 def _unquoted(path: str) -> str:
     """Return the path of a URL as that of a file."""
     return os.fsdecode(unquote_to_bytes(path))
-
-
-def _looks_like_sitemap(path: str) -> bool:
-    return _LOOKS_LIKE_SITEMAP.fullmatch(os.path.splitext(path)[1]) is not None
-
-
-def _without_gz(path: str) -> str:
-    return path[: -len(".gz")] if path.lower().endswith(".gz") else path
-
-
-def _below(path: str, folder: str) -> str:
-    return os.path.relpath(path, folder).replace(os.sep, "/")
 
 
 def _path_of(url: str) -> str:

@@ -11,9 +11,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-import usp.check.files
+import usp.sources.listing
 from support import index, urlset
-from usp.check.files import tree_of_bytes, tree_of_path
 from usp.exceptions import InvalidArgumentError, SitemapException, UspError
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -25,6 +24,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
+from usp.sources.files import tree_of_bytes, tree_of_path
 
 W = "https://www.example.com/"
 MISSING = " no such file in the folder"
@@ -340,7 +340,7 @@ def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The size limit applies to files too, and the sitemap has a problem if it was cut."""
     from usp.limits import Limits
 
-    monkeypatch.setattr("usp.check.files._LIMITS", Limits(max_sitemap_bytes=200))
+    monkeypatch.setattr("usp.sources.files._LIMITS", Limits(max_sitemap_bytes=200))
     folder = put(tmp_path, {"a.xml": urlset(*(W + str(number) for number in range(100)))})
     (sitemap,) = tree_of_path(folder, W)[0].sub_sitemaps
     assert sitemap.problem_counts["T804"] == 1
@@ -356,7 +356,7 @@ def test_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, {"a.xml": urlset(W), "b.xml": urlset(W)})
     with pytest.raises(SitemapException, match=r"www\.example\.com/"):
         tree_of_path(tmp_path, "www.example.com")
-    monkeypatch.setattr(usp.check.files, "MAX_FILES", 2)
+    monkeypatch.setattr(usp.sources.listing, "MAX_FILES", 2)
     with pytest.raises(InvalidArgumentError, match="more than 2 files"):
         tree_of_path(tmp_path)
 

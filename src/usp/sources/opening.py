@@ -1,0 +1,195 @@
+"""`usp.open`: the sitemaps of any source, or of several, as one stream."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
+from types import TracebackType
+from typing import NoReturn, Self, Unpack
+
+from usp.exceptions import InvalidArgumentError, UspError
+from usp.objects.outcome import Outcome, combined
+from usp.objects.sitemap import AbstractSitemap
+from usp.sources.targets import ReadAs, Source, find_source
+from usp.stream import AsyncSitemapStream, HomepageOptions, SitemapStream
+from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
+
+__all__ = ["AsyncSourceStream", "SourceStream", "Targets", "find_sources"]
+
+#: One target or several: URLs, hosts, paths, or "-" for standard input.
+Targets = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def find_sources(
+    targets: Targets, *, url: str | None = None, read_as: ReadAs = "auto", https_only: bool = False
+) -> tuple[Source, ...]:
+    """Find out what each target is; see `find_source`."""
+    listed = [targets] if isinstance(targets, (str, os.PathLike)) else list(targets)
+    if not listed:
+        raise InvalidArgumentError("give a target: a site, a sitemap, a file, a folder, or - for standard input")
+    if url is not None and len(listed) > 1:
+        raise InvalidArgumentError("url says where one file or folder will be served; give one target only")
+    return tuple(find_source(target, url=url, read_as=read_as, https_only=https_only) for target in listed)
+
+
+class _Several:
+    """What both streams share: the sources, and the trees of those that were read."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.sources = sources
+        self._trees: list[AbstractSitemap] = []
+        self._notes: list[str] = []
+        self._part: SitemapStream | AsyncSitemapStream | None = None
+
+    @property
+    def source(self) -> str:
+        """The target that the sitemap given last belongs to, as you gave it."""
+        return self.sources[min(len(self._trees), len(self.sources) - 1)].target
+
+    @property
+    def ancestors(self) -> tuple[AbstractSitemap, ...]:
+        """The sitemaps above the one given last, outermost first."""
+        return () if self._part is None else self._part.ancestors
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How targets were read, if not as written: over http, or as a whole site."""
+        return (*self._notes, *(() if self._part is None else self._part.notes))
+
+    @property
+    def trees(self) -> tuple[AbstractSitemap, ...]:
+        """The trees of the targets that were read to the end, in their order."""
+        return tuple(self._trees)
+
+    @property
+    def tree(self) -> AbstractSitemap:
+        """The tree, if there is one target and it was read to the end."""
+        if len(self.sources) > 1:
+            raise UspError(f"There are {len(self.sources)} targets: use `trees`.")
+        if not self._trees:
+            raise UspError("The tree is not complete yet: go through the stream to its end, or call read().")
+        return self._trees[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        """How reading ended, over all targets that were read to the end."""
+        return combined([tree.outcome for tree in self._trees])
+
+    def _ended(self, part: SitemapStream | AsyncSitemapStream) -> None:
+        self._trees.append(part.tree)
+        self._notes += part.notes
+        self._part = None
+
+
+class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]):
+    """Iterate over the sitemaps of one or several sources, each in tree order.
+
+    Close it, or use it in a `with` block, if you leave the loop early. It returns the trees.
+    """
+
+    def __init__(
+        self,
+        sources: tuple[Source, ...],
+        web_client: AbstractWebClient | None = None,
+        **options: Unpack[HomepageOptions],
+    ) -> None:
+        super().__init__(sources)
+        self._streams = [source.stream(web_client, **options) for source in sources]  # options are checked now
+        self._sitemaps = self._all()
+
+    def _all(self) -> Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]:
+        for stream in self._streams:
+            self._part = stream
+            with stream:
+                yield from stream
+            self._ended(stream)
+        return self.trees
+
+    def read(self) -> AbstractSitemap:
+        """Go to the end, and return the tree. For several targets, use `read_all()`."""
+        if len(self.sources) > 1:
+            raise UspError(f"There are {len(self.sources)} targets: use read_all().")
+        return self.read_all()[0]
+
+    def read_all(self) -> tuple[AbstractSitemap, ...]:
+        """Go to the end, and return the trees of all targets."""
+        with self:
+            for _ in self:
+                pass
+        return self.trees
+
+    def __next__(self) -> AbstractSitemap:
+        return next(self._sitemaps)
+
+    def send(self, value: None, /) -> AbstractSitemap:
+        """Return the next sitemap, as `next()` does."""
+        return next(self)
+
+    def throw(self, *error: object) -> NoReturn:
+        """Raise an exception inside the stream, which ends it."""
+        self._sitemaps.throw(*error)  # type: ignore[call-overload]
+        raise RuntimeError("a stream went on after an exception")
+
+    def close(self) -> None:
+        """Cancel all requests, and close everything."""
+        self._sitemaps.close()
+        for stream in self._streams:
+            stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
+    """Iterate over the sitemaps of one or several sources, on asyncio. See `SourceStream`: both give the same."""
+
+    def __init__(
+        self,
+        sources: tuple[Source, ...],
+        web_client: AbstractAsyncWebClient | None = None,
+        **options: Unpack[HomepageOptions],
+    ) -> None:
+        super().__init__(sources)
+        self._streams = [source.stream_async(web_client, **options) for source in sources]
+        self._sitemaps = self._all()
+
+    async def _all(self) -> AsyncGenerator[AbstractSitemap, None]:
+        for stream in self._streams:
+            self._part = stream
+            async with stream:
+                async for sitemap in stream:
+                    yield sitemap
+            self._ended(stream)
+
+    async def read(self) -> AbstractSitemap:
+        """Go to the end, and return the tree. For several targets, use `read_all()`."""
+        if len(self.sources) > 1:
+            raise UspError(f"There are {len(self.sources)} targets: use read_all().")
+        return (await self.read_all())[0]
+
+    async def read_all(self) -> tuple[AbstractSitemap, ...]:
+        """Go to the end, and return the trees of all targets."""
+        async with self:
+            async for _ in self:
+                pass
+        return self.trees
+
+    async def __anext__(self) -> AbstractSitemap:
+        return await anext(self._sitemaps)
+
+    async def aclose(self) -> None:
+        """Cancel all requests, and close everything."""
+        await self._sitemaps.aclose()
+        for stream in self._streams:
+            await stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

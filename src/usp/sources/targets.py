@@ -1,0 +1,203 @@
+"""What a target is: one table decides.
+
+| target | kind |
+|---|---|
+| `-` | standard input |
+| `https://example.org/` | a site |
+| `https://example.org/any/sitemap.xml` | a sitemap and what is below it; if it is no sitemap, the whole site |
+| an existing folder, zip archive or file | its sitemaps |
+| `example.org`, `example.org/path` | as with https://; if nothing answers there, with http:// |
+
+A `Source` is a target of a known kind. It opens a stream of sitemaps, whatever it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, NamedTuple, Unpack
+from urllib.parse import urlsplit
+
+from usp.exceptions import InvalidArgumentError
+from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
+from usp.objects.sitemap import AbstractSitemap
+from usp.scan import is_http_url
+from usp.sources.files import Names, is_archive, tree_of_bytes, tree_of_path
+from usp.stream import AsyncSitemapStream, AsyncTreeStream, HomepageOptions, Reading, SitemapStream, TreeStream
+from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
+
+__all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source"]
+
+STANDARD_INPUT = "-"
+
+#: How to read a URL: as what is there, as a whole site, or as one sitemap.
+ReadAs = Literal["auto", "site", "sitemap"]
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+# A name with a dot, "localhost" or an address, with or without a user and a port, up to the path.
+_HOST = re.compile(
+    r"(?:[^/?#@\s]+@)?(?:[^/?#@\s:.]+(?:\.[^/?#@\s:.]+)+\.?|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#]|$)",
+    re.IGNORECASE,
+)
+_FILE_NAME = re.compile(r"[^?#]*\.(?:xml|gz|txt|rss|atom|rdf|zip|json|csv|html?)", re.IGNORECASE)
+_LOCAL_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[a-z]:[/\\]", re.IGNORECASE)
+
+
+class SourceKind(StrEnum):
+    """The kinds of sources."""
+
+    SITE = "site"
+    SITEMAP = "sitemap"
+    FILE = "file"
+    FOLDER = "folder"
+    ARCHIVE = "archive"
+    STANDARD_INPUT = "standard input"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing is requested."""
+        return self not in (SourceKind.SITE, SourceKind.SITEMAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A target of a known kind.
+
+    `target` is as the user gave it. `reading` says how to fetch it, if it is on the web. `url` says where files are, or
+    will be, served. `note` says what else the target could have meant.
+    """
+
+    target: str
+    kind: SourceKind
+    reading: Reading | None = None
+    url: str | None = None
+    note: str = ""
+
+    def stream(
+        self,
+        web_client: AbstractWebClient | None = None,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        **options: Unpack[HomepageOptions],
+    ) -> SitemapStream:
+        """Open the stream of its sitemaps. Nothing is read before you ask for the first one."""
+        if self.reading is not None:
+            return SitemapStream(self.reading, web_client, memory_bytes=memory_bytes, **options)
+        return TreeStream(lambda: self._load(**options))
+
+    def stream_async(
+        self, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
+    ) -> AsyncSitemapStream:
+        """Open the stream of its sitemaps on asyncio."""
+        if self.reading is not None:
+            return AsyncSitemapStream(self.reading, web_client, **options)
+        return AsyncTreeStream(lambda: self._load(**options))
+
+    def _load(self, **options: Unpack[HomepageOptions]) -> tuple[AbstractSitemap, Names]:
+        if self.kind is SourceKind.STANDARD_INPUT:
+            return tree_of_bytes(_standard_input(), STANDARD_INPUT, self.url)
+        return tree_of_path(self.target, self.url, **options)
+
+
+def find_source(
+    target: str | os.PathLike[str], *, url: str | None = None, read_as: ReadAs = "auto", https_only: bool = False
+) -> Source:
+    """Find out what a target is. Nothing is requested.
+
+    :param target: a URL, a host, a path, or "-" for standard input.
+    :param url: where a file or a folder is, or will be, served.
+    :param read_as: "site" reads the whole site of a URL, "sitemap" the sitemap at it and what is below.
+    :param https_only: never read a host over http. A host with a user and password is not, either.
+    :raises InvalidArgumentError: if it can be none of these. The message says what to pass.
+    """
+    if read_as not in ("auto", "site", "sitemap"):
+        raise InvalidArgumentError(f"read_as must be auto, site or sitemap, not {read_as!r}")
+    text = os.fspath(target)
+    if not isinstance(text, str) or not text:
+        raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r}")
+    wanted = _Wanted(text, isinstance(target, str), read_as, https_only)
+    source = next(source for find in _TABLE if (source := find(wanted)) is not None)
+    if url is not None and not source.kind.is_local:
+        raise InvalidArgumentError(f"url says where files will be served; {text} has a URL already")
+    return source if url is None else Source(source.target, source.kind, url=url, note=source.note)
+
+
+class _Wanted(NamedTuple):
+    """A target, and how to read it. A path that is not written as text is no URL."""
+
+    text: str
+    is_text: bool
+    read_as: ReadAs
+    https_only: bool
+
+
+def _stdin(wanted: _Wanted) -> Source | None:
+    is_stdin = wanted.is_text and wanted.text == STANDARD_INPUT
+    return Source(wanted.text, SourceKind.STANDARD_INPUT) if is_stdin else None
+
+
+def _url(wanted: _Wanted) -> Source | None:
+    text = wanted.text
+    scheme = _SCHEME.match(text) if wanted.is_text else None
+    if scheme is None:
+        return None
+    if scheme[1].lower() not in ("http", "https"):
+        raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]}: {text!r}")
+    if not is_http_url(text):
+        raise InvalidArgumentError(f"give a URL like https://example.org/, not {text!r}")
+    return _web_source(text, [text], wanted.read_as)
+
+
+def _path(wanted: _Wanted) -> Source | None:
+    text = wanted.text
+    if not os.path.lexists(text) and wanted.is_text:
+        return None
+    kind = SourceKind.FOLDER if os.path.isdir(text) else SourceKind.ARCHIVE if is_archive(text) else SourceKind.FILE
+    is_host_too = kind is SourceKind.FOLDER and os.sep not in text and _HOST.match(text)
+    note = f"{text} is a folder here; for the site, write https://{text}/" if is_host_too else ""
+    return Source(text, kind, note=note)
+
+
+def _host(wanted: _Wanted) -> Source | None:
+    text = wanted.text
+    host = re.split("[/?#]", text, maxsplit=1)[0]
+    if _LOCAL_PATH.match(text) or not _HOST.match(text) or _FILE_NAME.fullmatch(host):
+        return None
+    schemes = ("https",) if wanted.https_only or "@" in host else ("https", "http")
+    urls = [f"{scheme}://{text}" for scheme in schemes]
+    return _web_source(text, urls, wanted.read_as) if all(map(is_http_url, urls)) else None
+
+
+def _nothing(wanted: _Wanted) -> Source:
+    raise InvalidArgumentError(
+        f"no such file or folder: {wanted.text!r}; a site is written like example.org or https://example.org/"
+    )
+
+
+#: What a target may be, in the order in which usp tries it.
+_TABLE: tuple[Callable[[_Wanted], Source | None], ...] = (_stdin, _url, _path, _host, _nothing)
+
+
+def _web_source(target: str, urls: list[str], read_as: ReadAs) -> Source:
+    """Return the source of a URL, or of the same with several schemes, the first that answers."""
+    parts = urlsplit(urls[0])
+    has_path = parts.path not in ("", "/") or bool(parts.query)
+    is_site = read_as == "site" or (read_as == "auto" and not has_path)
+    reading: Reading | None = None
+    for url in reversed(urls):
+        if is_site:
+            reading = Reading(url, if_unreachable=reading)
+        else:
+            site = Reading(url) if read_as == "auto" else None
+            reading = Reading(url, is_site=False, if_unreachable=reading, if_no_sitemap=site)
+    return Source(target, SourceKind.SITE if is_site else SourceKind.SITEMAP, reading)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise OSError("there is no standard input to read")
+    return sys.stdin.buffer.read(MAX_SITEMAP_BYTES + 1)  # the parser ignores what is past that
