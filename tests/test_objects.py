@@ -21,7 +21,7 @@ from usp.objects.page import (
     SitemapVideo,
     SitemapVideoTvShow,
 )
-from usp.objects.problem import KEPT_PER_CODE, Place, Problem, ProblemLog, printable
+from usp.objects.problem import KEPT_PER_CODE, Place, Problem, ProblemLog
 from usp.objects.sitemap import (
     AbstractIndexSitemap,
     AbstractPagesSitemap,
@@ -35,6 +35,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
+from usp.objects.wording import printable
 from usp.tree import sitemap_from_str
 
 DATE = datetime(2024, 5, 8, 10, tzinfo=UTC)
@@ -257,13 +258,6 @@ def test_pages_sequence() -> None:
     readings.clear()
     assert [fresh[i] for i in range(1_001, 1_100)] == pages[1_001:1_100]
     assert len(readings) == 1
-
-
-def test_repr_is_short() -> None:
-    """The repr of a tree is one short line, however many pages it has."""
-    assert repr(PagesXMLSitemap("http://h/s", [PAGE] * 3)) == "<PagesXMLSitemap 'http://h/s': 3 pages>"
-    assert repr(InvalidSitemap("http://h/s", "why")) == "<InvalidSitemap 'http://h/s': why>"
-    assert repr(IndexXMLSitemap("http://h/s", [])) == "<IndexXMLSitemap 'http://h/s': empty>"
 
 
 def test_problem_log_is_bounded() -> None:

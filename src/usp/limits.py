@@ -37,7 +37,7 @@ SMALL_MEMORY_BYTES = 16 * 1024 * 1024
 _DEEPEST = 200  # functions that go through a tree call themselves once for each level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Limits:
     """What a tree may cost. Every limit but `max_pages` has a default.
 
@@ -81,3 +81,8 @@ class Limits:
             ):
                 range_ = f"{least} or more" if most == math.inf else f"from {least} to {most}"
                 raise InvalidArgumentError(f"limits: {field.name} must be {what}, {range_}, not {value!r}")
+
+    def __repr__(self) -> str:
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        changed = (f"{field.name}={value!r}" for field, value in values if value != field.default)
+        return f"Limits({', '.join(changed)})"

@@ -14,7 +14,7 @@ DEFAULT_TRIES = 5
 DEFAULT_RETRY_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Politeness:
     """How to treat hosts. `concurrency=` of the front doors sets the number of requests at once to one host.
 
@@ -46,3 +46,8 @@ class Politeness:
             kind, least, what = (int, 1, "an integer") if field.name == "tries" else ((int, float), 0, "a number")
             if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
                 raise InvalidArgumentError(f"politeness: {field.name} must be {what}, {least} or more, not {value!r}")
+
+    def __repr__(self) -> str:
+        values = ((field, getattr(self, field.name)) for field in fields(self))
+        changed = (f"{field.name}={value!r}" for field, value in values if value != field.default)
+        return f"Politeness({', '.join(changed)})"

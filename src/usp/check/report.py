@@ -10,7 +10,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.objects import codes
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, Problems
-from usp.objects.wording import plural
+from usp.objects.wording import described, plural
 
 __all__ = ["CheckedSitemap", "Report"]
 
@@ -23,7 +23,20 @@ def _starts(wanted: Iterable[str]) -> tuple[str, ...]:
     return starts
 
 
-@dataclass(frozen=True, slots=True)
+def _severities(counts: Counter[str]) -> Counter[Severity]:
+    found: Counter[Severity] = Counter()
+    for code, count in counts.items():
+        found[codes.CODES[code].severity] += count
+    return found
+
+
+def _found(counts: Counter[str]) -> str:
+    """Return how many problems there are of each severity, the worst first, or "no problems"."""
+    found = _severities(counts)
+    return ", ".join(plural(found[one], one.noun) for one in reversed(Severity) if found[one]) or "no problems"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class CheckedSitemap:
     """One sitemap and its problems.
 
@@ -37,8 +50,11 @@ class CheckedSitemap:
     pages: int
     problems: Problems
 
+    def __repr__(self) -> str:
+        return described(self, self.name or self.url, plural(self.pages, "page"), _found(self.problems.counts))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The result of a check. `target` is the homepage, file or folder that was checked."""
 
@@ -71,17 +87,14 @@ class Report:
 
     def severities(self) -> Counter[Severity]:
         """Count all problems by severity."""
-        found: Counter[Severity] = Counter()
-        for code, count in self.counts().items():
-            found[codes.CODES[code].severity] += count
-        return found
+        return _severities(self.counts())
 
     def summary(self) -> str:
         """Return the summary in one line: 2 sitemaps, 48,201 pages, 1 error, 1 warning."""
-        severities = self.severities()
-        found = [plural(severities[severity], severity.noun) for severity in reversed(Severity) if severities[severity]]
-        checked = [plural(self.sitemap_count, "sitemap"), plural(self.pages, "page")]
-        return ", ".join(checked + (found or ["no problems"]))
+        return f"{plural(self.sitemap_count, 'sitemap')}, {plural(self.pages, 'page')}, {_found(self.counts())}"
+
+    def __repr__(self) -> str:
+        return described(self, self.target, self.summary(), "" if self.is_reached else "not reached")
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
         """Return a report with only those problems whose code starts with one of `select` and with none of `ignore`.

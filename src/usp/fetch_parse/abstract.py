@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from usp.documents import Document
 from usp.fetch_parse.parsed import ParsedSitemap
-from usp.objects.page import LAZY_PAGE_FIELDS, SitemapPage
+from usp.objects.page import LAZY_PAGE_FIELDS, PageCount, SitemapPage
 from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, At, Place, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, not_supported
@@ -84,6 +84,7 @@ class AbstractPagesParser(AbstractSitemapParser):
 
     def __init__(self, url: str, open_text: OpenText) -> None:
         super().__init__(url, open_text)
+        self.page_count = PageCount()
         self._problems: Problems | None = None
 
     @abc.abstractmethod
@@ -96,11 +97,15 @@ class AbstractPagesParser(AbstractSitemapParser):
         text = _CountedText(self.open(codes or UNLOGGED))
         limit = self.batch_bytes
         reader = None
+        count = 0
         for reader in self._read_columns(wanted, text, codes):
             if reader.rows >= self.batch_rows or (reader.rows and text.size > limit):
+                count += reader.rows
                 yield reader.columns(goes_on=True)
                 limit = text.size + self.batch_bytes
-        if reader is not None and reader.rows:
+        rest = 0 if reader is None else reader.rows
+        self.page_count.value = count + rest
+        if reader is not None and rest:
             yield reader.columns()
 
     @abc.abstractmethod

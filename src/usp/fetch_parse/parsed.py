@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 
 from usp.objects.outcome import Cause
-from usp.objects.page import Pages, SitemapPage
+from usp.objects.page import PageCount, Pages, SitemapPage
 from usp.objects.parser import DocumentParser
 from usp.objects.problem import Problem, Problems
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap, counted
@@ -129,4 +129,7 @@ class ParsedSitemap:
 def _first_pages(pages: Pages, count: int) -> Pages:
     read = pages.columns
     columns = None if read is None else lambda wanted: first_rows(read(wanted), count)
-    return Pages(lambda: islice(iter(pages), count), columns)
+    first_count = PageCount()
+    if pages.known_length is not None:
+        first_count.value = min(count, pages.known_length)
+    return Pages(lambda: islice(iter(pages), count), columns, first_count)

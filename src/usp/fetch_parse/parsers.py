@@ -18,7 +18,7 @@ Pages and problems are read when somebody asks for them, from the document opene
 from __future__ import annotations
 
 import abc
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser, EntryCodes
@@ -105,7 +105,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
             self.inspect(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
-        pages = Pages(self.pages, self.columns)
+        pages = Pages(self.pages, self.columns, self.page_count)
         return ParsedSitemap(self.url, PagesTextSitemap, pages=pages, problems=self.problems, parser=self)
 
     def pages(self) -> Iterator[SitemapPage]:
@@ -116,6 +116,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
             if url not in seen:
                 seen.add(url)
                 yield page_of(url, source)
+        self.page_count.value = len(seen)
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Log the lines that are no URLs. The inspector is called for each URL."""
@@ -257,7 +258,7 @@ class XMLSitemapParser(AbstractPagesParser):
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
             return self.not_supported(scanner.tokens.refused or unknown or "it has no root element", log)
         sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
-        pages = Pages(self.pages, self.columns)
+        pages = Pages(self.pages, self.columns, self.page_count)
         if scanner.root == "sitemapindex":
             children, has_pages = self._read(scanner, log)
             listed: Pages | list[SitemapPage] = pages if has_pages else []
@@ -270,8 +271,11 @@ class XMLSitemapParser(AbstractPagesParser):
     def pages(self) -> Iterator[SitemapPage]:
         """Yield the pages of the entries."""
         # Not itertools.chain, which crashes Python when threads share it.
+        count = 0
         for pages in self._page_lists():
+            count += len(pages)
             yield from pages
+        self.page_count.value = count
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Convert every field of every entry, and log what is wrong."""
@@ -335,12 +339,12 @@ class XMLSitemapParser(AbstractPagesParser):
             log.add("E204", text=name_of_encoding(log.encoding))
         return list(children.values()), has_pages or reader.has_pages
 
-    def _page_lists(self) -> Iterator[Iterable[SitemapPage]]:
+    def _page_lists(self) -> Iterator[Sequence[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)
         parser = self._parser_of_entries(scanner, UNLOGGED)
         reader = self.readers.pages(parser.resolve, parser.convert)
         for pages, entries in scanner.batches(reader):
-            yield pages or (page for page in parser.pages(entries) if reader.is_new(page.url))
+            yield pages or [page for page in parser.pages(entries) if reader.is_new(page.url)]
 
     def _may_hold_sitemaps(self, pieces: Iterable[bytes]) -> bool:
         """Return whether a text may list sitemaps. A few that do not are taken for one that does."""

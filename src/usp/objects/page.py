@@ -17,6 +17,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, overload
 
 from usp.objects.lazy import LazySlot, Source
+from usp.objects.wording import described, moment, plural, quoted, seconds
 
 if TYPE_CHECKING:
     from usp.scan.columns import Columns
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LAZY_PAGE_FIELDS",
     "SITEMAP_PAGE_DEFAULT_PRIORITY",
+    "PageCount",
     "Pages",
     "SitemapImage",
     "SitemapNewsStory",
@@ -70,7 +72,7 @@ class SitemapPageChangeFrequency(Enum):
         return isinstance(value, Hashable) and value in cls._value2member_map_
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SitemapNewsStory:
     """A news story on a page, from a Google News sitemap or from an entry of a feed.
 
@@ -105,12 +107,17 @@ class SitemapNewsStory:
     def __hash__(self) -> int:
         return hash((self.title, self.publish_date))
 
+    def __repr__(self) -> str:
+        language = f" ({self.publication_language})" if self.publication_language else ""
+        publication = f"in {quoted(self.publication_name)}{language}" if self.publication_name else ""
+        return described(self, quoted(self.title), moment("published", self.publish_date), publication)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the story as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class SitemapImage:
     """An image on a page.
 
@@ -141,12 +148,15 @@ class SitemapImage:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        return described(self, self.loc, quoted(self.title or self.caption))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the image as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SitemapVideoTvShow:
     """The television show that a video belongs to. Google no longer uses it."""
 
@@ -163,12 +173,17 @@ class SitemapVideoTvShow:
     premier_date: datetime | None = None
     """When the video was first broadcast."""
 
+    def __repr__(self) -> str:
+        season = "" if self.season_number is None else f"season {self.season_number}"
+        episode = "" if self.episode_number is None else f"episode {self.episode_number}"
+        return described(self, quoted(self.show_title), season, episode, quoted(self.episode_title))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the show as a dictionary of its fields."""
         return _fields_to_dict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SitemapVideo:
     """A video on a page, with every field of Google's video schema, version 1.1.
 
@@ -240,6 +255,11 @@ class SitemapVideo:
     def __hash__(self) -> int:
         return hash((self.title, self.content_loc, self.player_loc, self.thumbnail_loc))
 
+    def __repr__(self) -> str:
+        duration = "" if self.duration is None else seconds(self.duration)
+        place = self.content_loc or self.player_loc or self.thumbnail_loc or ""
+        return described(self, quoted(self.title), duration, moment("published", self.publication_date), place)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the video as a dictionary of its fields."""
         return _fields_to_dict(self) | {"tv_show": self.tv_show.to_dict() if self.tv_show else None}
@@ -252,7 +272,7 @@ class _Sourced:
     _source: Source
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SitemapPage(_Sourced):
     """A page of a website, with everything that its sitemap says about it.
 
@@ -278,6 +298,18 @@ class SitemapPage(_Sourced):
 
     def __hash__(self) -> int:
         return hash(self.url)
+
+    def __repr__(self) -> str:
+        lists = {"image": self.images, "video": self.videos, "alternate": self.alternates}
+        return described(
+            self,
+            self.url,
+            moment("modified", self.last_modified),
+            self.change_frequency.value if self.change_frequency else "",
+            f"priority {self.priority}" if self.priority != SITEMAP_PAGE_DEFAULT_PRIORITY else "",
+            f"news {quoted(self.news_story.title)}" if self.news_story else "",
+            *(plural(len(listed), noun) for noun, listed in lists.items() if listed),
+        )
 
     @property
     def sitemap_url(self) -> str | None:
@@ -339,6 +371,15 @@ def last_modified_text(page: SitemapPage) -> str:
     return page.last_modified.isoformat() if page.last_modified else ""
 
 
+class PageCount:
+    """The number of pages of a document, once somebody has read all of them. It is shared by all who read them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value: int | None = None
+
+
 class Pages(Sequence[SitemapPage]):
     """The pages of one sitemap: a sequence that is not kept in memory.
 
@@ -346,28 +387,42 @@ class Pages(Sequence[SitemapPage]):
     list of all pages, once, and keeps it as long as this object lives. A `Pages` equals a list of the same pages.
 
     `columns` reads the same pages as columns. It is None if the pages do not come from a document.
+
+    :param count: where whoever reads all pages notes how many there are.
     """
 
-    __slots__ = ("_length", "_list", "_read", "columns")
+    __slots__ = ("_count", "_list", "_read", "columns")
 
-    def __init__(self, read: Callable[[], Iterator[SitemapPage]], columns: ReadColumns | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Iterator[SitemapPage]],
+        columns: ReadColumns | None = None,
+        count: PageCount | None = None,
+    ) -> None:
         self._read = read
         self.columns = columns
         self._list: list[SitemapPage] | None = None
-        self._length: int | None = None
+        self._count = PageCount() if count is None else count
 
     def anew(self) -> Pages:
         """Return the same pages, with none of them kept in memory."""
-        return Pages(self._read, self.columns)
+        return Pages(self._read, self.columns, self._count)
+
+    @property
+    def known_length(self) -> int | None:
+        """The number of pages, or None if nobody has read all of them yet."""
+        return self._count.value
 
     def __iter__(self) -> Iterator[SitemapPage]:
         return self._read() if self._list is None else iter(self._list)
 
     def __len__(self) -> int:
-        if self._length is None:
+        length = self._count.value
+        if length is None:
             read = self.columns  # faster than making pages
-            self._length = sum(1 for _ in self) if read is None else sum(part.length for part in read(()))
-        return self._length
+            length = sum(1 for _ in self) if read is None else sum(part.length for part in read(()))
+            self._count.value = length
+        return length
 
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
@@ -406,4 +461,5 @@ class Pages(Sequence[SitemapPage]):
         return list, (list(self),)
 
     def __repr__(self) -> str:
-        return f"<Pages: {len(self)}>"
+        length = self.known_length
+        return f"<Pages: {'not counted' if length is None else plural(length, 'page')}>"

@@ -13,25 +13,14 @@ from typing import NamedTuple
 
 from usp.objects import codes
 from usp.objects.codes import Severity
+from usp.objects.wording import plural, printable, shortened
 
 __all__ = ["UNLOGGED", "At", "Place", "Problem", "ProblemLog", "Problems", "printable", "shortened"]
 
 #: How many problems of one code are kept for each sitemap. The rest are only counted.
 KEPT_PER_CODE = 20
 
-_MAX_SHOWN = 200
-
-
-def shortened(text: str) -> str:
-    """Return a text for a message: only its first 200 characters if it is longer."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-
-
-def printable(text: str) -> str:
-    """Return the text with every character escaped that is neither visible nor a plain space."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+_MAX_CODES = 5  # in a `repr()`
 
 
 class Place(NamedTuple):
@@ -45,7 +34,7 @@ class Place(NamedTuple):
 At = int | Place | Callable[[], int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Problem:
     """Something that is wrong with a sitemap: its code, what to do about it, and where it is."""
 
@@ -68,8 +57,14 @@ class Problem:
         return codes.CODES[self.code].severity
 
     def __str__(self) -> str:
-        place = [str(number) for number in (self.line, self.column) if number is not None]
-        return f"{':'.join([self.url, *place])}: {self.severity}: {self.code} {self.message}"
+        return f"{self._place(self.url)}: {self.severity}: {self.code} {self.message}"
+
+    def __repr__(self) -> str:
+        place = self._place(printable(shortened(self.url)))
+        return f"<Problem {self.code} {place}: {printable(shortened(self.message))}>"
+
+    def _place(self, url: str) -> str:
+        return ":".join([url, *(str(number) for number in (self.line, self.column) if number is not None)])
 
     def to_dict(self) -> dict[str, object]:
         """Return the problem as a dictionary of its fields and its severity."""
@@ -109,6 +104,16 @@ class Problems(tuple[Problem, ...]):
         return not self == other
 
     __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        codes = [
+            f"{code} {count:,} times" if count > 1 else code for code, count in self.counts.most_common(_MAX_CODES)
+        ]
+        more = len(self.counts) - len(codes)
+        listed = ", ".join([*codes, *([plural(more, "more code")] if more > 0 else [])])
+        return (
+            f"<Problems: {plural(self.counts.total(), 'problem') if self.counts else 'none'}{listed and f': {listed}'}>"
+        )
 
     def and_more(self, others: Problems) -> Problems:
         """Return these problems followed by others of the same sitemap."""

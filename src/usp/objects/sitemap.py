@@ -30,11 +30,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
-from usp.objects.outcome import Cause, Outcome, TreeFacts, cause_of_status, outcome_of
+from usp.objects.outcome import Cause, Outcome, OutcomeKind, TreeFacts, cause_of_status, outcome_of
 from usp.objects.page import Pages, SitemapPage
 from usp.objects.parser import DocumentParser
-from usp.objects.problem import Problem, Problems, shortened
+from usp.objects.problem import Problem, Problems, printable, shortened
 from usp.objects.transport import Transport
+from usp.objects.wording import plural
 
 if TYPE_CHECKING:
     import os
@@ -67,6 +68,12 @@ FoundProblems = Iterable[Problem] | Callable[[], Iterable[Problem]]
 def counted(problems: Iterable[Problem]) -> Problems:
     """Return problems with their counts. Without counts of their own, the problems are counted."""
     return problems if isinstance(problems, Problems) else Problems(problems)
+
+
+def known_page_count(sitemap: AbstractSitemap) -> int | None:
+    """Return the number of pages that a sitemap itself lists, or None if nobody has read all of them yet."""
+    pages = sitemap.pages
+    return pages.known_length if isinstance(pages, Pages) else len(pages)
 
 
 def fetch_failure(url: str, message: str) -> str:
@@ -246,9 +253,20 @@ class AbstractSitemap:
         return TreeTable(self).__arrow_c_schema__()
 
     def _summary(self) -> str:
-        """Return what `repr()` shows beside the URL: counts, never the pages themselves."""
-        counts = {"page": len(self.pages), "sub-sitemap": len(self.sub_sitemaps)}
-        return ", ".join(f"{n} {what}{'s' * (n != 1)}" for what, n in counts.items() if n) or "empty"
+        """Return what `repr()` shows beside the URL: counts, and the outcome unless it is complete.
+
+        It reads no document. Pages that nobody has counted yet stay uncounted.
+        """
+        below = list(self.all_sitemaps())
+        parts = [plural(len(below), "sitemap")] if below or isinstance(self, AbstractIndexSitemap) else []
+        if below and all(isinstance(sitemap, InvalidSitemap) for sitemap in below):
+            parts.append("none read")
+        elif below or not parts:
+            counts = [known_page_count(sitemap) for sitemap in (self, *below)]
+            known = [count for count in counts if count is not None]
+            parts.append(plural(sum(known), "page") if len(known) == len(counts) else "pages not counted")
+        kind = self.outcome.kind
+        return ", ".join(parts if kind is OutcomeKind.COMPLETE else [*parts, kind])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AbstractSitemap):
@@ -269,7 +287,7 @@ class AbstractSitemap:
         return own, slots | {"parser": None}  # a parser cannot be pickled either
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.url!r}: {self._summary()}>"
+        return f"<{type(self).__name__} {printable(shortened(self.url))}: {self._summary()}>"
 
 
 class InvalidSitemap(AbstractSitemap):
@@ -319,7 +337,7 @@ class InvalidSitemap(AbstractSitemap):
         return {"url": self.url, "reason": self.reason}
 
     def _summary(self) -> str:
-        return self.reason
+        return printable(shortened(self.short_reason))
 
     def __eq__(self, other: object) -> bool:
         equal = super().__eq__(other)

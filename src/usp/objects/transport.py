@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from usp.objects.wording import described, plural, seconds
 from usp.origins import requested_url
 
 __all__ = ["Transport", "utc_time"]
@@ -12,7 +13,7 @@ __all__ = ["Transport", "utc_time"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Transport:
     """How a document was fetched, or how the last attempt failed. What is unknown is None."""
 
@@ -42,6 +43,17 @@ class Transport:
     def is_redirected(self) -> bool:
         """Whether the request was redirected to another URL."""
         return requested_url(self.requested_url) != requested_url(self.url)
+
+    def __repr__(self) -> str:
+        return described(
+            self,
+            self.requested_url,
+            f"redirected to {self.url}" if self.is_redirected else "",
+            "" if self.status is None else f"status {self.status}",
+            plural(self.size, "byte"),
+            "" if self.seconds is None else f"in {seconds(self.seconds)}",
+            "" if self.is_whole else "cut short",
+        )
 
     def declared_as(self, url: str) -> Transport:
         """Return a copy for another place in the tree that declares the same document by another URL."""
