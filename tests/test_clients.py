@@ -348,7 +348,7 @@ def test_proxy_of_the_environment(site: Server, make: Make, monkeypatch: pytest.
     client = make(_resolve=resolving({}))
     assert error(client.get("http://unreachable.example/x?é")).message() == "404 Not Found"
     assert site.paths()[-1] == "http://unreachable.example/x?%C3%A9"
-    assert error(client.get("http://127.0.0.1:1/")).message() == "Connection refused"
+    assert error(client.get("http://127.0.0.1:1/")).message() == "connection refused"
 
 
 def test_trees_with_different_limits(site: Server, make: Make) -> None:

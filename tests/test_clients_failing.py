@@ -69,7 +69,7 @@ def test_nothing_of_a_body(make: Make) -> None:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "the connection was closed without an answer"),
+        (b"", "the connection was closed"),
         (b"nonsense\r\n\r\n", "the answer is not valid HTTP"),
     ],
     ids=["closed", "no HTTP"],
@@ -114,7 +114,7 @@ def test_refused(make: Make) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         response = error(make().get(f"http://127.0.0.1:{unused.getsockname()[1]}/"))
-    assert (response.message(), response.retryable(), response.status_code()) == ("Connection refused", True, None)
+    assert (response.message(), response.retryable(), response.status_code()) == ("connection refused", True, None)
 
 
 def failing_look_up(code: int) -> Callable[[str, int], list[object]]:
@@ -127,9 +127,9 @@ def failing_look_up(code: int) -> Callable[[str, int], list[object]]:
 def test_names_that_are_not_found(make: Make) -> None:
     """A host name that does not exist is not worth a retry; a failed lookup is."""
     response = error(make(_resolve=resolving({})).get("http://nosuch.example/"))
-    assert (response.message(), response.retryable()) == ("no such host: nosuch.example", False)
+    assert (response.message(), response.retryable()) == ("no such host", False)
     response = error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/"))
-    assert (response.message(), response.retryable()) == ("some.example cannot be looked up: said the system", True)
+    assert (response.message(), response.retryable()) == ("the name lookup failed: said the system", True)
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def test_tls(make: Make, tmp_path: Path) -> None:
     certificate = self_signed(tmp_path)
     with talk(answering(OK), server_context(certificate)) as server:
         response = error(make().get(server.url))
-        assert response.message() == "the certificate of 127.0.0.1 is not accepted: self-signed certificate"
+        assert response.message() == "the certificate is not valid: self-signed certificate"
         assert not response.retryable()
         client = make(verify=str(tmp_path / "cert.pem"))
         for _ in range(2):
             assert success(client.get(server.url)).raw_data() == b"ok"
         wrong = server.url.replace("127.0.0.1", "localhost")
-        assert "localhost is not accepted" in error(client.get(wrong)).message()
+        assert error(client.get(wrong)).message().startswith("the certificate is not valid: Hostname mismatch")
 
 
 def test_no_tls_where_it_should_be(make: Make) -> None:
@@ -178,7 +178,7 @@ def test_no_tls_where_it_should_be(make: Make) -> None:
 
     with talk(handle, scheme="https") as server:
         response = error(make().get(server.url))
-    assert response.message().startswith("TLS with 127.0.0.1 failed: ")
+    assert response.message().startswith("TLS failed: ")
     assert not response.retryable()
 
 
@@ -191,7 +191,7 @@ def test_hosts_that_look_like_a_status(make: Make) -> None:
         make().get("http://127.0.0.1/", policy),
     ]
     assert [error(response).message().partition(" ")[0] for response in responses] == [
-        *("404.example", "404.example", "127.0.0.1")
+        *("404.example", "the", "127.0.0.1")
     ]
     assert [error(response).status_code() for response in responses] == [None] * 3
 
@@ -251,3 +251,65 @@ def test_tls_with_a_proxy(make: Make, tmp_path: Path, monkeypatch: pytest.Monkey
             assert "self-signed certificate" in error(make().get(url)).message()
         assert heads == []
         assert success(make(verify=str(tmp_path / "cert.pem")).get("http://h.example/")).raw_data() == b"ok"
+
+
+def test_proxies_that_fail(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the proxy fails, the message does not blame the website."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        assert error(make().get("http://h.example/")).message() == "the proxy: connection refused"
+    with talk(answering(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")) as proxy:
+        monkeypatch.setenv("https_proxy", proxy.url)
+        message = "the proxy: Tunnel connection failed: 407 Proxy Authentication Required"
+        assert error(make().get("https://h.example/")).message() == message
+
+
+def test_hosts_after_redirects(make: Make) -> None:
+    """A failure of another host than the one asked names that host."""
+    answer = b"HTTP/1.1 302 Found\r\nLocation: http://gone.example/x\r\nContent-Length: 0\r\n\r\n"
+    with talk(answering(answer)) as server:
+        response = error(make(_resolve=resolving({})).get(server.url))
+    assert (response.message(), response.is_refused()) == ("redirects to gone.example: no such host", False)
+
+
+REFUSED = {
+    "scheme": ("ftp://home.example/", "ftp is not http or https"),
+    "address": ("http://127.0.0.1/", "127.0.0.1 is not a public address"),
+    "resolved": ("http://inner.example/", "inner.example leads to 127.0.0.1"),
+    "other host": ("http://other.example/", "other.example"),
+    "no URL": ("http://[bad/", "it is not a URL"),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_refusals_are_marked(make: Make, what: str) -> None:
+    """A request that the policy does not allow is marked as refused; the host is not to blame."""
+    url, message = REFUSED[what]
+    policy = RequestPolicy("http://home.example/", cross_host="same-host" if what == "other host" else "allow")
+    response = error(make(_resolve=resolving({"inner.example": ["127.0.0.1"]})).get(url, policy))
+    assert message in response.message()
+    assert (response.is_refused(), response.retryable(), response.status_code()) == (True, False, None)
+
+
+@pytest.mark.parametrize("location", [b"/", b"/%s", b"ftp://home.example/", b"http://10.0.0.1/", b"http://[bad/"])
+def test_refused_redirects_are_marked(make: Make, location: bytes) -> None:
+    """So is a redirect in a loop, one too many, or one that leads to where the policy does not allow."""
+
+    def handle(peer: Peer) -> None:
+        while head := peer.head():
+            where = location.replace(b"%s", head.split()[1].strip(b"/") + b"x")
+            peer.send(b"HTTP/1.1 302 Found\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % where)
+
+    with talk(handle) as server:
+        response = error(make().get(server.url))
+    assert response.message().startswith("redirect")
+    assert (response.is_refused(), response.retryable(), response.status_code()) == (True, False, None)
+
+
+def test_failures_that_are_no_refusals(make: Make) -> None:
+    """An answer, and a host that cannot be reached, are not refused."""
+    with talk(answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")) as server:
+        assert not error(make().get(server.url)).is_refused()
+    assert not error(make(_resolve=resolving({})).get("http://nosuch.example/")).is_refused()
+    assert not error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/")).is_refused()

@@ -168,19 +168,19 @@ class Fault:
 
 
 FAULTS = [
-    Fault(reset_at_once, "reset|Server disconnected"),
-    Fault(hang_up, "closed|Server disconnected|without"),
+    Fault(reset_at_once, "the connection was closed"),
+    Fault(hang_up, "the connection was closed"),
     Fault(reset_in_body, "1 pages T805 X113"),
-    Fault(silent, "timed out|seconds"),
+    Fault(silent, "no answer within"),
     Fault(silent_in_body, "1 pages T805 X113"),
     Fault(drip, "1 pages T805 X113"),
-    Fault(drip_headers, "timed out|seconds"),
+    Fault(drip_headers, "no answer within"),
     Fault(endless_headers, "header", tries=0),
     Fault(endless_header, "header|line|more than", tries=0),
     Fault(endless_status_line, "line|status|more than", tries=0),
     Fault(endless_body, "1 pages T804", tries=1),
     Fault(endless_chunks, "1 pages T804", tries=1),
-    Fault(endless_chunk_size, "cut off|timed out", tries=0),
+    Fault(endless_chunk_size, "cut off|no complete answer within", tries=0),
     Fault(length_too_long, "1 pages T805 X113"),
     Fault(length_too_short, "1 pages X113", tries=1),
     Fault(length_of_nonsense, "1 pages|[Ll]ength", tries=0),
@@ -246,7 +246,7 @@ def test_refused_connection(driver: Driver) -> None:
 def test_unknown_name(driver: Driver) -> None:
     """A host name that does not resolve costs one sitemap, whichever error the resolver raises."""
     found = visit(driver, bad="http://nowhere.invalid/bad.xml", politeness=QUICK, seconds=10)
-    assert re.search("no such host|looked up|timed out", found.reason), found.reason
+    assert re.search("no such host|lookup failed|no answer within", found.reason), found.reason
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +294,7 @@ def test_no_tls_at_all(driver: Driver, greet: Handler) -> None:
     with serve_faults({}, greet=greet) as other:
         bad = other.url.replace("http:", "https:") + "/bad.xml"
         found = visit(driver, bad=bad, politeness=QUICK, limits=LIMITS, beside=[other])
-    assert re.search("closed|reset by peer|timed out", found.reason), found.reason
+    assert re.search("the connection was closed|no answer within", found.reason), found.reason
     assert other.accepted == 2
 
 

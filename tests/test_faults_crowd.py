@@ -138,7 +138,7 @@ def test_many_slow_children(driver: Driver) -> None:
     cut = [child for child in index_sitemap.sub_sitemaps if isinstance(child, InvalidSitemap)]
     assert len(good) + len(cut) == 10_000
     assert good, "what came in time is kept"
-    assert all(re.search("tree_seconds|timed out", child.reason) for child in cut), cut[0]
+    assert all(re.search("tree_seconds|no answer within", child.reason) for child in cut), cut[0]
     assert sum("tree_seconds" in child.reason for child in cut) > 9_000
     assert [problem.code for problem in tree.problems] == ["C901"]
     assert last.pages or isinstance(last, InvalidSitemap)

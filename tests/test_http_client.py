@@ -112,7 +112,7 @@ def test_hosts_that_do_not_exist(make: Make) -> None:
     """A host that cannot be looked up is an error that says so."""
     client = make(_resolve=resolving({}))
     response = error(client.get("http://h.example/", RequestPolicy("http://h.example/")))
-    assert (response.message(), response.retryable()) == ("no such host: h.example", False)
+    assert (response.message(), response.retryable()) == ("no such host", False)
 
 
 @pytest.mark.parametrize("body", [b"x" * 100, gzip.compress(b"x" * 100_000)], ids=["plain", "gzip"])
@@ -188,7 +188,7 @@ def test_errors(make: Make) -> None:
     assert (busy.status_code(), busy.retryable(), busy.retry_after()) == (503, True, 7)
     assert (missing.message(), missing.retryable()) == ("404 Not Found", False)
     refused = error(client.get(server.url, RequestPolicy(server.url)))
-    assert (refused.message(), refused.retryable()) == ("Connection refused", True)
+    assert (refused.message(), refused.retryable()) == ("connection refused", True)
 
 
 def test_cut_off_bodies(make: Make) -> None:
@@ -221,7 +221,7 @@ def test_deadlines(make: Make, slow: Any) -> None:
         for _ in range(2):
             with within(1, least=0.35):
                 response = error(client.get(server.url, RequestPolicy(server.url, Limits(request_seconds=0.4))))
-            assert response.message() == "timed out: no whole answer within 0.4 seconds"
+            assert response.message() == f"no {'complete ' * (slow is drip_body)}answer within 0.4 s"
         assert (response.partial() is not None) is (slow is drip_body)
         if slow is not drip_headers:  # a client for one thread is free again once its own timeout has ended it
             assert success(client.get(good.url, RequestPolicy(good.url))).raw_data() == b"ok"
@@ -255,7 +255,7 @@ def test_a_client_for_one_thread_stays_with_one() -> None:
     client = Stuck()
     with applying(RequestPolicy("http://127.0.0.1/", Limits(request_seconds=0.2))):
         for _ in range(2):
-            assert error(client.get("http://127.0.0.1/")).message().startswith("timed out")
+            assert error(client.get("http://127.0.0.1/")).message() == "no answer within 0.2 s"
         release.set()
         assert success(client.get("http://127.0.0.1/")).raw_data() == b""
 
@@ -285,7 +285,7 @@ def test_proxies_resolve_hosts(make: Make, monkeypatch: pytest.MonkeyPatch) -> N
         policy = RequestPolicy("http://home.example/")
         assert "not a public address" in error(client.get(f"http://127.0.0.1:{server.port}/", policy)).message()
         home = f"http://home.example:{server.port}/"
-        assert error(client.get(home, policy)).message().startswith("no such host")  # from the transport
+        assert error(client.get(home, policy)).message() == "no such host"  # from the transport
         assert server.accepted == 0
 
 

@@ -199,7 +199,7 @@ def test_refused(client: RequestsWebClient) -> None:
         response = error(client, f"http://127.0.0.1:{port}/")
     assert response.retryable() is True
     assert response.status_code() is None
-    assert response.message() == "Connection refused"
+    assert response.message() == "connection refused"
 
 
 @contextmanager

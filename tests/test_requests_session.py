@@ -214,6 +214,8 @@ def test_status_of_errors() -> None:
     assert WebClientErrorResponse("it is gone", False, status=410).status_code() == 410
     assert WebClientErrorResponse("timed out", True).status_code() is None
     assert Old().status_code() == 410
+    assert (Old().retry_after(), Old().partial(), Old().is_refused()) == (None, None, False)
+    assert WebClientErrorResponse("private", False, is_refused=True).is_refused()
 
 
 def test_thread_safety() -> None:

@@ -20,6 +20,7 @@ from usp.aio import sitemap_tree_for_homepage as aio_tree
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
 from usp.limits import Limits
+from usp.objects.outcome import Cause
 from usp.objects.problem import Problem, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap, PagesTextSitemap, PagesXMLSitemap
 from usp.objects.transport import Transport, utc_time
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.network
 H = "http://h/"
 BODY = gzip.compress(urlset("{base}/1").encode(), mtime=0)
 XML = {"Content-Type": "application/xml", "Content-Encoding": "gzip", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"}
+XML["ETag"] = 'W/"a-1"'
 SITE = {
     "/robots.txt": (200, {"Content-Type": "text/plain"}, b"Sitemap: {base}/index.xml\nSitemap: {base}/moved.xml\n"),
     "/index.xml": (200, {}, index("{base}/old.xml", "{base}/new.xml", "{base}/gone.xml").encode()),
@@ -82,7 +84,7 @@ def test_every_driver_tells(fetch: Fetch) -> None:
     new = had(found["/new.xml"])
     assert (new.url, new.status, new.size) == (f"{site.url}/new.xml", 200, len(BODY))
     assert (new.content_type, new.content_encoding) == ("application/xml", "gzip")
-    assert new.last_modified == datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)
+    assert (new.last_modified, new.etag) == (datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC), 'W/"a-1"')
     for transport in map(had, found.values()):
         assert transport.seconds is not None
         assert transport.fetched_at is not None
@@ -90,7 +92,8 @@ def test_every_driver_tells(fetch: Fetch) -> None:
         assert before < transport.fetched_at < after
         assert transport.fetched_at.utcoffset() == timedelta(0)
     robots = had(found["/robots.txt"])
-    assert (robots.content_type, robots.content_encoding, robots.last_modified) == ("text/plain", None, None)
+    assert (robots.content_type, robots.content_encoding) == ("text/plain", None)
+    assert (robots.last_modified, robots.etag) == (None, None)
 
 
 @pytest.mark.parametrize("fetch", [inline, threads, on_asyncio])
@@ -186,6 +189,39 @@ def test_last_modified(header: str, expected: datetime | None) -> None:
     client = FakeClient({url: FakeResponse(urlset(H).encode(), url, {"Last-Modified": header})})
     (sitemap,) = sitemap_tree_for_homepage(H, client).sub_sitemaps
     assert had(sitemap.transport).last_modified == expected
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ('"abc"', '"abc"'),
+        (' W/"abc" ', 'W/"abc"'),
+        ("not-quoted", "not-quoted"),
+        ("", None),
+        ('"' + "a" * 254 + '"', '"' + "a" * 254 + '"'),
+        ('"' + "a" * 255 + '"', None),
+        ('"\x1b[31m"', None),
+        ('"é"', None),
+    ],
+)
+def test_etag(header: str, expected: str | None) -> None:
+    """An ETag is kept as the server writes it; one that is long, or cannot be printed or sent back, is left out."""
+    url = H + "sitemap.xml"
+    client = FakeClient({url: FakeResponse(urlset(H).encode(), url, {"ETag": header})})
+    (sitemap,) = sitemap_tree_for_homepage(H, client).sub_sitemaps
+    assert had(sitemap.transport).etag == expected
+
+
+@pytest.mark.parametrize("fetch", [inline, threads, on_asyncio])
+def test_causes_of_failures(fetch: Fetch) -> None:
+    """A failure without a status is either refused by usp, or its host could not be reached."""
+    children = ["http://10.0.0.1/private.xml", "{base}/loop.xml", "http://nosuch.invalid/x.xml", "{base}/gone.xml"]
+    loop = (302, {"Location": "{base}/loop.xml"}, b"")
+    with serve({"/robots.txt": (200, {}, "\n".join(f"Sitemap: {url}" for url in children).encode())}) as site:
+        site.pages["/loop.xml"] = loop
+        (robots,) = fetch(site.url).sub_sitemaps
+    found = [sub.cause for sub in robots.sub_sitemaps if isinstance(sub, InvalidSitemap)]
+    assert found == [Cause.REFUSED, Cause.REFUSED, Cause.UNREACHABLE, Cause.NOT_FOUND]
 
 
 def test_what_was_never_requested() -> None:

@@ -322,7 +322,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
             if self._is_closed:
                 return Failure("the stream is closed")
             if (refusal := policy.refusal(url)) is not None:
-                return Failure(refusal)
+                return Failure(refusal, cause=Cause.REFUSED)
             with applying(policy):
                 return reader.read(self._client.opened().get(policy.with_credentials(url)), url)
         except Exception as error:  # a client of the caller's may raise anything

@@ -17,6 +17,7 @@ from usp.documents import Document, DocumentStore, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.parsed import UNFETCHED
 from usp.logs import logger
+from usp.objects.outcome import Cause
 from usp.objects.transport import Transport
 from usp.politeness import DEFAULT_RETRY_SECONDS, DEFAULT_TRIES
 from usp.web_client.abstract_client import (
@@ -31,6 +32,7 @@ __all__ = ["ResponseReader", "get_with_retries"]
 
 log = logger(__name__)
 
+_MAX_ETAG = 256  # characters; those of common servers have less than 70
 _TRUNCATED = frozenset({"T804", "T805"})  # problems of a body that is not complete
 
 
@@ -63,6 +65,7 @@ class ResponseReader:
             response.retry_after(),
             None if partial is None else self._document(partial, request),
             replace(request, status=status),
+            Cause.REFUSED if response.is_refused() else None,
         )
 
     def read_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
@@ -89,6 +92,7 @@ class ResponseReader:
             content_encoding=declared,
             size=len(data),
             last_modified=_parse_date(response.header("Last-Modified")),
+            etag=_checked_etag(response.header("ETag")),
             is_whole=_TRUNCATED.isdisjoint(problems),
         )
         return Document(
@@ -115,6 +119,15 @@ def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
         return response.status_code()
     except Exception:  # a client of the caller's may raise anything
         return None
+
+
+def _checked_etag(value: str | None) -> str | None:
+    """Return an ETag; None if it is empty, too long, or cannot be printed or sent back.
+
+    https://www.rfc-editor.org/rfc/rfc9110#field.etag
+    """
+    etag = value.strip() if isinstance(value, str) else ""
+    return etag if 0 < len(etag) <= _MAX_ETAG and etag.isascii() and etag.isprintable() else None
 
 
 def _parse_date(value: str | None) -> datetime | None:

@@ -38,6 +38,8 @@ class Transport:
     is_whole: bool = True
     """Whether the whole document was transferred. If not, the connection broke or a limit was reached; usp then uses
     the part that arrived."""
+    etag: str | None = None
+    """The ETag header, as the server writes it. A header that is long, or not ASCII, counts as none."""
 
     @property
     def is_redirected(self) -> bool:

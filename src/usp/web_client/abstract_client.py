@@ -94,10 +94,15 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     """A request that failed, and whether to retry it.
 
     `status` is the HTTP status, None if there was no answer. If you do not give it, it is read from the start of the
-    message.
+    message. `is_refused` says that the client does not make such a request, by a rule of its own; otherwise a failure
+    without a status means that the host could not be reached.
     """
 
+    # Defaults, for subclasses that do not call __init__.
+    _retry_after: float | None = None
+    _partial: AbstractWebClientSuccessResponse | None = None
     _status: int | EllipsisType | None = ...
+    _is_refused = False
 
     def __init__(
         self,
@@ -107,12 +112,14 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         retry_after: float | None = None,
         partial: AbstractWebClientSuccessResponse | None = None,
         status: int | EllipsisType | None = ...,
+        is_refused: bool = False,
     ) -> None:
         self._message = message
         self._retryable = retryable
         self._retry_after = retry_after
         self._partial = partial
         self._status = status
+        self._is_refused = is_refused
 
     def message(self) -> str:
         """Return what went wrong."""
@@ -131,6 +138,10 @@ class WebClientErrorResponse(AbstractWebClientResponse):
             return self._status
         match = _LEADING_STATUS.match(self.message())
         return int(match[1]) if match else None
+
+    def is_refused(self) -> bool:
+        """Return whether the client refused to make the request: a private address, a scheme, too many redirects."""
+        return self._is_refused
 
     def retry_after(self) -> float | None:
         """Return the seconds that the server asks to wait before the next try, None if it does not."""

@@ -36,7 +36,7 @@ from yarl import URL
 from usp.exceptions import InvalidArgumentError
 from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import WebClientErrorResponse
-from usp.web_client.failures import status_line
+from usp.web_client.failures import TimedOutError, status_line
 from usp.web_client.http_client import (
     AbstractAsyncHTTPClient,
     AsyncHTTPAnswer,
@@ -114,6 +114,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
 
     checks_addresses = True
     errors = _ERRORS
+    proxy_errors = (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)
     error_response = AiohttpWebClientErrorResponse
 
     def __init__(
@@ -195,6 +196,10 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
     def standard_error(self, error: BaseException) -> BaseException:
         """Return the error of the standard library that says what one of aiohttp says."""
         match error:
+            case aiohttp.ConnectionTimeoutError():
+                return TimedOutError(self._timeout.sock_connect)
+            case aiohttp.ServerTimeoutError():
+                return TimedOutError(self._timeout.sock_read)
             case aiohttp.ServerDisconnectedError() | aiohttp.EofStream():
                 return RemoteDisconnected("")
             case aiohttp.ClientHttpProxyError():

@@ -20,7 +20,15 @@ from typing import NamedTuple
 from usp.objects.problem import printable, shortened
 from usp.web_client.policy import RefusedError
 
-__all__ = ["Failure", "cut_off_message", "failure_of", "retry_after_seconds", "status_line"]
+__all__ = [
+    "Failure",
+    "TimedOutError",
+    "cut_off_message",
+    "failure_of",
+    "late_message",
+    "retry_after_seconds",
+    "status_line",
+]
 
 _MAX_WRAPPINGS = 10
 _WRAPPERS = {"requests", "urllib3", "urllib", "aiohttp"}
@@ -54,43 +62,70 @@ _LASTING_LOOKUP_ERRORS = {
 }
 
 
+# Ways in which a connection ends before its time.
+_CLOSED = {errno.ECONNABORTED, errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE}
+_CLOSED_MESSAGE = "the connection was closed"
+
+
+class TimedOutError(TimeoutError):
+    """Nothing arrived for this many seconds."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+
 class Failure(NamedTuple):
-    """A message, and whether the same request may succeed later."""
+    """A message without the host, whether the same request may succeed later, and whether the policy refused it."""
 
     message: str
     retryable: bool
+    is_refused: bool = False
 
 
-def failure_of(error: BaseException, host: str) -> Failure:
-    """Describe the error that ended a request to a host."""
+def failure_of(error: BaseException) -> Failure:
+    """Describe the error that ended a request."""
     inner = _innermost(error)
     match inner:
         case RefusedError():
-            return Failure(str(inner), False)
+            return Failure(str(inner), False, is_refused=True)
         case socket.gaierror():
             if inner.errno in _NO_SUCH_HOST:
-                return Failure(f"no such host: {host}", False)
-            return Failure(f"{host} cannot be looked up: {inner.strerror}", inner.errno not in _LASTING_LOOKUP_ERRORS)
+                return Failure("no such host", False)
+            return Failure(f"the name lookup failed: {inner.strerror}", inner.errno not in _LASTING_LOOKUP_ERRORS)
         case UnicodeError():
-            return Failure(f"no such host: {host}", False)  # a name that cannot be encoded cannot exist
+            return Failure("no such host", False)  # a name that cannot be encoded cannot exist
         case ssl.SSLCertVerificationError():
-            return Failure(f"the certificate of {host} is not accepted: {inner.verify_message}", False)
+            return Failure(f"the certificate is not valid: {inner.verify_message}", False)
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ssl.SSLSyscallError():
-            return Failure(f"the connection to {host} was closed while TLS was set up or in use", True)
+            return Failure(_CLOSED_MESSAGE, True)
         case ssl.SSLError():
-            return Failure(f"TLS with {host} failed: {(inner.reason or str(inner)).replace('_', ' ').lower()}", False)
-        case RemoteDisconnected():
-            return Failure("the connection was closed without an answer", True)
+            return Failure(f"TLS failed: {(inner.reason or str(inner)).replace('_', ' ').lower()}", False)
         case TimeoutError():
-            return Failure(f"timed out: {host} did not answer", True)
+            seconds = getattr(inner, "seconds", None)
+            return Failure("no answer in time" if seconds is None else late_message(seconds), True)
         case OSError():
-            if isinstance(inner, ConnectionError) and not inner.errno and not str(inner):
-                return Failure("the connection was closed", True)
-            words = os.strerror(inner.errno) if inner.errno else _words(inner)
-            return Failure(words, isinstance(inner, ConnectionError) or inner.errno in _PASSING)
+            return _system_failure(inner)
         case HTTPException():
             return Failure(f"the answer is not valid HTTP: {_words(inner)}", True)
     return Failure(_words(inner), False)
+
+
+def _system_failure(error: OSError) -> Failure:
+    """Describe an error of the system, by its number if it has one."""
+    is_silent = isinstance(error, ConnectionError) and not error.errno and not str(error)
+    if isinstance(error, RemoteDisconnected) or error.errno in _CLOSED or is_silent:
+        return Failure(_CLOSED_MESSAGE, True)
+    words = os.strerror(error.errno) if error.errno else _words(error)
+    if error.errno and words[1:2].islower():
+        words = words[0].lower() + words[1:]
+    return Failure(words, isinstance(error, ConnectionError) or error.errno in _PASSING)
+
+
+def late_message(seconds: float, *, has_begun: bool = False) -> str:
+    """Describe an answer that did not come in time, or one that has begun and did not end."""
+    time_given = f"{seconds:.0f}" if seconds >= 2 else f"{seconds:.2g}"
+    return f"no {'complete ' if has_begun else ''}answer within {time_given} s"
 
 
 def cut_off_message(error: BaseException, size: int) -> str:

@@ -47,7 +47,7 @@ from usp.web_client.abstract_client import (
     RequestWaiter,
     WebClientErrorResponse,
 )
-from usp.web_client.failures import cut_off_message, failure_of, retry_after_seconds, status_line
+from usp.web_client.failures import cut_off_message, failure_of, late_message, retry_after_seconds, status_line
 from usp.web_client.lookups import AddressInfo, Resolver, call_in_time, look_up, look_up_async, system_lookup
 from usp.web_client.policy import RefusedError, RequestPolicy, bytes_allowed, policy_for, seconds_until
 from usp.web_client.redirects import REDIRECTS, Redirects
@@ -303,6 +303,8 @@ class _HTTPClient:
     keeps_deadlines: ClassVar[bool] = False
     #: What `send` and the answers raise when a request fails. Anything else is a bug, and is raised.
     errors: ClassVar[tuple[type[Exception], ...]] = (OSError, HTTPException, ValueError, EOFError)
+    #: Those of them that say that the proxy failed, not the website.
+    proxy_errors: ClassVar[tuple[type[Exception], ...]] = ()
     #: The class of error responses.
     error_response: ClassVar[type[WebClientErrorResponse]] = WebClientErrorResponse
 
@@ -526,12 +528,13 @@ def _check_found(request: HTTPRequest, found: Sequence[AddressInfo]) -> None:
 class Fetch:
     """One URL on its way to a response: what threads and asyncio share. It does no I/O."""
 
-    __slots__ = ("_answer", "_client", "_redirects", "_success", "deadline", "policy", "refused")
+    __slots__ = ("_answer", "_client", "_redirects", "_success", "_url", "deadline", "policy", "refused")
 
     def __init__(self, client: _HTTPClient, url: str) -> None:
         self._client = client
         self.policy = policy_for(url)
         self._redirects = Redirects(url, self.policy)
+        self._url = url
         self._answer: _Answer | None = None
         self._success: TransferredResponse | None = None
         #: When the fetch must end, by `time.monotonic()`.
@@ -542,7 +545,10 @@ class Fetch:
     def refusal(self) -> WebClientErrorResponse | None:
         """Return the error for a URL that may not be requested, None if it may."""
         reason = self._redirects.refusal()
-        return self._client.error_response(reason, False, status=None) if reason else None
+        return self._refused(reason) if reason else None
+
+    def _refused(self, reason: str) -> WebClientErrorResponse:
+        return self._client.error_response(reason, False, status=None, is_refused=True)
 
     def start(self) -> None:
         """Set the deadline."""
@@ -599,7 +605,7 @@ class Fetch:
         if location is None:
             return kind(f"{line}: it redirects without saying where", False, status=status)
         why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
-        return kind(why_not, False, status=None) if why_not else None
+        return self._refused(why_not) if why_not else None
 
     def release(self) -> None:
         """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""
@@ -616,13 +622,25 @@ class Fetch:
         if policy.is_cancelled:
             return kind("cancelled", False, status=None)
         if self.refused is not None:
-            return kind(str(self.refused), False, status=None)
+            return self._refused(str(self.refused))
+        standard = self._client.standard_error(error)
+        is_refused = False
         if is_late and policy.is_tree_deadline(self.deadline):
             message, retryable = "the tree's time is up", False
         elif is_late:
-            message, retryable = f"timed out: no whole answer within {policy.limits.request_seconds:.3g} seconds", True
+            has_begun = success is not None
+            message, retryable = late_message(policy.limits.request_seconds, has_begun=has_begun), True
         elif success is not None:
-            message, retryable = cut_off_message(self._client.standard_error(error), size), True
+            message, retryable = cut_off_message(standard, size), True
         else:
-            message, retryable = failure_of(self._client.standard_error(error), host_of(self._redirects.url))
-        return kind(message, retryable, partial=success if size else None, status=None)
+            message, retryable, is_refused = failure_of(standard)
+            if isinstance(error, self._client.proxy_errors):
+                message = f"the proxy: {message}"
+            elif not is_refused:
+                message = self._after_redirects(message)
+        return kind(message, retryable, partial=success if size else None, status=None, is_refused=is_refused)
+
+    def _after_redirects(self, message: str) -> str:
+        """Return a message with the host, if that is not the host of the URL that was asked for."""
+        host = host_of(self._redirects.url)
+        return message if host == host_of(self._url) else f"redirects to {host}: {message}"

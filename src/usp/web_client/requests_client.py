@@ -21,7 +21,7 @@ import requests.adapters
 
 from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
-from usp.web_client.failures import status_line
+from usp.web_client.failures import TimedOutError, status_line
 from usp.web_client.http_client import AbstractHTTPClient, Fetch, HTTPRequest, TransferredResponse
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS
@@ -116,6 +116,7 @@ class RequestsWebClient(AbstractHTTPClient):
     checks_addresses = True
     keeps_deadlines = True
     errors = ERRORS
+    proxy_errors = (requests.exceptions.ProxyError,)
     error_response = RequestsWebClientErrorResponse
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -211,8 +212,11 @@ class RequestsWebClient(AbstractHTTPClient):
         return RequestsWebClientSuccessResponse(answer.response, max_bytes)
 
     def standard_error(self, error: BaseException) -> BaseException:
-        """Return a timeout for one of requests: that of a mock has no other error inside."""
-        return TimeoutError() if isinstance(error, requests.Timeout) else error
+        """Return a timeout of the standard library for one of requests, with its seconds."""
+        if not isinstance(error, requests.Timeout):
+            return error
+        connect, read = checked_timeout(self._timeout)
+        return TimedOutError(connect if isinstance(error, requests.ConnectTimeout) else read)
 
     def _connections(self, fetch: Fetch) -> Exchange:
         return Exchange(fetch, self._resolver or resolve)
