@@ -77,9 +77,9 @@ def test_types(kind: Any, expected: pa.DataType) -> None:
     assert expected == arrow_type(kind)
 
 
-def test_times_without_a_zone() -> None:
-    """Times can be had without their zone, in structs too."""
-    assert pa.struct([("a", pa.timestamp("us"))]) == arrow_type(Struct({"a": Scalar.TIME}), None)
+def test_times_are_in_utc() -> None:
+    """Times say that they are in UTC, in structs too."""
+    assert pa.struct([("a", pa.timestamp("us", "UTC"))]) == arrow_type(Struct({"a": Scalar.TIME}))
 
 
 def test_schemas_state_their_version() -> None:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP_BYTES",
     "GROUP_ROWS",
-    "UTC",
     "BatchBuilder",
     "arrow_array",
     "arrow_schema",
@@ -30,7 +29,6 @@ __all__ = [
     "value_bytes",
 ]
 
-UTC = "UTC"
 _SCHEMA_KEY = "usp.schema"
 
 #: Row groups of Parquet and batches of Arrow files have about this many rows, or bytes if those come first.
@@ -38,21 +36,21 @@ GROUP_ROWS, GROUP_BYTES = 50_000, 16 * 1024 * 1024
 _MANY_BATCHES = 32
 
 
-def arrow_type(kind: Type, zone: str | None = UTC) -> pa.DataType:
-    """Return the Arrow type. Times are in UTC; without a `zone` they do not say so."""
+def arrow_type(kind: Type) -> pa.DataType:
+    """Return the Arrow type. Times are in UTC, and say so."""
     if isinstance(kind, Struct):
-        return extra("pyarrow", "arrow").struct([(name, arrow_type(part, zone)) for name, part in kind.fields.items()])
+        return extra("pyarrow", "arrow").struct([(name, arrow_type(part)) for name, part in kind.fields.items()])
     if isinstance(kind, List):
-        return extra("pyarrow", "arrow").large_list(arrow_type(kind.item, zone))
-    return _scalar_types(zone)[kind]
+        return extra("pyarrow", "arrow").large_list(arrow_type(kind.item))
+    return _scalar_types()[kind]
 
 
 @cache
-def _scalar_types(zone: str | None) -> dict[Scalar, pa.DataType]:
+def _scalar_types() -> dict[Scalar, pa.DataType]:
     pa = extra("pyarrow", "arrow")
     return {
         Scalar.TEXT: pa.large_string(),
-        Scalar.TIME: pa.timestamp("us", zone),
+        Scalar.TIME: pa.timestamp("us", "UTC"),
         Scalar.FREQUENCY: pa.large_string(),
         Scalar.NUMBER: pa.float64(),
         Scalar.INTEGER: pa.int64(),
@@ -60,9 +58,9 @@ def _scalar_types(zone: str | None) -> dict[Scalar, pa.DataType]:
     }
 
 
-def arrow_schema(chosen: Mapping[str, Type], table: str, zone: str | None = UTC) -> pa.Schema:
+def arrow_schema(chosen: Mapping[str, Type], table: str) -> pa.Schema:
     """Return the Arrow schema of the chosen columns. Its metadata has the version of our schema."""
-    fields = [(path, arrow_type(kind, zone)) for path, kind in chosen.items()]
+    fields = [(path, arrow_type(kind)) for path, kind in chosen.items()]
     return extra("pyarrow", "arrow").schema(fields, {_SCHEMA_KEY: f"{table}/{SCHEMA_VERSION}"})
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
-from usp.export.arrow import UTC, BatchBuilder, arrow_schema, record_batch
+from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch, pages_of
 from usp.export.extras import extra
 from usp.export.reading import PageCounts, PageReader, sitemaps_columns
@@ -46,8 +46,7 @@ class TreeTable:
     Any library that takes Arrow can read it, any number of times. Each time it is read from the documents of the tree,
     a few sitemaps at a time, so that the whole table is never in memory. If a reader is dropped, reading stops.
 
-    Without a `zone`, times are in UTC, too, but do not say so. `counts` are known numbers of pages. A table of pages
-    collects them while it is read.
+    `counts` are known numbers of pages. A table of pages collects them while it is read.
     """
 
     def __init__(
@@ -55,7 +54,6 @@ class TreeTable:
         tree: AbstractSitemap,
         name: str = "pages",
         *,
-        zone: str | None = UTC,
         counts: PageCounts | None = None,
         **options: Unpack[TableOptions],
     ) -> None:
@@ -69,7 +67,7 @@ class TreeTable:
             options.get("until"),
             dedupe=self._dedupe,
         )
-        self.schema = arrow_schema(self.selection.chosen, name, zone)
+        self.schema = arrow_schema(self.selection.chosen, name)
         self.counts: dict[str, int | None] = {}
         self._tree = tree
         self._given_counts = counts
@@ -144,15 +142,15 @@ def to_polars(tree: AbstractSitemap, table: str = "pages", **options: Unpack[Tab
 def to_duckdb(tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
     """Return a connection to a DuckDB database with both tables. Existing tables of these names are replaced.
 
-    Times are `TIMESTAMP`s in UTC. If they had a zone, DuckDB would show and compare them in that of the session, and
-    would need another package to give them to Python.
+    Times are of type `TIMESTAMP WITH TIME ZONE`, as in `usp sql`. DuckDB shows them in the time zone of the connection,
+    which is UTC. To give them to Python as datetimes, DuckDB needs the package pytz; data frames and Arrow do not.
     """
     duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
     connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))
     try:
-        connection.execute("set TimeZone = 'UTC'")  # so that now() and times with a zone compare with ours
-        pages = TreeTable(tree, "pages", zone=None)
-        _fill(connection, pages, TreeTable(tree, "sitemaps", zone=None, counts=pages.counts))
+        connection.execute("set TimeZone = 'UTC'")  # DuckDB would show times in the zone of the machine
+        pages = TreeTable(tree, "pages")
+        _fill(connection, pages, TreeTable(tree, "sitemaps", counts=pages.counts))
     except BaseException:
         connection.close()  # which undoes what was begun
         raise
