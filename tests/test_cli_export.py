@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pandas
 import pytest
 
@@ -27,6 +28,7 @@ from test_cli_stream import pages, site, slow
 from usp.cli import main
 from usp.cli.demo import demo_site
 from usp.tree import sitemap_tree_for_homepage
+from workbooks import Workbook
 
 pytestmark = pytest.mark.cli
 
@@ -71,7 +73,13 @@ def urls(server: Server, *names: str) -> list[str]:
     return [f"{server.url}/{name}" for name in names]
 
 
-@pytest.mark.parametrize("name", ["p.parquet", "p.arrow", "p.csv", "p.csv.gz", "p.jsonl", "p.jsonl.gz", "p.db"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("p.parquet", "p.arrow", "p.csv", "p.csv.gz", "p.jsonl", "p.jsonl.gz", "p.db"),
+        *("p.tsv", "p.json", "p.json.gz", "p.duckdb", "p.xlsx"),
+    ],
+)
 def test_formats(server: Server, name: str) -> None:
     """Each format has the same rows, in the order of the tree; the name says which it is."""
     run = usp("-k", server.url, "-o", name)
@@ -87,6 +95,11 @@ def test_formats(server: Server, name: str) -> None:
         ".jsonl": lambda: [row["url"] for row in rows_of(Path(name).read_text("utf-8"))],
         ".jsonl.gz": lambda: [row["url"] for row in rows_of(unzipped(name).read())],
         ".db": lambda: urls_in_database(name),
+        ".tsv": lambda: [line.split("\t")[0] for line in Path(name).read_text("utf-8").splitlines()[1:]],
+        ".json": lambda: [row["url"] for row in json.loads(Path(name).read_text("utf-8"))],
+        ".json.gz": lambda: [row["url"] for row in json.load(unzipped(name))],
+        ".duckdb": lambda: [url for (url,) in duckdb.connect(name).execute("select url from pages").fetchall()],
+        ".xlsx": lambda: [row[0] for row in Workbook(Path(name).read_bytes()).sheets["pages"][1:]],
     }
     assert readers[name.removeprefix("p")]() == urls(server, "1", "2", "2", "3")
     assert os.listdir() == [name]
@@ -104,8 +117,9 @@ def test_a_database_has_both_tables(server: Server) -> None:
 
 
 def test_standard_output(server: Server) -> None:
-    """With - rows go to standard output, and only they."""
+    """With -, or with a format and no file, rows go to standard output, and only they."""
     run = usp("-k", server.url, "-o", "-", "-f", "jsonl", "--columns", "url,priority")
+    assert run.stdout == usp("-k", server.url, "-f", "jsonl", "--columns", "url,priority").stdout
     assert run.stdout == "".join(
         f'{{"url":"{server.url}/{name}","priority":{priority}}}\n'
         for name, priority in [("1", 0.8), ("2", 0.5), ("2", 0.5), ("3", 0.5)]
@@ -155,7 +169,9 @@ def test_the_table_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str
         (("-o", "p.csv", "--since", "yesterday"), "since must be like"),
         (("-o", "p.csv", "--table", "sitemaps", "--dedupe"), "about pages"),
         (("-o", "p.csv", "-r", "-k"), "nowhere to look"),
-        ((), "-o/--output"),
+        ((), "-o FILE, or which format to print with -f FORMAT"),
+        (("-f", "duckdb"), "cannot be written to standard output"),
+        (("-o", "/dev/null", "-f", "sqlite"), "cannot be written to standard output"),
     ],
 )
 def test_wrong_use(run_here: RunHere, server: Server, options: tuple[str, ...], said: str) -> None:

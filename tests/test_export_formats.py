@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from commands import environment
 from usp.export import formats
-from usp.export.formats import ANSWER_FORMATS, FORMATS, TABLE_FORMATS
+from usp.export.formats import ANSWER_FORMATS, FORMATS, TABLE_FORMATS, file_help
 from usp.export.formats.base import Format, FormatOptions
 
 pytestmark = pytest.mark.export
@@ -21,15 +22,25 @@ pytestmark = pytest.mark.export
 ROOT = Path(__file__).parents[1]
 
 
-def never(*arguments: object) -> int:
+def never(*arguments: object) -> Any:
     raise AssertionError(arguments)
 
 
 def test_both_commands_have_one_registry() -> None:
-    """`usp export` and `usp sql` offer formats of the same registry."""
-    assert list(TABLE_FORMATS) == ["parquet", "arrow", "csv", "jsonl", "sqlite"]
-    assert list(ANSWER_FORMATS) == ["parquet", "arrow", "csv", "jsonl", "json", "table"]
+    """`usp export` and `usp sql` offer the same formats; an aligned table is only for answers."""
+    names = ["parquet", "arrow", "csv", "tsv", "duckdb", "jsonl", "json", "sqlite", "xlsx"]
+    assert list(TABLE_FORMATS) == names
+    assert set(ANSWER_FORMATS) == {*names, "table"}
     assert {**TABLE_FORMATS, **ANSWER_FORMATS} == FORMATS
+
+
+def test_help_names_the_endings() -> None:
+    """The help of -o has every format, and says which files may be gzipped, from the registry."""
+    said = file_help(TABLE_FORMATS).replace("\n", " ")
+    assert said == (
+        "write to this file: .parquet, .arrow, .csv, .tsv, .duckdb, .jsonl, .json, .db, .xlsx;"
+        " .csv, .tsv, .jsonl and .json also with .gz"
+    )
 
 
 def test_every_format_is_documented() -> None:
@@ -41,9 +52,12 @@ def test_every_format_is_documented() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tsv", "tabs", (".tsv",)), "needs a table_writer or an answer_writer"),
-        (("tsv", "tabs", (), None, never), "needs suffixes like"),
-        (("tsv", "tabs", ("tsv",), None, never), "needs suffixes like"),
+        (("yaml", "text", (".yaml",)), "needs a table_writer or an answer_writer"),
+        (("yaml", "text", (".yaml",), never), "needs answer_writer, or a reason"),
+        (("yaml", "text", (".yaml",), None, never), "needs table_writer, or a reason"),
+        (("yaml", "text", (".yaml",), never, never, "why"), "leave out `lacks`"),
+        (("yaml", "text", (), never, never), "needs suffixes like"),
+        (("yaml", "text", ("yaml",), never, never), "needs suffixes like"),
     ],
 )
 def test_incomplete_formats(arguments: tuple[object, ...], message: str) -> None:
@@ -55,8 +69,8 @@ def test_incomplete_formats(arguments: tuple[object, ...], message: str) -> None
 @pytest.mark.parametrize(
     ("formats_of_module", "message"),
     [
-        ((Format("csv", "again", (".x",), answer_writer=never),), "two formats are called 'csv'"),
-        ((Format("x", "x", (".csv",), answer_writer=never),), re.escape(".csv is a suffix of both 'csv' and 'x'")),
+        ((Format("csv", "again", (".x",), never, never),), "two formats are called 'csv'"),
+        ((Format("x", "x", (".csv",), never, never),), re.escape(".csv is a suffix of both 'csv' and 'x'")),
         (None, "has no attribute 'FORMATS'"),
     ],
 )
@@ -76,10 +90,11 @@ def test_modules_that_do_not_fit(
 
 def test_no_format_imports_its_package() -> None:
     """The registry is there without the packages that formats need."""
-    code = "import sys, usp.export.formats; sys.exit(bool({'pyarrow', 'duckdb', 'pandas', 'rich'} & set(sys.modules)))"
+    packages = {"pyarrow", "duckdb", "pandas", "rich", "xlsxwriter"}
+    code = f"import sys, usp.export.formats; sys.exit(bool({packages} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], env=environment()).returncode == 0
 
 
 def test_options_have_defaults() -> None:
     """Formats have options of their own; none has to be given."""
-    assert FormatOptions() == FormatOptions(raw_csv=False, width=None)
+    assert FormatOptions() == FormatOptions(keep_formulas=False, width=None)

@@ -1,4 +1,4 @@
-"""CSV and JSON lines: what every reader makes of them is what the tree has, and nothing in them acts on anything."""
+"""CSV, TSV and JSON: what every reader makes of them is what the tree has, and nothing in them acts on anything."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tables import (
     HOME,
     LISTS,
     ODD_TEXTS,
+    TREES,
     TREES_WITH_PAGES,
     Row,
     batches_of,
@@ -38,8 +39,8 @@ from tables import (
 from usp.export.batches import Batch
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.formats.cells import PIECE_ROWS
-from usp.export.formats.csv import csv_writer
-from usp.export.formats.json import jsonl_writer
+from usp.export.formats.csv import csv_writer, tsv_writer
+from usp.export.formats.json import json_writer, jsonl_writer
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage
@@ -51,7 +52,7 @@ pytestmark = pytest.mark.export
 
 
 def raw_csv_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
-    return csv_writer(stream, table, FormatOptions(raw_csv=True))
+    return csv_writer(stream, table, FormatOptions(keep_formulas=True))
 
 
 many = settings(max_examples=200)
@@ -184,6 +185,39 @@ def test_plain_cells_are_as_they_are() -> None:
     stories = [SitemapNewsStory(text, None) for text in (title, "a,b", title)]
     tree = tree_of(*(SitemapPage(f"{HOME}{number}", news_story=story) for number, story in enumerate(stories)))
     assert pages_as(csv_writer, tree, "news.title").decode() == f'news.title\n{title}\n"a,b"\n{title}\n'
+
+
+@pytest.mark.parametrize("make_tree", TREES_WITH_PAGES)
+def test_tsv_reads_back(tmp_path: Path, make_tree: MakeTree) -> None:
+    """Readers of CSV take TSV with a tab as the separator, and line tools see a row in each line."""
+    path = tmp_path / "pages.tsv"
+    path.write_bytes(pages_as(tsv_writer, make_tree()))
+    expected = csv_rows(json_rows(make_tree()))
+    with path.open(encoding="utf-8", newline="") as stream:
+        assert [from_cells(cells) for cells in csv.DictReader(stream, delimiter="\t", strict=True)] == expected
+    by_polars = polars.read_csv(path, separator="\t", infer_schema=False).iter_rows(named=True)
+    assert [from_cells(cells) for cells in by_polars] == expected
+    header, *lines = path.read_text("utf-8").split("\n")[:-1]
+    assert {line.count("\t") for line in lines} == {header.count("\t")}
+    assert len(lines) == len(expected)
+
+
+def test_tsv_cells() -> None:
+    """Tabs and line breaks are escaped; a comma needs no quotation marks; formulas are defused."""
+    stories = [SitemapNewsStory(text, None) for text in ("a\tb", "a\nb", "a,b", 'a "b"', "=1", "")]
+    tree = tree_of(*(SitemapPage(HOME, news_story=story) for story in stories))
+    cells = ["news.title", r"a\x09b", r"a\x0ab", "a,b", '"a ""b"""', '"\'=1"', '""']
+    assert pages_as(tsv_writer, tree, "news.title").decode().splitlines() == cells
+
+
+@pytest.mark.parametrize("make_tree", TREES)
+def test_json_is_one_array(make_tree: MakeTree) -> None:
+    """JSON is an array with the objects of JSON lines, one on each line; without rows it is empty."""
+    tree = make_tree()
+    text = pages_as(json_writer, tree).decode()
+    assert [known(row) for row in json.loads(text)] == json_rows(tree)
+    lines = pages_as(jsonl_writer, tree).decode().splitlines()
+    assert text.splitlines() == (["[", *(f"{line}," for line in lines[:-1]), lines[-1], "]"] if lines else ["[]"])
 
 
 @pytest.mark.parametrize("make_tree", TREES_WITH_PAGES)

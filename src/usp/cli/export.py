@@ -24,7 +24,7 @@ from usp.cli.site import (
     warn_about_options,
 )
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
-from usp.export.formats import BINARY_ON_TERMINAL, STANDARD_OUTPUT, TABLE_FORMATS
+from usp.export.formats import BINARY_ON_TERMINAL, STANDARD_OUTPUT, TABLE_FORMATS, file_help
 from usp.export.schema import PAGES, SITEMAPS, TABLES
 from usp.objects.problem import printable
 from usp.objects.wording import plural
@@ -56,7 +56,7 @@ examples:
   usp export https://www.example.org/ -o pages.csv.gz --columns url,priority
   usp export https://www.example.org/ -o new.jsonl --since 7d --dedupe
   usp export https://www.example.org/ -o site.db
-  usp export https://www.example.org/ -o - -f jsonl | jq .url
+  usp export https://www.example.org/ -f jsonl | jq .url
   usp export https://www.example.org/ -o news.csv \\
       --where "news.title like '%election%' and priority >= 0.5"
 """
@@ -66,7 +66,7 @@ def register(commands: Subparsers) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "export",
-        usage="usp export [OPTION ...] URL -o FILE",
+        usage="usp export [OPTION ...] URL (-o FILE | -f FORMAT)",
         help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
         description="Fetch a site and write its pages, or its sitemaps, to a file as a table.",
         epilog=_EPILOG,
@@ -74,13 +74,11 @@ def register(commands: Subparsers) -> None:
     )
     command.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
     output = command.add_argument_group("output")
-    endings = ", ".join(one.suffixes[0] for one in TABLE_FORMATS.values())
     output.add_argument(
         "-o",
         "--output",
-        required=True,
         metavar="FILE",
-        help=f"write to this file: {endings};\n.csv and .jsonl also with .gz; - for standard output",
+        help=f"{file_help(TABLE_FORMATS)}\n- for standard output, the default if you name a format",
     )
     formats = "\n".join(f"  {name}: {one.what}" for name, one in TABLE_FORMATS.items())
     output.add_argument(
@@ -93,7 +91,7 @@ def register(commands: Subparsers) -> None:
     output.add_argument(
         "--raw-csv",
         action="store_true",
-        help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas",
+        help="write CSV and TSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
     add_message_options(output)
     _add_selection(command.add_argument_group("which rows and columns"))
@@ -103,7 +101,7 @@ def register(commands: Subparsers) -> None:
 
 def _add_selection(group: Group) -> None:
     group.add_argument(
-        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; SQLite files get both"
+        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; databases and workbooks get both"
     )
     group.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
     group.add_argument(
@@ -142,6 +140,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _planned(arguments: argparse.Namespace) -> ExportPlan:
     """Plan the export. Options that make no sense are refused before anything is fetched."""
+    if arguments.output is None:
+        if arguments.format is None:
+            arguments.refuse("say where to write with -o FILE, or which format to print with -f FORMAT")
+        arguments.output = STANDARD_OUTPUT
     try:
         plan = export.plan_export(
             arguments.output,

@@ -80,7 +80,7 @@ def register(commands: Subparsers) -> None:
     output.add_argument(
         "--raw-csv",
         action="store_true",
-        help="write CSV cells unchanged, even those that a\nspreadsheet would run as formulas",
+        help="write CSV and TSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
     add_message_options(output)
     add_site_options(sql)

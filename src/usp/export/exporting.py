@@ -112,23 +112,23 @@ def plan_export(
     output = output_file(path, format)
     first = "pages" if table is None else table
     selections = {first: select_from(first, columns, where, since, until, dedupe=dedupe, has_source=has_source)}
-    if table is None and output.format.is_database:
+    if table is None and output.format.holds_tables:
         selections["sitemaps"] = select_from("sitemaps", has_source=has_source)
-    return ExportPlan(output, selections, dedupe, FormatOptions(raw_csv=raw_csv))
+    return ExportPlan(output, selections, dedupe, FormatOptions(keep_formulas=raw_csv))
 
 
 def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack[WriteOptions]) -> Exported:
     """Write the pages of a tree to a file. The file appears under its name once it is complete.
 
     :param path: the file; its ending says the format, unless you give one. "-" is standard output.
-    :param format: "parquet", "arrow", "csv", "jsonl" or "sqlite".
-    :param table: "pages" or "sitemaps". A database has both, unless you name one.
+    :param format: "parquet", "arrow", "csv", "tsv", "json", "jsonl", "sqlite", "duckdb" or "xlsx".
+    :param table: "pages" or "sitemaps". A database or a workbook has both, unless you name one.
     :param columns: the columns to write, in this order; all if None.
     :param where: which rows: a condition in SQL, like "last_modified >= '2025-01-01'". It needs the extra `sql`.
     :param since: only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
     :param until: only pages modified until then, in the same forms. A date includes the whole day.
     :param dedupe: whether to leave out pages that an earlier sitemap lists.
-    :param raw_csv: whether to write CSV cells as they are, even if a spreadsheet would run them.
+    :param raw_csv: whether to write CSV and TSV cells as they are, even if a spreadsheet would run them.
     :raises InvalidArgumentError: for wrong options, before anything is written.
     :raises OSError: if the file cannot be written; an existing file then stays as it was.
     """

@@ -1,23 +1,24 @@
 """The file formats of `usp export` and `usp sql`, and the files that they write.
 
-To add a format, add a module to this package, with its formats in `FORMATS`. A module without `FORMATS`, and a name or
-a suffix that two formats share, are errors at import.
+To add a format, add a module to this package, with its formats in `FORMATS`. A module without `FORMATS`, a name or a
+suffix that two formats share, and a format that one of the commands cannot write without a reason are errors at import.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from textwrap import fill
 from typing import IO, Any
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.extras import extra
-from usp.export.files import ensure_writable, gzip_stream, open_whole, whole_file
+from usp.export.files import ensure_writable, gzip_stream, is_stream, open_whole, whole_file
 from usp.export.formats.base import Format
 
 __all__ = [
@@ -27,12 +28,14 @@ __all__ = [
     "STANDARD_OUTPUT",
     "TABLE_FORMATS",
     "OutputFile",
+    "file_help",
     "output_file",
 ]
 
 STANDARD_OUTPUT = "-"
 BINARY_ON_TERMINAL = "this format is not for a terminal; name a file with -o FILE, or redirect the output"
 _GZIP = ".gz"
+_HELP_WIDTH = 54
 _SHARED = ("base", "cells")  # the modules that formats share
 
 
@@ -77,7 +80,9 @@ class OutputFile:
     def check(self) -> None:
         """Raise an error if the file cannot be written, as far as that is known now."""
         if self.format.needs is not None:
-            extra(*self.format.needs)
+            modules, name = self.format.needs
+            for module in modules:
+                extra(module, name)
         if self.path != STANDARD_OUTPUT:
             ensure_writable(self.path)
 
@@ -88,15 +93,15 @@ class OutputFile:
             if sys.stdout is None:
                 raise OSError("there is no standard output to write to")
             sys.stdout.flush()
-            with self._compressed(sys.stdout.buffer) as stream:
-                yield stream
+            with self._compressed(sys.stdout.buffer) as stream, self.format.opener(stream) as file:
+                yield file
             sys.stdout.buffer.flush()
-        elif self.format.is_database:
-            with whole_file(self.path) as name:
-                yield name
+        elif self.format.is_named:
+            with whole_file(self.path) as name, self.format.opener(name) as file:
+                yield file
         else:
-            with open_whole(self.path) as file, self._compressed(file) as stream:
-                yield stream
+            with open_whole(self.path) as whole, self._compressed(whole) as stream, self.format.opener(stream) as file:
+                yield file
 
     @contextmanager
     def _compressed(self, stream: IO[bytes]) -> Iterator[IO[bytes]]:
@@ -107,8 +112,15 @@ class OutputFile:
             yield compressed
 
 
+def file_help(formats: Mapping[str, Format]) -> str:
+    """Say in a few lines of --help how the name of a file ends in each of these formats."""
+    suffixes = ", ".join(one.suffixes[0] for one in formats.values())
+    *texts, last = [one.suffixes[0] for one in formats.values() if one.is_text]
+    return fill(f"write to this file: {suffixes}; {', '.join(texts)} and {last} also with {_GZIP}", _HELP_WIDTH)
+
+
 def output_file(
-    path: str | os.PathLike[str], format_name: str | None = None, formats: dict[str, Format] = TABLE_FORMATS
+    path: str | os.PathLike[str], format_name: str | None = None, formats: Mapping[str, Format] = TABLE_FORMATS
 ) -> OutputFile:
     """Return the file to write, in the format of this name, or in that of its suffix.
 
@@ -130,6 +142,6 @@ def output_file(
     found = formats[name]
     if is_gzipped and not found.is_text:
         raise InvalidArgumentError(f"A {name} file is not compressed with gzip: leave out {_GZIP}")
-    if path == STANDARD_OUTPUT and found.is_database:
-        raise InvalidArgumentError(f"A {name} file cannot be written to standard output; give it a name")
+    if found.is_named and (path == STANDARD_OUTPUT or is_stream(path)):
+        raise InvalidArgumentError(f"A {name} file cannot be written to standard output; name a file")
     return OutputFile(path, found, is_gzipped)

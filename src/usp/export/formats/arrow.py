@@ -205,7 +205,7 @@ def _write_batches(answer: Answer, sink: _ExplicitSink, file: Any) -> int:
     return rows
 
 
-_NEEDS = ("pyarrow", "arrow")
+_NEEDS = (("pyarrow",), "arrow")
 FORMATS = (
     Format(
         "parquet",

@@ -1,13 +1,14 @@
 """What a file format is: one value that says all there is to know about it.
 
-A format writes tables of pages and sitemaps (`usp export`), answers to queries (`usp sql`), or both.
+A format writes tables of pages and sitemaps (`usp export`) and answers to queries (`usp sql`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from usp.export.batches import Batch
 from usp.scan import Type
@@ -21,8 +22,8 @@ __all__ = ["Answer", "Format", "FormatOptions", "Table", "Writer"]
 class FormatOptions(NamedTuple):
     """Options that only some formats have."""
 
-    raw_csv: bool = False  #: write CSV cells as they are, even if a spreadsheet would run them
-    width: int | None = None  #: columns of the terminal, to which the text table is cut
+    keep_formulas: bool = False  #: write text cells unchanged, even if a spreadsheet would run them
+    width: int | None = None  #: columns of the terminal, which the text table has to fit
 
 
 class Table(NamedTuple):
@@ -34,10 +35,11 @@ class Table(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a query: an Arrow schema, and batches of rows."""
+    """The answer to a query: an Arrow schema, batches of rows, and the name of its table in a database."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
+    name: str = "answer"
 
 
 class Writer(Protocol):
@@ -61,21 +63,35 @@ class Writer(Protocol):
 class Format:
     """A file format.
 
-    `table_writer` makes a writer of a table into a file; of a database, into the file of this name. `answer_writer`
-    writes an answer and returns its number of rows. A format without one of them is not offered by that command.
+    `table_writer` makes a writer of a table. `answer_writer` writes an answer and returns its number of rows. Both get
+    what `opener` makes of the file: of a stream, or of the file's name if `is_named`. If `opener` sees an exception,
+    nothing is to be written.
+
+    A format that lacks one of the writers is not offered by that command, and says why in `lacks`.
     """
 
     name: str
     what: str  #: for --help
     suffixes: tuple[str, ...]
     table_writer: Callable[[Any, Table, FormatOptions], Writer] | None = None
-    answer_writer: Callable[[Answer, BinaryIO, FormatOptions], int] | None = None
+    answer_writer: Callable[[Answer, Any, FormatOptions], int] | None = None
+    lacks: str = ""  #: why the format cannot write both
+    opener: Callable[[Any], AbstractContextManager[Any]] = nullcontext
     is_text: bool = False  #: may go to a terminal, and may be gzipped
-    is_database: bool = False  #: holds several tables
-    needs: tuple[str, str] | None = None  #: a package, and the extra that installs it
+    is_named: bool = False  #: needs the name of a file, and cannot go to standard output
+    holds_tables: bool = False  #: holds several tables
+    separator: bytes = b""  #: stands between the answers to several queries, if they go to the same stream
+    needs: tuple[tuple[str, ...], str] | None = None  #: packages, and the extra that installs them
 
     def __post_init__(self) -> None:
-        if self.table_writer is None and self.answer_writer is None:
+        missing = [name for name in ("table_writer", "answer_writer") if getattr(self, name) is None]
+        if len(missing) == 2:
             raise TypeError(f"the format {self.name!r} needs a table_writer or an answer_writer")
+        if missing and not self.lacks:
+            raise TypeError(f"the format {self.name!r} needs {missing[0]}, or a reason in `lacks`")
+        if not missing and self.lacks:
+            raise TypeError(f"the format {self.name!r} has both writers; leave out `lacks`")
         if not self.suffixes or not all(suffix.startswith(".") for suffix in self.suffixes):
             raise TypeError(f"the format {self.name!r} needs suffixes like '.csv'")
+        if self.is_text and self.is_named:
+            raise TypeError(f"the format {self.name!r} cannot be both text and is_named")

@@ -48,6 +48,7 @@ __all__ = [
     "text_stream",
     "texts_of",
     "time_texts",
+    "unique_names",
     "values_of",
     "whole_text",
 ]
@@ -389,3 +390,15 @@ def answer_json(value: Any) -> Any:
     if isinstance(value, float):
         return value if isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else answer_text(value)
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """Append a number to names that are there already, in any case: for databases Url and url are the same."""
+    found: dict[str, str] = {}
+    for name in names:
+        number, unique = 0, name
+        while unique.lower() in found:
+            number += 1
+            unique = f"{name}_{number}"
+        found[unique.lower()] = unique
+    return list(found.values())

@@ -1,4 +1,4 @@
-"""JSON lines, and JSON as one list.
+"""JSON lines, and JSON as one array.
 
 Each row is an object on one line, whatever its texts contain. The keys are the chosen paths in their order; all are in
 every row, and a missing value is null. Structs are objects, lists are lists. Times are ISO 8601 in UTC,
@@ -23,11 +23,12 @@ from usp.export.formats.cells import (
     json_text,
     pieces,
     text_stream,
+    unique_names,
     whole_text,
 )
 from usp.scan import Columns, Type
 
-__all__ = ["FORMATS", "jsonl_writer"]
+__all__ = ["FORMATS", "json_writer", "jsonl_writer"]
 
 
 def jsonl_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
@@ -35,14 +36,21 @@ def jsonl_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writ
     return _JSONLinesWriter(stream, table.types, table.chosen)
 
 
+def json_writer(stream: BinaryIO, table: Table, options: FormatOptions) -> Writer:
+    """Write a table as one JSON array, a row on each line."""
+    return _JSONArrayWriter(stream, table.types, table.chosen)
+
+
 class _JSONLinesWriter(Writer):
+    _before_row, _after_row = "", "\n"
+
     def __init__(self, stream: BinaryIO, types: Mapping[str, Type], chosen: Mapping[str, Type]) -> None:
         self._stream = stream
         self._types = types
         self._chosen = chosen
 
     def encode(self, batch: Batch, /) -> Iterable[bytes]:
-        lines = (_lines(piece, self._chosen).encode() for piece in pieces(batch, self._types, self._chosen))
+        lines = (self._lines(piece).encode() for piece in pieces(batch, self._types, self._chosen))
         return list(lines) if batch.columns.length <= 4 * PIECE_ROWS else lines
 
     def write(self, encoded: Iterable[bytes], /) -> None:
@@ -51,30 +59,31 @@ class _JSONLinesWriter(Writer):
     def close(self) -> None:
         pass
 
+    def _lines(self, rows: Columns) -> str:
+        parts: Parts = []
+        for path, kind in self._chosen.items():
+            values = json_parts(kind, rows.columns.get(path), rows.length)
+            parts += [f"{',' if parts else '{'}{json_text(path)}:", *values]
+        return whole_text(rows.length, [self._before_row, *parts, "}" + self._after_row])
 
-def _lines(rows: Columns, chosen: Mapping[str, Type]) -> str:
-    parts: Parts = []
-    for path, kind in chosen.items():
-        parts += [f"{',' if parts else '{'}{json_text(path)}:", *json_parts(kind, rows.columns.get(path), rows.length)]
-    return whole_text(rows.length, [*parts, "}\n"])
+
+class _JSONArrayWriter(_JSONLinesWriter):
+    _before_row, _after_row = ",\n", ""
+    _is_empty = True
+
+    def write(self, encoded: Iterable[bytes], /) -> None:
+        for text in encoded:
+            self._stream.write(b"[" + text[1:] if self._is_empty else text)  # no comma before the first row
+            self._is_empty = False
+
+    def close(self) -> None:
+        self._stream.write(b"[]\n" if self._is_empty else b"\n]\n")
 
 
 def _objects(answer: Answer) -> Iterator[str]:
-    names = _unique(answer.schema.names)
+    names = unique_names(answer.schema.names)
     for row in answer_rows(answer):
         yield json_of(answer_json(dict(zip(names, row, strict=True))))
-
-
-def _unique(names: list[str]) -> list[str]:
-    """Append a number to names that are there already."""
-    found: dict[str, None] = {}
-    for name in names:
-        number, unique = 0, name
-        while unique in found:
-            number += 1
-            unique = f"{name}_{number}"
-        found[unique] = None
-    return list(found)
 
 
 def write_answer_lines(answer: Answer, stream: BinaryIO, options: FormatOptions) -> int:
@@ -88,7 +97,7 @@ def write_answer_lines(answer: Answer, stream: BinaryIO, options: FormatOptions)
 
 
 def write_answer_list(answer: Answer, stream: BinaryIO, options: FormatOptions) -> int:
-    """Write the answer to a query as a JSON list, one object on each line."""
+    """Write the answer to a query as a JSON array, one object on each line."""
     count = 0
     with text_stream(stream) as file:
         file.write("[")
@@ -108,5 +117,5 @@ FORMATS = (
         write_answer_lines,
         is_text=True,
     ),
-    Format("json", "a list of JSON objects", (".json",), answer_writer=write_answer_list, is_text=True),
+    Format("json", "an array of JSON objects", (".json",), json_writer, write_answer_list, is_text=True),
 )

@@ -69,4 +69,15 @@ def _shown(value: object) -> str:
     return printable(value if isinstance(value, str) else answer_text(value))
 
 
-FORMATS = (Format("table", "aligned, for people", (".txt",), answer_writer=write_answer, is_text=True),)
+FORMATS = (
+    Format(
+        "table",
+        "aligned, for people",
+        (".txt",),
+        answer_writer=write_answer,
+        lacks="rows of an export come while a site is fetched, before the widths of columns are known",
+        is_text=True,
+        holds_tables=True,
+        separator=b"\n",
+    ),
+)
