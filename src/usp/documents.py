@@ -65,6 +65,7 @@ class Document:
         "_ahead",
         "_body",
         "_engine",
+        "_is_cut",
         "_limit",
         "_may_be_compressed",
         "_trial",
@@ -100,6 +101,7 @@ class Document:
         self._may_be_compressed = may_be_compressed(data, content_encoding)
         self._body: Body = InMemory(data) if store is None else store.keep(data)
         self._engine: Engine | None = None  # has inflated the document to its end
+        self._is_cut = False
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
         self._ahead: bytes | None = None  # the inflated text, for the next read
 
@@ -107,6 +109,11 @@ class Document:
     def may_be_compressed(self) -> bool:
         """Whether reading the document may inflate it."""
         return self._may_be_compressed
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the inflated document is larger than the limit. It is known after `first_read`."""
+        return self._is_cut
 
     @property
     def charset(self) -> str | None:
@@ -131,7 +138,7 @@ class Document:
         engine = self._engine_for_this_thread()
         codes: list[str] = []
         yield from self._inflated(engine, codes.append)
-        self._engine = engine
+        self._ended(engine, codes)
         for code in sorted(codes):
             # A transfer that was cut at a limit (T804) leaves gzip data that is cut short (T801). One code is enough.
             if code not in self.transport_problems and not (code == "T801" and "T804" in self.transport_problems):
@@ -177,10 +184,15 @@ class Document:
         return with_fastest_engine(self._try_to_the_end)
 
     def _try_to_the_end(self, engine: Engine) -> Engine:
-        for _ in self._inflated(engine, lambda code: None):
+        codes: list[str] = []
+        for _ in self._inflated(engine, codes.append):
             pass
-        self._engine = engine
+        self._ended(engine, codes)
         return engine
+
+    def _ended(self, engine: Engine, codes: list[str]) -> None:
+        self._engine = engine
+        self._is_cut = "T804" in codes
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()

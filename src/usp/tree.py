@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
     from typing import Unpack
 
-    from usp.drivers.options import FetchOptions, HomepageOptions
+    from usp.drivers.options import HomepageOptions, NewOptions
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
     from usp.objects.page import SitemapPage
     from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
@@ -48,7 +48,7 @@ def sitemap_tree_for_homepage(
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
     normalize_homepage_url: bool = True,
-    **options: Unpack[FetchOptions],
+    **options: Unpack[NewOptions],
 ) -> IndexWebsiteSitemap:
     """Fetch the whole sitemap tree of a website.
 

@@ -71,7 +71,7 @@ class ResponseReader:
     def read_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
         """Return the failure of a client that raised. The rest of the tree goes on."""
         if isinstance(error, NoWebClientException):
-            return Failure(UNFETCHED)
+            return Failure(UNFETCHED, cause=Cause.LEFT_OUT)
         log.debug("The web client raised for URL %s", url, exc_info=error)
         return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started))
 
@@ -94,6 +94,7 @@ class ResponseReader:
             last_modified=_parse_date(response.header("Last-Modified")),
             etag=_checked_etag(response.header("ETag")),
             is_whole=_TRUNCATED.isdisjoint(problems),
+            is_limited="T804" in problems,
         )
         return Document(
             transport.url,

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from usp.documents import Document, Failure
+from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import UNLOGGED
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import robots_text
@@ -134,12 +135,14 @@ class RobotsRules:
     def __init__(self, response: Document | Failure, user_agent: str) -> None:
         self._user_agent = user_agent
         self.unreachable: str | None = None  # why the robots.txt could not be fetched
+        self.cause = Cause.DISALLOWED  # of a refusal
         text = ""
         if isinstance(response, Document):
             pieces = to_utf8(response.pieces(lambda code: None), response.charset, UNLOGGED)
             text = robots_text(pieces).decode("utf-8", "replace")
         elif not 400 <= (response.status or 0) < 500:  # 2.3.1.3: after a 4xx, everything is allowed
             self.unreachable = response.message  # 2.3.1.4: nothing is allowed
+            self.cause = response.cause or cause_of_status(response.status)
         self._rules: Protego = _parse_rules(text)
 
     def refusal(self, url: str) -> str | None:

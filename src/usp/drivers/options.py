@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 
 from usp.exceptions import InvalidArgumentError, SitemapException
-from usp.fetch_parse.choice import ChooseCallbackType, SitemapChoice
+from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
 from usp.origins import CROSS_HOST, outside, split_credentials
@@ -20,7 +20,7 @@ from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk, Walk
 
-__all__ = ["FetchOptions", "HomepageOptions", "Options", "Reading", "homepage_walk", "walk_for"]
+__all__ = ["FetchOptions", "HomepageOptions", "NewOptions", "Options", "Reading", "homepage_walk", "walk_for"]
 
 
 class FetchOptions(TypedDict, total=False):
@@ -34,7 +34,16 @@ class FetchOptions(TypedDict, total=False):
     progress: ProgressCallbackType | None
 
 
-class HomepageOptions(FetchOptions, total=False):
+class NewOptions(FetchOptions, total=False):
+    """The parameters of `sitemap_tree_for_homepage` that ultimate-sitemap-parser does not have."""
+
+    include: Patterns | None
+    exclude: Patterns | None
+    modified_since: date | None
+    choose_callback: ChooseCallbackType | None
+
+
+class HomepageOptions(NewOptions, total=False):
     """All parameters of the front doors except the homepage and the web client."""
 
     use_robots: bool
@@ -43,10 +52,6 @@ class HomepageOptions(FetchOptions, total=False):
     recurse_callback: RecurseCallbackType | None
     recurse_list_callback: RecurseListCallbackType | None
     normalize_homepage_url: bool
-    include: Iterable[str] | str | None
-    exclude: Iterable[str] | str | None
-    modified_since: datetime | None
-    choose_callback: ChooseCallbackType | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +142,7 @@ def homepage_walk(
         [fetcher(homepage_url + path.lstrip("/"), True) for path in dict.fromkeys(known_paths)],
         fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None),
         lambda url: outside(url, homepage_url, fetching.cross_host),
+        {homepage_url + path.lstrip("/") for path in extra_paths},
     )
     return walk, fetching, secret_url
 
@@ -149,9 +155,9 @@ def _check_options(
     *,
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
-    include: Iterable[str] | str | None = None,
-    exclude: Iterable[str] | str | None = None,
-    modified_since: datetime | None = None,
+    include: Patterns | None = None,
+    exclude: Patterns | None = None,
+    modified_since: date | None = None,
     choose_callback: ChooseCallbackType | None = None,
     **fetching: Any,
 ) -> tuple[Options, MakeFetcher]:

@@ -30,7 +30,6 @@ from usp.drivers.reporting import ProgressReporter
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
-from usp.objects.outcome import Cause
 from usp.objects.wording import plural_noun
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
@@ -123,7 +122,8 @@ class Schedule:
         """Give the tasks to start now."""
         if now >= self._ends_at:
             self.stop(
-                f"the tree's time is up, after {_seconds(self._options.limits.tree_seconds)} (limits.tree_seconds)"
+                f"the tree's time is up, after {_seconds(self._options.limits.tree_seconds)} (limits.tree_seconds)",
+                is_late=True,
             )
         self._wake(now)
         self._pull()
@@ -171,12 +171,12 @@ class Schedule:
             parse = self._small_documents.popleft()
             self._receive(parse.fetcher, parse.run())
 
-    def stop(self, reason: str) -> None:
+    def stop(self, reason: str, *, is_late: bool = False) -> None:
         """Start nothing more. The walk keeps what it has, and gets the documents that wait to be parsed."""
         for task in [*self._running, *self._large_documents, *self._small_documents]:
             if isinstance(task, Parse) and not self._walk.is_stopped:
                 self._receive(task.fetcher, task.fetcher.receive(task.document))
-        self._walk.stop(reason)
+        self._walk.stop(reason, is_late=is_late)
         self._report_stop()
 
     def _report_stop(self) -> None:
@@ -230,12 +230,13 @@ class Schedule:
             waiting = self._waiting_for_rules[origin]
             waiting.appendleft(job) if is_first else waiting.append(job)
             return False
-        refusal = self._rules[origin].refusal(job.url) if self._options.respect_robots else None
-        if self._rules[origin].unreachable is not None and refusal is not None:
+        rules = self._rules[origin]
+        refusal = rules.refusal(job.url) if self._options.respect_robots else None
+        if rules.unreachable is not None and refusal is not None:
             reason = f"the robots.txt of {job.host.name} could not be fetched, so nothing else is (respect_robots)"
             self._walk.cuts[reason] = None
         if refusal is not None and job.fetcher is not None:
-            self._take(job.fetcher, Failure(f"{refusal} (respect_robots)", cause=Cause.LEFT_OUT))
+            self._take(job.fetcher, Failure(f"{refusal} (respect_robots)", cause=rules.cause))
         return refusal is None
 
     def _list(self, host: Host, is_first: bool = False) -> None:

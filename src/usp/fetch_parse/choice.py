@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ChildSitemap
 
-__all__ = ["ChooseCallbackType", "SitemapChoice"]
+__all__ = ["ChooseCallbackType", "Patterns", "SitemapChoice"]
 
 #: Takes all children of a sitemap with their dates, its level, and the URLs above the children. Returns those to fetch.
 ChooseCallbackType = Callable[[list[ChildSitemap], int, set[str]], Iterable[ChildSitemap]]
+
+#: One regular expression, or several.
+Patterns = str | re.Pattern[str] | Iterable[str | re.Pattern[str]]
 
 _SLACK = timedelta(days=1)  # dates of sitemaps may lack a time and a time zone
 
@@ -36,26 +40,28 @@ class SitemapChoice:
     @classmethod
     def of(
         cls,
-        include: Iterable[str] | str | None,
-        exclude: Iterable[str] | str | None,
-        modified_since: datetime | None,
+        include: Patterns | None,
+        exclude: Patterns | None,
+        modified_since: date | None,
         callback: ChooseCallbackType | None,
     ) -> SitemapChoice:
         """Return the choice that options describe.
 
         :raises InvalidArgumentError: if one of them is wrong.
         """
-        if modified_since is not None and not isinstance(modified_since, datetime):
-            raise InvalidArgumentError(f"modified_since must be a datetime, not {modified_since!r}")
+        if modified_since is not None and not isinstance(modified_since, date):
+            raise InvalidArgumentError(
+                f"modified_since must be a datetime, like datetime(2025, 1, 31, tzinfo=UTC), not {modified_since!r}"
+            )
         if callback is not None and not callable(callback):
-            raise InvalidArgumentError(f"choose_callback must be a function, not {callback!r}")
+            raise InvalidArgumentError(f"choose_callback must be a function, not {callback!r:.200}")
         since = None if modified_since is None else _aware(modified_since)
         return cls(_patterns("include", include), _patterns("exclude", exclude), since, callback)
 
     @property
     def depends_on_documents(self) -> bool:
-        """Whether more than the URL of a sitemap decides, so that its index must be read before it is requested."""
-        return self.modified_since is not None or self.callback is not None
+        """Whether it matters what lists a sitemap, so that known paths wait until all indexes are read."""
+        return bool(self.include) or self.modified_since is not None or self.callback is not None
 
     def excludes(self, url: str) -> bool:
         """Return whether a sitemap is left out because of its URL."""
@@ -77,11 +83,13 @@ class SitemapChoice:
             and not self._is_old(child)
         ]
         if chosen and self.callback is not None:
-            wanted = self.callback(chosen, level, set(parent_urls))
-            chosen = list(dict.fromkeys(wanted)) if isinstance(wanted, Iterable) else []
-            if not isinstance(wanted, Iterable) or not all(isinstance(child, ChildSitemap) for child in chosen):
-                raise InvalidArgumentError(f"choose_callback must return some of the children, not {wanted!r:.200}")
-        return chosen
+            wanted = self.callback(list(chosen), level, set(parent_urls))
+            chosen = list(wanted) if isinstance(wanted, Iterable) else [wanted]
+            if not all(isinstance(child, ChildSitemap) for child in chosen):
+                raise InvalidArgumentError(
+                    f"choose_callback must return a list of the children to fetch, not {wanted!r:.200}"
+                )
+        return list(dict.fromkeys(chosen))
 
     def _is_old(self, child: ChildSitemap) -> bool:
         if self.modified_since is None or child.last_modified is None:
@@ -89,15 +97,25 @@ class SitemapChoice:
         return _aware(child.last_modified) < self.modified_since - _SLACK
 
 
-def _aware(moment: datetime) -> datetime:
+def _aware(moment: date) -> datetime:
+    """Return a time with a time zone: UTC if it has none. A date is its first moment."""
+    moment = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def _patterns(name: str, patterns: Iterable[str] | str | None) -> tuple[re.Pattern[str], ...]:
-    listed = [patterns] if isinstance(patterns, str) else list(patterns or ())
+def _patterns(name: str, patterns: Patterns | None) -> tuple[re.Pattern[str], ...]:
+    if patterns is None:
+        return ()
+    listed: list[Any] = [patterns]
+    if isinstance(patterns, Iterable) and not isinstance(patterns, (str, bytes)):
+        listed = list(patterns)
+    for pattern in listed:
+        if not isinstance(pattern.pattern if isinstance(pattern, re.Pattern) else pattern, str):
+            raise InvalidArgumentError(f"{name} must be regular expressions, like 'news', not {pattern!r:.200}")
     try:
         return tuple(re.compile(pattern) for pattern in listed)
-    except (re.error, TypeError) as error:
+    except (re.error, OverflowError, RecursionError) as error:
+        shown = ", ".join(map(repr, listed))
         raise InvalidArgumentError(
-            f"{name} must be regular expressions, like 'news'; {listed!r:.200}: {error}"
+            f"{name} must be regular expressions, like 'news'; {shown:.200} is not: {error}"
         ) from None

@@ -18,7 +18,7 @@ from usp.documents import Document, Failure
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import SitemapChoice
 from usp.fetch_parse.opening import parse_document
-from usp.fetch_parse.parsed import ParsedSitemap
+from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
 from usp.limits import MAX_DEPTH
 from usp.logs import logger
 from usp.objects.outcome import Cause, cause_of_status
@@ -113,8 +113,10 @@ class SitemapFetcher:
         log.info("Parsing sitemap from URL %s...", answer.url)
         is_robots_url = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
         parsed = parse_document(answer, is_robots_url)
-        if answer.transport is not None:
-            parsed = replace(parsed, transport=answer.transport)
+        if (transport := answer.transport) is not None:
+            if answer.is_cut:
+                transport = replace(transport, is_whole=False, is_limited=True)
+            parsed = replace(parsed, transport=transport)
         if log.isEnabledFor(logging.DEBUG):
             for problem in parsed.found_problems():
                 log.debug("%s", problem)
@@ -127,22 +129,30 @@ class SitemapFetcher:
         answered = requested_url(parsed.url)
         return answered != requested_url(self.url) and answered in map(requested_url, self.parent_urls)
 
-    def children(self, parsed: ParsedSitemap) -> Iterator[SitemapFetcher | InvalidSitemap]:
-        """Yield a fetcher for each child that the callbacks accept, or an `InvalidSitemap` if it cannot be fetched."""
-        parent_urls = self.parent_urls | {self.url, parsed.url}
-        is_robots = parsed.sitemap_class is IndexRobotsTxtSitemap
-        chosen = self.choice.children(parsed.children, self.recursion_level, parent_urls, is_robots=is_robots)
-        declared = {child.url: child.last_modified for child in chosen}
-        urls = list(declared)
-        if urls and self.recurse_list_callback is not None:
-            wanted = self.recurse_list_callback(urls, self.recursion_level, set(parent_urls))
+    def chosen_children(self, parsed: ParsedSitemap) -> list[ChildSitemap]:
+        """Return the children of a sitemap that the caller's options do not leave out."""
+        children = parsed.children
+        level, parent_urls = self.recursion_level, self._urls_above_children(parsed)
+        if self.choice is not _ALL:
+            is_robots = parsed.sitemap_class is IndexRobotsTxtSitemap
+            children = self.choice.children(children, level, parent_urls, is_robots=is_robots)
+        if children and self.recurse_list_callback is not None:
+            declared = {child.url: child for child in children}
+            wanted = self.recurse_list_callback(list(declared), level, set(parent_urls))
             if isinstance(wanted, str) or not isinstance(wanted, Iterable):
                 raise InvalidArgumentError(f"recurse_list_callback must return a list of URLs, not {wanted!r:.200}")
-            urls = list(dict.fromkeys(wanted))
-        for url in urls:
-            if self.recurse_callback is not None:
-                if not self.recurse_callback(url, self.recursion_level, set(parent_urls)):
-                    continue
+            children = [declared.get(url) or ChildSitemap(url) for url in dict.fromkeys(wanted)]
+        if self.recurse_callback is not None:
+            is_wanted = self.recurse_callback
+            children = [child for child in children if is_wanted(child.url, level, set(parent_urls))]
+        return children
+
+    def fetchers(
+        self, children: Iterable[ChildSitemap], parsed: ParsedSitemap
+    ) -> Iterator[SitemapFetcher | InvalidSitemap]:
+        """Yield a fetcher for each child of a sitemap, or an `InvalidSitemap` if it cannot be fetched."""
+        parent_urls = self._urls_above_children(parsed)
+        for url, last_modified in ((child.url, child.last_modified) for child in children):
             try:
                 yield SitemapFetcher(
                     url,
@@ -151,14 +161,17 @@ class SitemapFetcher:
                     parent_urls,
                     recurse_callback=self.recurse_callback,
                     recurse_list_callback=self.recurse_list_callback,
-                    last_modified=declared.get(url),
+                    last_modified=last_modified,
                     max_depth=self.max_depth,
                     choice=self.choice,
                 )
             except SitemapException as error:
                 is_deep = self.recursion_level >= self.max_depth
                 cause = Cause.REFUSED if not is_http_url(url) else Cause.LIMIT if is_deep else Cause.LOOP
-                yield InvalidSitemap(url, str(error), cause=cause, last_modified=declared.get(url))
+                yield InvalidSitemap(url, str(error), cause=cause, last_modified=last_modified)
+
+    def _urls_above_children(self, parsed: ParsedSitemap) -> set[str]:
+        return self.parent_urls | {self.url, parsed.url}
 
 
 class SitemapStrParser(SitemapFetcher):

@@ -5,6 +5,8 @@ partial       some sitemaps are missing; `missing` says which and why
 blocked       the site answers, but refuses everything that matters: 401, 403, 429, 5xx
 unreachable   the site does not answer: no such host, connection refused, timeout, TLS
 empty         the site answers, and has no sitemap
+
+`docs/outcomes.md` explains them to users, and `docs/decisions/` has the reasons of the rules below.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from usp.objects.problem import shortened
+from usp.objects.wording import plural
 
 if TYPE_CHECKING:
     from usp.objects.sitemap import AbstractSitemap
@@ -30,6 +35,8 @@ __all__ = [
 ]
 
 _MAX_URLS = 10  # kept of the sitemaps that are missing for one reason
+_MAX_REASONS = 50  # for which sitemaps are missing; a site may have a different one for each sitemap
+_MAX_DESCRIBED = 3  # of these in the one sentence that says why
 _GONE = (404, 410)
 
 
@@ -44,12 +51,18 @@ class Cause(StrEnum):
     REFUSED = "refused"  #: usp does not request such a URL, for safety
     LIMIT = "limit"  #: a limit, the end of the time, or an interrupt
     LOOP = "loop"  #: it is above itself in the tree
+    DISALLOWED = "disallowed"  #: robots.txt disallows it, and `respect_robots` is on
     LEFT_OUT = "left out"  #: your options leave it out
 
     @property
     def is_loss(self) -> bool:
         """Whether something is missing that the site offers and you asked for."""
-        return self not in (Cause.NOT_FOUND, Cause.LOOP, Cause.LEFT_OUT)
+        return self not in (Cause.NOT_FOUND, Cause.LOOP, Cause.DISALLOWED, Cause.LEFT_OUT)
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether your options keep the sitemap from being fetched."""
+        return self in (Cause.DISALLOWED, Cause.LEFT_OUT)
 
 
 class OutcomeKind(StrEnum):
@@ -71,6 +84,10 @@ class Missing:
     count: int
     urls: tuple[str, ...]
 
+    def __str__(self) -> str:
+        what = shortened(self.urls[0]) if self.count == 1 else plural(self.count, "sitemap")
+        return f"{what}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -80,8 +97,9 @@ class Outcome:
         if tree.outcome.kind != "complete":
             print(tree.outcome)
 
-    `reason` is one sentence that says why a run is not complete. `skipped` counts the declared sitemaps that a limit
-    kept from being fetched; `left_out` those that your own options left out.
+    `reason` is one sentence that says why a run is not complete. `missing` has all that is missing, also what does not
+    count as a loss, such as sitemaps that answered 404. `skipped` counts the declared sitemaps that a limit kept from
+    being fetched; `left_out` those that your own options left out.
     """
 
     kind: OutcomeKind
@@ -92,7 +110,7 @@ class Outcome:
 
     @property
     def has_result(self) -> bool:
-        """Whether at least a part could be read."""
+        """Whether the tree is worth keeping: it is complete, or a part of it could be read."""
         return self.kind in (OutcomeKind.COMPLETE, OutcomeKind.PARTIAL)
 
     def __str__(self) -> str:
@@ -101,22 +119,40 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class RootAnswer:
-    """How robots.txt, or a known path, answered. `cause` is None if it is a sitemap."""
+    """How robots.txt, or a known path, answered.
+
+    `cause` is None if it is a sitemap. `is_guess` is True for a known path where nobody says that there is a sitemap.
+    """
 
     url: str
     cause: Cause | None
     reason: str = ""
-    is_robots: bool = False
+    is_guess: bool = False
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nobody knows what is there."""
+        return self.cause in (Cause.BLOCKED, Cause.UNREACHABLE, Cause.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class TreeFacts:
-    """What a walk knows and a tree does not show. `cuts` say which limits were reached."""
+    """What a walk knows and a tree does not show.
 
-    roots: tuple[RootAnswer, ...] | None = None  # None: the tree is one sitemap and what is below it
+    `roots` is None if the tree is one sitemap and what is below it. `cuts` say which limits were reached. `is_late`
+    says whether the time for the tree was up.
+    """
+
+    roots: tuple[RootAnswer, ...] | None = None
     cuts: tuple[str, ...] = ()
+    is_late: bool = False
     skipped: int = 0
     left_out: int = 0
+
+    @property
+    def is_nothing_asked(self) -> bool:
+        """Whether the options of the caller leave out robots.txt and all known paths."""
+        return self.roots is not None and all(root.cause is Cause.LEFT_OUT for root in self.roots)
 
 
 def cause_of_status(status: int | None) -> Cause:
@@ -129,21 +165,20 @@ def cause_of_status(status: int | None) -> Cause:
 
 
 def outcome_of(tree: AbstractSitemap, facts: TreeFacts) -> Outcome:
-    """Return the outcome of a tree."""
-    missing = tuple(_missing(tree))
+    """Return the outcome of a tree.
+
+    It reads a document only if nothing but indexes could be read: they may list pages, too.
+    """
+    roots = facts.roots or ()
+    named = [(root.cause, root.reason, root.url) for root in roots if root.is_lost and not root.is_guess]
+    missing = tuple(_grouped([*named, *_missing_in(tree)]))
     losses = [one for one in missing if one.cause.is_loss]
-    robots = next((answer for answer in facts.roots or () if answer.is_robots and _is_lost(answer)), None)
-    if _has_content(tree) or (facts.roots is not None and not facts.roots):
-        reasons = [_described(one) for one in losses]
-        if robots is not None:
-            reasons.append(f"robots.txt: {robots.reason}")
-        kind = OutcomeKind.PARTIAL if reasons or facts.cuts else OutcomeKind.COMPLETE
-    elif facts.cuts or any(one.cause is Cause.LIMIT for one in losses):
-        kind, reasons = OutcomeKind.PARTIAL, []
+    if _is_read(tree) or facts.is_nothing_asked:
+        kind = OutcomeKind.PARTIAL if losses or facts.cuts else OutcomeKind.COMPLETE
+        reason = _joined(facts.cuts, losses)
     else:
-        kind, why = _nothing(missing, facts.roots or (), robots)
-        reasons = [why]
-    reason = "; ".join([*facts.cuts, *reasons])
+        guesses = list(_grouped((root.cause, root.reason, root.url) for root in roots if root.is_lost))
+        kind, reason = _nothing_read(missing, guesses, facts)
     return Outcome(kind, reason, missing, facts.skipped, facts.left_out)
 
 
@@ -167,73 +202,61 @@ def combined(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _is_lost(answer: RootAnswer) -> bool:
-    return answer.cause in (Cause.BLOCKED, Cause.UNREACHABLE, Cause.REFUSED)
+def _is_read(tree: AbstractSitemap) -> bool:
+    """Return whether a sitemap could be read.
 
-
-def _has_content(tree: AbstractSitemap) -> bool:
-    """Return whether something could be read that lists pages, or that lists nothing because it is empty."""
+    An index is read for its children. So it counts only if it lists pages, too, or if nothing was asked of its
+    children: it has none, or the options of the caller leave them out. robots.txt does not count, as it is no sitemap.
+    """
     from usp.objects.sitemap import AbstractIndexSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 
+    indexes = []
     for sitemap in (tree, *tree.all_sitemaps()):
-        if isinstance(sitemap, (InvalidSitemap, IndexWebsiteSitemap)):
-            continue
-        if not isinstance(sitemap, AbstractIndexSitemap):
+        if isinstance(sitemap, AbstractIndexSitemap):
+            indexes.append(sitemap)
+        elif not isinstance(sitemap, InvalidSitemap):
             return True
-        if isinstance(sitemap, IndexRobotsTxtSitemap):
-            continue
-        if not sitemap.sub_sitemaps or next(iter(sitemap.pages), None) is not None:
+    for index in indexes:
+        if not isinstance(index, (IndexRobotsTxtSitemap, IndexWebsiteSitemap)) and all(
+            isinstance(sub, InvalidSitemap) and sub.cause in (Cause.LEFT_OUT, Cause.LOOP) for sub in index.sub_sitemaps
+        ):
             return True
-        if all(isinstance(sub, InvalidSitemap) and sub.cause is Cause.LEFT_OUT for sub in sitemap.sub_sitemaps):
-            return True  # an index that was read by itself
-    return False
+    return any(next(iter(index.pages), None) is not None for index in indexes)  # this reads documents
 
 
-def _missing(tree: AbstractSitemap) -> Iterator[Missing]:
-    """Group the sitemaps that are missing by the reason, in the order of the tree."""
+#: A sitemap that is missing: why, in a word and in a sentence, and its URL.
+_Found = tuple[Cause | None, str, str]
+
+
+def _missing_in(tree: AbstractSitemap) -> Iterator[_Found]:
+    """Give the sitemaps of a tree that are missing, in the order of the tree."""
     from usp.objects.sitemap import InvalidSitemap
 
-    groups: dict[tuple[Cause, str], list[str]] = {}
     for sitemap in (tree, *tree.all_sitemaps()):
         if isinstance(sitemap, InvalidSitemap):
-            groups.setdefault((sitemap.cause, sitemap.short_reason), []).append(sitemap.url)
-        elif sitemap.transport is not None and not sitemap.transport.is_whole:
-            groups.setdefault((Cause.TRUNCATED, "only a part of it arrived"), []).append(sitemap.url)
+            yield sitemap.cause, sitemap.short_reason, sitemap.url
+        elif (transport := sitemap.transport) is not None and not transport.is_whole:
+            if transport.is_limited:
+                yield Cause.LIMIT, "larger than limits.max_sitemap_bytes; the rest was skipped", sitemap.url
+            else:
+                yield Cause.TRUNCATED, "the transfer broke off; only a part of it arrived", sitemap.url
+
+
+def _grouped(found: Iterable[_Found]) -> Iterator[Missing]:
+    """Group what is missing by the reason. Past a number of reasons, by the cause only."""
+    groups: dict[tuple[Cause, str], list[str]] = {}
+    counts: dict[tuple[Cause, str], int] = {}
+    for cause, reason, url in found:
+        assert cause is not None
+        key = (cause, reason)
+        if key not in groups and len(groups) >= _MAX_REASONS:
+            key = (cause, "other reasons")
+        urls = groups.setdefault(key, [])
+        counts[key] = counts.get(key, 0) + 1
+        if len(urls) < _MAX_URLS:
+            urls.append(url)
     for (cause, reason), urls in groups.items():
-        yield Missing(cause, reason, len(urls), tuple(urls[:_MAX_URLS]))
-
-
-def _described(missing: Missing) -> str:
-    return (
-        f"{missing.urls[0]}: {missing.reason}" if missing.count == 1 else f"{missing.count} sitemaps: {missing.reason}"
-    )
-
-
-def _nothing(
-    missing: Iterable[Missing], roots: tuple[RootAnswer, ...], robots: RootAnswer | None
-) -> tuple[OutcomeKind, str]:
-    """Return the outcome of a tree in which nothing could be read.
-
-    If something names sitemaps, what they answered matters; else what robots.txt answered; else most of the known
-    paths: some sites forbid a few of them, such as those of an administration.
-    """
-    named = [one for one in missing if one.cause is not Cause.LOOP]
-    if named:
-        return _worst([(one.cause, _described(one)) for one in named])
-    if robots is not None:
-        return _worst([(robots.cause or Cause.UNREACHABLE, f"{robots.url}: {robots.reason}")])
-    lost = [answer for answer in roots if _is_lost(answer)]
-    if lost and 2 * len(lost) >= len([answer for answer in roots if not answer.is_robots]):
-        return _worst([(answer.cause or Cause.UNREACHABLE, f"{answer.url}: {answer.reason}") for answer in lost[:1]])
-    return OutcomeKind.EMPTY, "robots.txt names no sitemap, and there is none at the usual paths"
-
-
-def _worst(causes: list[tuple[Cause, str]]) -> tuple[OutcomeKind, str]:
-    for cause, kind in _KINDS.items():
-        for found, reason in causes:
-            if found is cause:
-                return kind, reason
-    raise AssertionError(causes)
+        yield Missing(cause, reason, counts[cause, reason], tuple(urls))
 
 
 #: What a run is called in which nothing could be read, by the causes, the most telling first.
@@ -241,10 +264,36 @@ _KINDS = {
     Cause.BLOCKED: OutcomeKind.BLOCKED,
     Cause.UNREACHABLE: OutcomeKind.UNREACHABLE,
     Cause.REFUSED: OutcomeKind.UNREACHABLE,
-    Cause.LIMIT: OutcomeKind.PARTIAL,
-    Cause.TRUNCATED: OutcomeKind.PARTIAL,
-    Cause.UNREADABLE: OutcomeKind.EMPTY,
-    Cause.NOT_FOUND: OutcomeKind.EMPTY,
-    Cause.LEFT_OUT: OutcomeKind.EMPTY,
-    Cause.LOOP: OutcomeKind.EMPTY,
+    Cause.DISALLOWED: OutcomeKind.BLOCKED,
 }
+
+
+def _nothing_read(missing: Sequence[Missing], guesses: Sequence[Missing], facts: TreeFacts) -> tuple[OutcomeKind, str]:
+    """Return the outcome of a tree in which nothing could be read.
+
+    What robots.txt and the sitemaps that something names answered matters more than what known paths answered.
+    """
+    for answers in (missing, guesses):
+        for cause, kind in _KINDS.items():
+            if found := [one for one in answers if one.cause is cause]:
+                return kind, _joined(facts.cuts, found)
+    if facts.is_late:
+        return OutcomeKind.UNREACHABLE, _joined(facts.cuts, ())
+    if facts.cuts or any(one.cause is Cause.LIMIT for one in missing):
+        return OutcomeKind.PARTIAL, _joined(facts.cuts, [one for one in missing if one.cause.is_loss])
+    absent = [one for one in missing if one.cause in (Cause.NOT_FOUND, Cause.UNREADABLE)]
+    if absent:
+        return OutcomeKind.EMPTY, _joined((), absent)
+    if facts.left_out or any(one.cause is Cause.LEFT_OUT for one in missing):
+        return OutcomeKind.COMPLETE, ""
+    if facts.roots is None:
+        return OutcomeKind.EMPTY, "it lists no sitemap and no page"
+    return OutcomeKind.EMPTY, "robots.txt names no sitemap, and there is none at the usual paths"
+
+
+def _joined(cuts: Iterable[str], missing: Sequence[Missing]) -> str:
+    """Return one sentence of all cuts, and of the first groups of what is missing."""
+    parts = [*cuts, *map(str, missing[:_MAX_DESCRIBED])]
+    if rest := sum(one.count for one in missing[_MAX_DESCRIBED:]):
+        parts.append(f"and {plural(rest, 'more sitemap')}")
+    return "; ".join(parts)

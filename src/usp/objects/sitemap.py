@@ -93,7 +93,17 @@ class AbstractSitemap:
     subclasses.
     """
 
-    __slots__ = ("_last_modified", "_pages", "_problems", "_sub_sitemaps", "_transport", "_url", "facts", "parser")
+    __slots__ = (
+        "_facts",
+        "_last_modified",
+        "_outcome",
+        "_pages",
+        "_problems",
+        "_sub_sitemaps",
+        "_transport",
+        "_url",
+        "parser",
+    )
 
     def __init__(
         self,
@@ -116,8 +126,8 @@ class AbstractSitemap:
         self._transport = transport
         #: Reads the document again, for checks; None if the sitemap was made by hand or unpickled.
         self.parser: DocumentParser | None = None
-        #: What the walk knows beyond the tree, for `outcome`; on the top of a tree only.
-        self.facts = TreeFacts()
+        self._facts: TreeFacts | None = None
+        self._outcome: Outcome | None = None
 
     @property
     def url(self) -> str:
@@ -170,9 +180,23 @@ class AbstractSitemap:
     def outcome(self) -> Outcome:
         """How the run ended that fetched this tree: complete, partial, blocked, unreachable or empty, and why.
 
-        Ask the top of the tree. Further down, it judges the part of the tree there.
+        Ask the top of the tree. Further down, it judges the part of the tree there. It reads no document unless all
+        that could be read are indexes.
         """
-        return outcome_of(self, self.facts)
+        if self._facts is None:  # made by hand, or further down: the tree may still change
+            return outcome_of(self, TreeFacts())
+        if self._outcome is None:
+            self._outcome = outcome_of(self, self._facts)
+        return self._outcome
+
+    @property
+    def facts(self) -> TreeFacts:
+        """What the walk knows beyond the tree, for `outcome`. Only the top of a tree has any."""
+        return TreeFacts() if self._facts is None else self._facts
+
+    @facts.setter
+    def facts(self, facts: TreeFacts) -> None:
+        self._facts, self._outcome = facts, None
 
     def all_pages(self) -> Iterator[SitemapPage]:
         """Yield every page of this sitemap and of all sitemaps below it, in tree order."""

@@ -36,10 +36,12 @@ class Transport:
     last_modified: datetime | None = None
     """The Last-Modified header."""
     is_whole: bool = True
-    """Whether the whole document was transferred. If not, the connection broke or a limit was reached; usp then uses
-    the part that arrived."""
+    """Whether the whole document was read. If not, the connection broke or a limit was reached; usp then uses the part
+    that arrived."""
     etag: str | None = None
     """The ETag header, as the server writes it. A header that is long, or not ASCII, counts as none."""
+    is_limited: bool = False
+    """Whether the document is larger than `limits.max_sitemap_bytes`, before or after inflating."""
 
     @property
     def is_redirected(self) -> bool:

@@ -8,7 +8,7 @@ not part of the tree. In the end both have given the nodes of the tree, and no o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Protocol
 
 from usp.fetch_parse.fetcher import SitemapFetcher
@@ -22,13 +22,14 @@ __all__ = ["Arrivals", "Node", "OrderedArrivals", "RootVerdicts"]
 class Node:
     """A place in the tree where a sitemap is declared."""
 
-    __slots__ = ("children", "fetcher", "missing", "parent", "parsed", "sitemap")
+    __slots__ = ("children", "fetcher", "left_out", "missing", "parent", "parsed", "sitemap")
 
     def __init__(self, fetcher: SitemapFetcher, parent: Node | None) -> None:
         self.fetcher = fetcher
         self.parent = parent
         self.parsed: ParsedSitemap | None = None  # once it has arrived
         self.children: list[Node | InvalidSitemap] = []
+        self.left_out: Set[str] = frozenset()  # the URLs that the sitemap declares and the caller's options leave out
         self.missing = 0  # children that are not complete yet
         self.sitemap: AbstractSitemap | None = None  # once everything below is complete
 

@@ -27,6 +27,7 @@ from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidS
 from usp.objects.wording import plural
 from usp.origins import requested_url
 from usp.walk.nodes import Arrivals, Node, OrderedArrivals, RootVerdicts
+from usp.walk.unfetched import count_left_out, count_skipped, requested_urls
 
 __all__ = ["Refusal", "TreeCut", "Walk", "pages_reached"]
 
@@ -48,7 +49,7 @@ class Walk:
         self.limits = limits or Limits()
         self.roots = [Node(fetcher, None) for fetcher in roots]
         self.cuts: dict[str, None] = {}  # why sitemaps or pages were left out, in the order in which it happened
-        self.is_stopped = False
+        self.is_stopped = self.is_late = False
         self.left_out: list[InvalidSitemap] = []  # declared but not fetched; the schedule reports and clears them
         self._refusal = refusal
         self._to_visit = self.roots[::-1]  # a stack: children come before the siblings of their parent
@@ -57,8 +58,8 @@ class Walk:
         self._node_count = 0
         self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
         self._arrivals: Arrivals | None = None
-        self._unwanted: set[str] = set()  # URLs that the caller's options left out
-        self._incomplete: list[tuple[Node, str]] = []  # nodes with children left out, and why
+        self._unmatched: set[Node] = set()  # sitemaps that were fetched, and do not match `include`
+        self._limited: dict[Node, list[str]] = {}  # nodes with children past a limit, and which limit
         self._cut = TreeCut(self, self.limits)
         self._is_past_cut = self._is_cut_marked = False  # while the tree is built
 
@@ -67,8 +68,8 @@ class Walk:
         while self._to_visit or self._release():
             node = self._to_visit.pop()
             key = requested_url(node.fetcher.url)
-            if not self._is_wanted(node):
-                self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, "It was found already.", Cause.LEFT_OUT))
+            if (why := self._why_unwanted(node)) is not None:
+                self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {why}.", Cause.LEFT_OUT))
                 self._count()
             elif (parsed := self._parsed.get(key)) is not None:
                 self._arrive(node, parsed)
@@ -102,9 +103,10 @@ class Walk:
         """Return whether a URL was given out and has not arrived."""
         return requested_url(url) in self._waiting
 
-    def stop(self, reason: str) -> None:
-        """Leave out everything that has not arrived."""
+    def stop(self, reason: str, *, is_late: bool = False) -> None:
+        """Leave out everything that has not arrived. `is_late` says whether that is because the time was up."""
         self.is_stopped = True
+        self.is_late |= is_late
         left = [*self._to_visit, *self._take_held(), *(node for nodes in self._waiting.values() for node in nodes)]
         self._to_visit.clear()
         self._waiting.clear()
@@ -140,27 +142,36 @@ class Walk:
     def tree(self) -> AbstractSitemap:
         """Return the sitemap of the first root with everything below it, once the walk is done."""
         tree = self.sitemaps()[0]
-        self.cuts.update((reason, None) for _, reason in self._incomplete)
-        tree.facts = self._facts(tree)
+        self._note_limits()
+        tree.facts = self._facts()
         return tree
 
-    def _facts(self, tree: AbstractSitemap, roots: tuple[RootAnswer, ...] | None = None) -> TreeFacts:
-        """Return what the tree does not show, for its outcome."""
-        return TreeFacts(roots, tuple(self.cuts), self._skipped(tree) if self.cuts else 0, len(self._unwanted))
+    def _note_limits(self) -> None:
+        """Add the limits to the cuts that left out children of sitemaps in the tree."""
+        for node in self._kept_nodes() if self._limited else ():
+            self.cuts.update(dict.fromkeys(self._limited.get(node, ())))
 
-    def _skipped(self, tree: AbstractSitemap) -> int:
-        """Return how many sitemaps are declared in the tree and not fetched because of a limit."""
-        kept = {
-            _declared_url(sitemap)
-            for sitemap in (tree, *tree.all_sitemaps())
-            if not isinstance(sitemap, InvalidSitemap) or sitemap.cause is not Cause.LIMIT
-        }
-        read = (self._parsed[url] for url in kept if url in self._parsed)
-        return len({requested_url(child.url) for parsed in read for child in parsed.children} - kept - self._unwanted)
+    def _facts(self, roots: tuple[RootAnswer, ...] | None = None, left_out: Iterable[Node] = ()) -> TreeFacts:
+        """Return what the tree does not show, for its outcome. `left_out` are roots that are not part of it."""
+        nodes = list(self._kept_nodes())
+        skipped = count_skipped(nodes) if self.cuts else 0
+        return TreeFacts(roots, tuple(self.cuts), self.is_late, skipped, count_left_out(nodes, left_out))
 
-    def _is_wanted(self, node: Node) -> bool:
-        """Return whether to visit a node at all."""
-        return True
+    def _kept_nodes(self) -> Iterator[Node]:
+        """Give the nodes of the tree that have arrived, in tree order, up to the cut."""
+        nodes = [root for root in reversed(self.roots) if self.verdict(root)]
+        while nodes:
+            node = nodes.pop()
+            if node.parsed is None:
+                continue  # after an interrupt
+            yield node
+            if self.is_last(node):
+                return
+            nodes.extend(reversed(node.child_nodes()))
+
+    def _why_unwanted(self, node: Node) -> str | None:
+        """Return why not to visit a node at all, or None."""
+        return None
 
     def _release(self) -> bool:
         """Add nodes to visit that were held back until now. Return whether there were any."""
@@ -182,6 +193,7 @@ class Walk:
         if self._is_unmatched(node, parsed):
             reason = "Left out: neither its URL nor that of an index above it matches `include`."
             parsed = ParsedSitemap.invalid(parsed.url, reason, Cause.LEFT_OUT, transport=parsed.transport)
+            self._unmatched.add(node)
         node.parsed = parsed
         node.children = list(self._children_of(node, parsed))
         self.left_out.extend(
@@ -203,25 +215,26 @@ class Walk:
 
         One node gets no more children than the tree may have sitemaps, and all nodes together no more than twice that.
         """
+        if not parsed.children:
+            return
         fetcher, most = node.fetcher, self.limits.max_sitemaps
-        if parsed.children and fetcher.recursion_level >= fetcher.max_depth:
-            self._incomplete.append((node, f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"))
-        left = min(most - fetcher.recursion_level - 1, 2 * most + _SPARE_NODES - self._node_count)
-        unwanted = {requested_url(child.url) for child in parsed.children} if left > 0 else set()
-        for child in fetcher.children(parsed) if left > 0 else parsed.children[:1]:
-            unwanted.discard(requested_url(str(child.url)))
-            if left <= 0:
-                self._incomplete.append((node, sitemaps_reached(most)))
-                yield _unfetched_from(child.url, sitemaps_reached(most))
-                return
-            left -= 1
+        chosen = fetcher.chosen_children(parsed)
+        if chosen is not parsed.children:
+            node.left_out = requested_urls(parsed.children) - requested_urls(chosen)
+        if chosen and fetcher.recursion_level >= fetcher.max_depth:
+            reason = f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"
+            self._limited.setdefault(node, []).append(reason)
+        left = max(0, min(most - fetcher.recursion_level - 1, 2 * most + _SPARE_NODES - self._node_count))
+        for child in fetcher.fetchers(chosen[:left], parsed):
             self._node_count += 1
             if isinstance(child, InvalidSitemap):
                 yield child
-            elif isinstance(child, SitemapFetcher):
+            else:
                 why = self._refusal(child.url)
                 yield Node(child, node) if why is None else _unfetched(child, why, Cause.LEFT_OUT)
-        self._unwanted |= unwanted
+        if len(chosen) > left:
+            self._limited.setdefault(node, []).append(sitemaps_reached(most))
+            yield _unfetched_from(chosen[left].url, sitemaps_reached(most))
 
     def _is_unmatched(self, node: Node, parsed: ParsedSitemap) -> bool:
         """Return whether a sitemap was fetched only because it might have been an index of sitemaps to include."""
@@ -359,7 +372,3 @@ def _unfetched_from(url: str, why: str) -> InvalidSitemap:
 
 def _unfetched(fetcher: SitemapFetcher, why: str, cause: Cause) -> InvalidSitemap:
     return InvalidSitemap(fetcher.url, f"Not fetched: {why}.", cause=cause, last_modified=fetcher.last_modified)
-
-
-def _declared_url(sitemap: AbstractSitemap) -> str:
-    return requested_url(sitemap.url if sitemap.transport is None else sitemap.transport.requested_url)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.limits import Limits
-from usp.objects.outcome import RootAnswer
+from usp.objects.outcome import Cause, RootAnswer
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import requested_url
@@ -34,6 +34,10 @@ KNOWN_PATHS = (
 )
 
 
+#: Known paths that many sites forbid, whether or not there is something: hidden files, folders, an administration.
+_OFTEN_FORBIDDEN = frozenset({".sitemap.xml", "sitemap", "admin/config/search/xmlsitemap"})
+
+
 class HomepageWalk(Walk):
     """Walk a website: its robots.txt and the known paths.
 
@@ -43,6 +47,7 @@ class HomepageWalk(Walk):
 
     :param robots: the fetcher of robots.txt; None to skip it.
     :param known: the fetchers of the known paths.
+    :param named_urls: those of them that the caller names.
     """
 
     def __init__(
@@ -52,9 +57,11 @@ class HomepageWalk(Walk):
         known: Iterable[SitemapFetcher],
         limits: Limits | None = None,
         refusal: Refusal = lambda url: None,
+        named_urls: Collection[str] = (),
     ) -> None:
         super().__init__([*([robots] if robots else []), *known], limits, refusal)
         self._homepage_url = homepage_url
+        self._named_urls = named_urls
         self._robots = self.roots[0] if robots else None
         self._held_paths = self.roots[1:] if robots else self.roots[:]
         self._to_visit = self.roots[:1] if robots else []
@@ -84,12 +91,15 @@ class HomepageWalk(Walk):
         """Return the whole tree, once the walk is done."""
         self._is_past_cut = self._is_cut_marked = False
         sitemaps: list[AbstractSitemap] = []
+        unmatched: list[Node] = []
         for root in self.roots:
             if self._is_past_cut and self._is_known_path(root):  # it may not have a verdict, and needs none
                 self.cuts[self._cut.reason] = None
             elif self.verdict(root):
                 sitemaps += (sitemap for sitemap in self._build([root]) if not isinstance(sitemap, InvalidSitemap))
-        self.cuts.update((reason, None) for node, reason in self._incomplete if self.verdict(node.root()))
+            elif root in self._unmatched:
+                unmatched.append(root)
+        self._note_limits()
         problems = ProblemLog(self._homepage_url)
         if (robots := self._robots) is not None and robots.parsed is not None:
             # 4xx means that there is no robots.txt. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
@@ -98,7 +108,7 @@ class HomepageWalk(Walk):
         for reason in self.cuts:
             problems.add("C901", text=reason)
         website = IndexWebsiteSitemap(self._homepage_url, sitemaps, problems=problems.problems())
-        website.facts = self._facts(website, tuple(self._root_answers()))
+        website.facts = self._facts(tuple(self._root_answers()), unmatched)
         return website
 
     def tree(self) -> IndexWebsiteSitemap:
@@ -106,24 +116,41 @@ class HomepageWalk(Walk):
         return self.website()
 
     def _root_answers(self) -> Iterator[RootAnswer]:
-        """Give what robots.txt and each known path answered."""
+        """Give what robots.txt and each known path answered, unless the answer tells nothing."""
         for root in self.roots:
-            sitemap = None if root.parsed is None else root.parsed.sitemap([])
-            cause, reason = (sitemap.cause, sitemap.short_reason) if isinstance(sitemap, InvalidSitemap) else (None, "")
-            yield RootAnswer(root.fetcher.url, cause, reason, is_robots=root is self._robots)
+            url, parsed = root.fetcher.url, root.parsed
+            cause = Cause.LIMIT if parsed is None else parsed.cause
+            sitemap = None if parsed is None else parsed.sitemap([])
+            reason = sitemap.short_reason if isinstance(sitemap, InvalidSitemap) else ""
+            is_guess = self._is_guess(root)
+            if not (is_guess and cause is Cause.BLOCKED and url.removeprefix(self._homepage_url) in _OFTEN_FORBIDDEN):
+                yield RootAnswer(url, cause, reason, is_guess)
+
+    def _is_guess(self, root: Node) -> bool:
+        """Return whether nobody says that there is a sitemap at a root.
+
+        `/sitemap.xml` is where everybody looks. So it is no guess, unless robots.txt names other sitemaps or could not
+        be fetched itself.
+        """
+        if root is self._robots or root.fetcher.url in self._named_urls:
+            return False
+        robots = None if self._robots is None else self._robots.parsed
+        is_nothing_named = robots is None or (not robots.children and robots.cause in (None, Cause.NOT_FOUND))
+        return not (is_nothing_named and root.fetcher.url == self._homepage_url + KNOWN_PATHS[0])
 
     def _named_roots(self) -> list[Node]:
         return []
 
-    def _is_wanted(self, node: Node) -> bool:
-        """Return False for a known path that a sitemap has led to, or that the caller excludes.
+    def _why_unwanted(self, node: Node) -> str | None:
+        """Return a reason for a known path that a sitemap has led to, or that the caller excludes.
 
         `verdict` drops those found out later.
         """
         if not self._is_known_path(node):
-            return True
-        url = node.fetcher.url
-        return requested_url(url) not in self._known_urls and not node.fetcher.choice.excludes(url)
+            return None
+        if node.fetcher.choice.excludes(node.fetcher.url):
+            return "its URL matches `exclude`"
+        return "it was found already" if requested_url(node.fetcher.url) in self._known_urls else None
 
     def _is_known_path(self, node: Node) -> bool:
         return node.parent is None and node is not self._robots
