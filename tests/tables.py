@@ -22,6 +22,8 @@ from usp.objects.page import (
     SitemapPageChangeFrequency,
     SitemapVideo,
     SitemapVideoTvShow,
+    stated_change_frequency,
+    stated_priority,
 )
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -198,11 +200,12 @@ def plain_rows(rows: Iterable[Row]) -> list[Row]:
 
 def _rows_of(sitemap: AbstractSitemap) -> Iterator[Row]:
     for position, page in enumerate(sitemap.pages, 1):
+        frequency = stated_change_frequency(page)
         yield {
             "url": page.url,
             "last_modified": plain_value(page.last_modified),
-            "change_frequency": page.change_frequency and page.change_frequency.value,
-            "priority": float(page.priority),
+            "change_frequency": frequency and frequency.value,
+            "priority": plain_value(stated_priority(page)),
             "sitemap_url": sitemap.url,
             "sitemap_type": type_name(type(sitemap)),
             "position": position,

@@ -122,7 +122,7 @@ def test_standard_output(server: Server) -> None:
     assert run.stdout == usp("-k", server.url, "-f", "jsonl", "--columns", "url,priority").stdout
     assert run.stdout == "".join(
         f'{{"url":"{server.url}/{name}","priority":{priority}}}\n'
-        for name, priority in [("1", 0.8), ("2", 0.5), ("2", 0.5), ("3", 0.5)]
+        for name, priority in [("1", 0.8), ("2", "null"), ("2", "null"), ("3", "null")]
     )
     assert run.stderr.startswith("usp: 3 sitemaps, 4 pages, ")
     assert len(run.stderr.splitlines()) == 1
@@ -138,7 +138,7 @@ def test_standard_output(server: Server) -> None:
         (("--where", "last_modified < '2025-01-01' or position = 2"), ["1", "2", "3"]),
         (("--dedupe",), ["1", "2", "3"]),
         (("--dedupe", "--where", "sitemap_url like '%/b.xml'"), ["2", "3"]),
-        (("--where", "change_frequency = 'daily' and priority >= 0.5"), ["2"]),
+        (("--where", "change_frequency = 'daily' and priority is null"), ["2"]),
         (("--max-pages", "3"), ["1", "2", "2"]),
         (("--where", "url is null"), []),
     ],
@@ -313,9 +313,9 @@ def test_demo_site(tmp_path: Path) -> None:
     with demo_site() as url:
         assert main(["export", "-q", url, "-o", str(path)]) == 0
         tree = sitemap_tree_for_homepage(url)
-        expected = [(page.sitemap_url, page.url, float(page.priority)) for page in tree.all_pages()]
+        expected = [(page.sitemap_url, page.url, page.news_story is None) for page in tree.all_pages()]
     found = rows_of(path.read_text("utf-8"))
-    assert [(row["sitemap_url"], row["url"], row["priority"]) for row in found] == expected
+    assert [(row["sitemap_url"], row["url"], row["news"] is None) for row in found] == expected
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")

@@ -529,10 +529,34 @@ def test_a_document_is_read_once(wanted: frozenset[str]) -> None:
     assert len(opened) == 1
 
 
+@each_reader
+def test_only_what_is_stated(readers: Readers) -> None:
+    """A priority and a change frequency are null where the sitemap states none, or no valid one."""
+    entries = {
+        "": (None, None),
+        "<priority>0.5</priority><changefreq>always</changefreq>": (0.5, "always"),
+        "<priority>0.5</priority><changefreq>Daily</changefreq><video:video/>": (0.5, "daily"),
+        "<priority></priority><changefreq></changefreq>": (None, None),
+        "<priority> </priority><changefreq> </changefreq><title/>": (None, None),
+        "<priority>7</priority><changefreq>often</changefreq>": (None, None),
+        "<priority>7</priority><changefreq>often</changefreq><video:video/>": (None, None),
+        "<priority>&#48;</priority><changefreq>&#110;ever</changefreq>": (0, "never"),
+        "<priority><![CDATA[0.3]]></priority><changefreq><![CDATA[never]]></changefreq>": (0.3, "never"),
+        "<priority>é</priority><changefreq>é</changefreq>": (None, None),
+    }
+    data = "".join(f"<url><loc>http://h/{number}</loc>{body}</url>" for number, body in enumerate(entries))
+    for wanted in ({"priority", "change_frequency"}, ALL):
+        found = as_rows([columns_by(readers, f"<urlset {SITEMAP_XMLNS}>{data}</urlset>".encode(), wanted)])
+        assert [(row["priority"], row["change_frequency"]) for row in found] == list(entries.values())
+    feed = columns_by(readers, b"<rss><item><link>http://h/1</link></item></rss>")
+    text = only(columns_of(Document(URL, b"http://h/1\nhttp://h/2\n")))
+    assert not {"priority", "change_frequency"} & (text.columns.keys() | feed.columns.keys())
+
+
 def test_what_is_noted_is_bounded() -> None:
     """Memory does not grow with the number of problems."""
     columns = only(columns_of(Document(URL, b"nothing\n" * 200_000 + b"http://h/\n")))
-    assert (columns.length, set(columns.columns)) == (1, {"url", "priority"})
+    assert (columns.length, set(columns.columns)) == (1, {"url"})
 
 
 # The buffers

@@ -230,7 +230,7 @@ NEW_EXTENSION: dict[str, tuple[str, ...]] = {
     "scan/columns.py": (
         "PAGE_COLUMNS: dict[str, PageColumn] = {\n",
         '    "pagemap": PageColumn(_TEXT, "pagemap", "pagemap"),\n'
-        '    "scheme": PageColumn(_TEXT, "url", convert=lambda url: url.partition(":")[0]),\n',
+        '    "scheme": PageColumn(_TEXT, "url", value=lambda page: page.url.partition(":")[0]),\n',
     ),
     "fetch_parse/pages.py": (
         "_URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {\n",

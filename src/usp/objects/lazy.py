@@ -19,7 +19,10 @@ class Source(Protocol):
     """Returns the values of an object."""
 
     def value(self, name: str, /) -> Any:
-        """Return the value of a field. "sitemap_url" is the sitemap that the object was read from."""
+        """Return the value of a field. "sitemap_url" is the sitemap that the object was read from.
+
+        "stated_priority" and "stated_change_frequency" are None where the document states none, or no valid one.
+        """
 
     def last_modified_text(self) -> str:
         """Return the text of the last modification, as it was written."""

@@ -35,6 +35,8 @@ __all__ = [
     "SitemapVideoTvShow",
     "last_modified_text",
     "page_of",
+    "stated_change_frequency",
+    "stated_priority",
 ]
 
 #: The priority of a page whose sitemap gives none.
@@ -378,6 +380,27 @@ class PageCount:
 
     def __init__(self) -> None:
         self.value: int | None = None
+
+
+def stated_priority(page: SitemapPage) -> Decimal | None:
+    """Return the priority that the sitemap states, or None if it states none, or no valid one.
+
+    A page that was made by hand or unpickled does not know whether its sitemap states 0.5: that counts as none.
+    """
+    source: Source | None = getattr(page, "_source", None)
+    if source is not None:
+        stated: Decimal | None = source.value("stated_priority")
+        return stated
+    return None if page.priority == SITEMAP_PAGE_DEFAULT_PRIORITY else page.priority
+
+
+def stated_change_frequency(page: SitemapPage) -> SitemapPageChangeFrequency | None:
+    """Return the change frequency that the sitemap states, or None if it states none, or no valid one."""
+    source: Source | None = getattr(page, "_source", None)
+    if source is None:
+        return page.change_frequency
+    stated: SitemapPageChangeFrequency | None = source.value("stated_change_frequency")
+    return stated
 
 
 class Pages(Sequence[SitemapPage]):

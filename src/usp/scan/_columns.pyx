@@ -133,9 +133,8 @@ cdef dict WANTED = {
 }
 
 cdef int64_t EARLIEST, LATEST
-cdef uint8_t UNKNOWN_FREQUENCY
-cdef double DEFAULT_PRIORITY
 cdef object Column, Columns, List, Scalar, Struct, sparse_column, microseconds, parse_date, text_of
+cdef object stated_change_frequency, stated_priority
 cdef tuple CHANGE_FREQUENCIES
 cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 
@@ -143,9 +142,9 @@ cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
     global Column, List, Scalar, Struct, microseconds, parse_date, text_of
-    global EARLIEST, LATEST, UNKNOWN_FREQUENCY, DEFAULT_PRIORITY
+    global EARLIEST, LATEST, stated_change_frequency, stated_priority
     global Columns, sparse_column, CHANGE_FREQUENCIES, PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
-    from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
+    from usp.objects.page import stated_change_frequency, stated_priority
     from usp.scan.columns import (
         CHANGE_FREQUENCIES,
         PAGE_COLUMNS,
@@ -165,8 +164,6 @@ def bind():
 
     check_types("PlainColumns in usp/scan/_columns.pyx", written_types())
     EARLIEST, LATEST = microseconds(datetime_module.datetime.min), microseconds(datetime_module.datetime.max)
-    UNKNOWN_FREQUENCY = CHANGE_FREQUENCIES.index(SitemapPageChangeFrequency.ALWAYS)
-    DEFAULT_PRIORITY = float(SITEMAP_PAGE_DEFAULT_PRIORITY)
 
 
 def written_types():
@@ -352,7 +349,7 @@ cdef class PlainColumns(PlainCheck):
         cdef int found = 1
         cdef int64_t date
         cdef bint has_zone
-        cdef double priority = DEFAULT_PRIORITY
+        cdef double priority
         if own[LASTMOD] != NULL and self.wants & (DATES | DATE_TEXTS):
             if summary != NULL:
                 date, has_zone = clamp_date(summary.date), summary.period == 0
@@ -370,14 +367,17 @@ cdef class PlainColumns(PlainCheck):
             found = frequency_of(data + own[CHANGEFREQ].start, own[CHANGEFREQ].size)
             if found < 0 and record_flags(data, own[CHANGEFREQ]) & ~CDATA:
                 return False
-            pad(&self.changes, row, SMALL)
-            put_byte(&self.changes, <uint8_t>found if found >= 0 else UNKNOWN_FREQUENCY, True)
-        if self.wants & PRIORITIES:
-            if own[PRIORITY] != NULL and summary != NULL:
+            if found >= 0:
+                pad(&self.changes, row, SMALL)
+                put_byte(&self.changes, <uint8_t>found, True)
+        if own[PRIORITY] != NULL and self.wants & PRIORITIES:
+            if summary != NULL:
                 priority = summary.priority
-            elif own[PRIORITY] != NULL and not self.read_priority(data, own[PRIORITY], &priority):
+            elif not self.read_priority(data, own[PRIORITY], &priority):
                 return False
-            put_word(&self.priorities, &priority, True)
+            if priority >= 0:
+                pad(&self.priorities, row, WORDS)
+                put_word(&self.priorities, &priority, True)
         return True
 
     cdef int read_date(self, const uint8_t *data, Record *record, int64_t *date, bint *has_zone) except -2 nogil:
@@ -394,7 +394,7 @@ cdef class PlainColumns(PlainCheck):
         return result.is_valid
 
     cdef bint read_priority(self, const uint8_t *data, Record *record, double *priority) except -1 nogil:
-        """Read a priority, if it is a valid one. Return false to leave it to Python."""
+        """Read a priority, -1 if it is not a valid one. Return false to leave it to Python."""
         cdef const uint8_t *text = data + record.start
         cdef double found = priority_of(text, record.size)
         cdef PythonResult result
@@ -403,8 +403,7 @@ cdef class PlainColumns(PlainCheck):
             return True
         if record_flags(data, record) or not self.ask_once(PARSE_PRIORITY, text, record.size, 0, &result):
             return False
-        if result.is_valid:
-            priority[0] = result.priority
+        priority[0] = result.priority if result.is_valid else -1
         return True
 
     cdef bint add_story(self, const uint8_t *data, Record **cells, size_t row) except -1 nogil:
@@ -475,8 +474,6 @@ cdef class PlainColumns(PlainCheck):
             raise ValueError("the position is not in the buffer")
         with nogil:
             count = self.seen.add_lines(data, size, &position)
-            while self.wants & PRIORITIES and self.priorities.rows < self.seen.count - self.returned_rows:
-                put_word(&self.priorities, &DEFAULT_PRIORITY, True)
         return position, count
 
     # Pages
@@ -513,11 +510,12 @@ cdef class PlainColumns(PlainCheck):
             if date is not None and date.tzinfo is None and self.wants & DATE_TEXTS:
                 pad(&self.date_texts.ends, row, ENDS)
                 put_str(&self.date_texts, last_modified_text)
-        if self.wants & CHANGES and page.change_frequency is not None:
+        if self.wants & CHANGES and (frequency := stated_change_frequency(page)) is not None:
             pad(&self.changes, row, SMALL)
-            put_byte(&self.changes, <uint8_t>CHANGE_FREQUENCIES.index(page.change_frequency), True)
-        if self.wants & PRIORITIES:
-            priority = page.priority
+            put_byte(&self.changes, <uint8_t>CHANGE_FREQUENCIES.index(frequency), True)
+        if self.wants & PRIORITIES and (stated := stated_priority(page)) is not None:
+            priority = stated
+            pad(&self.priorities, row, WORDS)
             put_word(&self.priorities, &priority, True)
         if self.wants & NEWS and page.news_story is not None:
             add_story_values(&self.stories, page.news_story, row)

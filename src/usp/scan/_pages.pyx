@@ -266,6 +266,10 @@ cdef class Entry:
             return self.priority(&cell) if self.find(PRIORITY, &cell) else DEFAULT_PRIORITY
         if name == "change_frequency":
             return self.change_frequency(&cell) if self.find(CHANGEFREQ, &cell) else None
+        if name == "stated_priority":
+            return self.stated(&cell, "priority", parse_priority) if self.find(PRIORITY, &cell) else None
+        if name == "stated_change_frequency":
+            return self.stated(&cell, "change_frequency", parse_change_frequency) if self.find(CHANGEFREQ, &cell) else None
         made = False
         if name == "news_story":
             made = self.news_story()
@@ -297,6 +301,12 @@ cdef class Entry:
                 found = DEFAULT_PRIORITY
             priorities.put(cell.text, cell.row.size, found)
         return found
+
+    cdef object stated(self, Cell *cell, str name, parse):
+        """Return the value of a field; None, not a default, if it is not a valid one."""
+        if cell_flags(cell):
+            return self.context.convert(self.element(), f"stated_{name}")
+        return parse(ascii_text(cell.text, cell.row.size))
 
     cdef object change_frequency(self, Cell *cell):
         found = frequencies.get(cell.text, cell.row.size)

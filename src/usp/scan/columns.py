@@ -29,6 +29,8 @@ from usp.objects.page import (
     SitemapPageChangeFrequency,
     SitemapVideo,
     SitemapVideoTvShow,
+    stated_change_frequency,
+    stated_priority,
 )
 from usp.scan.vocabulary import DIALECTS, TV_SHOW_FIELDS, VIDEO_FIELDS, Form
 
@@ -135,17 +137,17 @@ class PageColumn:
 
     `field` is the attribute of `SitemapPage` that the column shows. A column without one is filled by the reader.
     `element` is the tag of the extension that has the field: a page without such an element has no value. It is empty
-    where any page may have a value. `convert` turns the value of a page into what `column_of` takes.
+    where any page may have a value. `value` returns the value of a page, if it is not simply that of the field.
     """
 
     type: Type
     field: str = ""
     element: str = ""
-    convert: Callable[[Any], Any] | None = None
+    value: Callable[[SitemapPage], Any] | None = None
 
 
-def _named_alternates(alternates: list[tuple[str, str]] | None) -> list[_Alternate] | None:
-    return [_Alternate(*pair) for pair in alternates] if alternates else None
+def _named_alternates(page: SitemapPage) -> list[_Alternate] | None:
+    return [_Alternate(*pair) for pair in page.alternates] if page.alternates else None
 
 
 #: The columns of pages, in their order.
@@ -153,8 +155,8 @@ PAGE_COLUMNS: dict[str, PageColumn] = {
     "url": PageColumn(_TEXT, "url"),
     "last_modified": PageColumn(Scalar.TIME, "last_modified"),
     "last_modified_text": PageColumn(_TEXT),  # as written, where it has no zone
-    "change_frequency": PageColumn(Scalar.FREQUENCY, "change_frequency"),
-    "priority": PageColumn(Scalar.NUMBER, "priority"),  # 0.5 where none is stated
+    "change_frequency": PageColumn(Scalar.FREQUENCY, "change_frequency", value=stated_change_frequency),
+    "priority": PageColumn(Scalar.NUMBER, "priority", value=stated_priority),
     "news": PageColumn(_NEWS, "news_story", "news"),
     "images": PageColumn(List(_IMAGE), "images", "image"),
     "videos": PageColumn(List(_VIDEO), "videos", "video"),
@@ -349,13 +351,12 @@ _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
 }
 
 
-def _value_getter(column: PageColumn) -> Callable[[SitemapPage], Any]:
-    get, convert = attrgetter(column.field), column.convert
-    return get if convert is None else lambda page: convert(get(page))
-
-
 #: Columns -> how to get their values from a page; all but the URL and the columns that readers fill.
-VALUE_GETTERS = {name: _value_getter(column) for name, column in PAGE_COLUMNS.items() if column.field and name != "url"}
+VALUE_GETTERS: dict[str, Callable[[SitemapPage], Any]] = {
+    name: column.value or attrgetter(column.field)
+    for name, column in PAGE_COLUMNS.items()
+    if column.field and name != "url"
+}
 
 
 class PureColumns:

@@ -91,12 +91,18 @@ class _Entry:
         """Return the value of a field of the page."""
         if name == "last_modified":
             return _date_of(unescape(self.last_modified_text()))
-        if name == "priority":
-            priority = parse_priority(_short_text(self._priority or b""))
-            return SITEMAP_PAGE_DEFAULT_PRIORITY if priority is None else priority
-        if name == "change_frequency":
+        if name in ("priority", "stated_priority"):
+            text = _short_text(self._priority or b"")
+            priority = parse_priority(text) if text else None
+            return SITEMAP_PAGE_DEFAULT_PRIORITY if priority is None and name == "priority" else priority
+        if name in ("change_frequency", "stated_change_frequency"):
             text = _short_text(self._change_frequency or b"")
-            return (parse_change_frequency(text) or SitemapPageChangeFrequency.ALWAYS) if text else None
+            frequency = parse_change_frequency(text) if text else None
+            return (
+                SitemapPageChangeFrequency.ALWAYS
+                if not frequency and text and name == "change_frequency"
+                else frequency
+            )
         return self._convert(_NO_ELEMENT, name) if name == "sitemap_url" else None
 
     def last_modified_text(self) -> str:
@@ -240,8 +246,8 @@ class PurePlainColumns(PureColumns):
         while match := _URL_LINE.match(buffer, position):
             position = match.end()
             count += 1
-            if match[1] and (row := self._add_url(match[1].decode())) >= 0 and "priority" in self._values:
-                self._values["priority"][row] = SITEMAP_PAGE_DEFAULT_PRIORITY
+            if match[1]:
+                self._add_url(match[1].decode())
         return position, count
 
     def _add(self, row: int, page: SitemapPage) -> None:
