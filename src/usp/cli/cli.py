@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from usp.cli import INTERRUPTED, check, demo, export, ls, main, sql
+from usp.cli import INTERRUPTED, check, completion, demo, export, ls, main, sql
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
 from usp.version import __version__
+
+if TYPE_CHECKING:
+    from usp.cli.site import Subparsers
 
 __all__ = ["main", "parser", "run"]
 
@@ -34,14 +37,35 @@ def parser() -> argparse.ArgumentParser:
     usp = argparse.ArgumentParser(
         prog="usp",
         description="Read the whole sitemap tree of a website: list it, export it, query it or check it.",
-        epilog="Try it without a network: usp demo. Help on a command: usp ls --help",
+        epilog="Try it without a network: usp demo. Help on a command: usp help ls",
     )
     scanner = "compiled" if IS_COMPILED else "pure Python"
     usp.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
-    commands = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
+    # Any, because the type of argparse allows no subclass of its parser.
+    commands: Any = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
     for module in (ls, export, sql, check, demo):
         module.register(commands)
+    completion.register(commands, usp)
+    _register_help(commands, usp)
     return usp
+
+
+def _register_help(commands: Subparsers, usp: argparse.ArgumentParser) -> None:
+    """Add `usp help`, which prints what `--help` prints."""
+    command = commands.add_parser(
+        "help",
+        help="show the help of usp, or of a command",
+        description="Show the help of usp, or of one of its commands.",
+    )
+    names = commands.choices
+    command.add_argument("topic", nargs="?", choices=names, metavar="COMMAND", help=f"one of {', '.join(names)}")
+
+    def show(arguments: argparse.Namespace) -> int:
+        shown = usp if arguments.topic is None else names[arguments.topic]
+        shown.print_help()
+        return 0
+
+    command.set_defaults(command=show)
 
 
 def run(arg_list: list[str] | None = None) -> int:
