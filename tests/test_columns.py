@@ -54,7 +54,10 @@ TEXTS = (
     *("two\nlines", "tab\tted", "nul\0", "del\x7f", "\x0bv", '"quoted"', "it's, a list,, ,of parts", ",", " ", ""),
     *("<![CDATA[C & D]]>", "<![CDATA[C &amp; D]]>", "<![CDATA[ é\n]]>", "<![CDATA[&amp;nbsp;]]>", "\udce9", "\udcff x"),
 )
-URLS = ("http://h/a", "http://h/a?b&amp;c", "http://h/é", "http://h/\u00a0", "/b", "http://h/&amp;amp;", "mailto:a", "")
+URLS = (
+    *("http://h/a", "http://h/a?b&amp;c", "http://h/é", "http://h/\u00a0", "/b", "http://h/&amp;amp;", "mailto:a", ""),
+    *("None", "#top", "www.h.example/a", "http://.h/", "<![CDATA[null]]>", "http://h/a\r\nb"),
+)
 DATES = (
     *("2024-05-08", "2024-05-08T10:00:00+02:00", "2024-05-08T10:00", "2024-05", "1 Jan 1970", "soon", "2024-02-30", ""),
     *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "0001-01-01", "9999-12-31T23:59:59.999999Z"),
@@ -152,8 +155,8 @@ shows = element("video:tvshow", some_of("video:", "show_title season_number prem
 videos = element("video:video", video_fields, video_elements, mostly(("",), ("<video:uploader/>", "<video:x/>")))
 videos_and_shows = st.one_of(*[videos] * 9, element("video:video", video_fields, shows))
 links = st.builds(
-    "<xhtml:link rel='{}' hreflang='{}' href='{}'/>".format,
-    one_of("alternate", "alternate", "canonical", "Alternate x"),
+    "<xhtml:link {} hreflang='{}' href='{}'/>".format,
+    one_of("rel='alternate'", "rel='alternate'", "rel='canonical'", "rel='Alternate x'", "", "rel=''"),
     one_of("de", "x-default", "é", "a&amp;b", ""),
     one_of(*URLS),
 )

@@ -36,6 +36,7 @@ NAMESPACES = (("", ""), ("image", "image"), ("news", "news"), ("xhtml", "xhtml")
 
 LEAVES = (
     *("<loc>http://h/a</loc>", "<loc>http://h/a?b=1&amp;c=2</loc>", "<loc><![CDATA[http://h/c?d&e]]></loc>"),
+    *("<loc>null</loc>", "<loc>#</loc>", "<loc>www.h.example/a</loc>", "<loc>http://.h/</loc>"),
     *("<loc> http://h/é </loc>", "<loc>/relative</loc>", "<loc>http://h/&#233;&eacute;&amp;amp;</loc>", "<loc/>"),
     *(
         "<lastmod>2024-05-08</lastmod>",
@@ -56,6 +57,9 @@ LEAVES = (
     "<xhtml:link rel='alternate' hreflang='de' href='http://h/de?a&amp;b'/>",
     '<xhtml:link rel="stylesheet" hreflang="de" href="http://h/css"/>',
     '<xhtml:link hreflang="fr" href="/fr" title="x"></xhtml:link>',
+    '<xhtml:link hreflang="it" href="http://h/it"/>',
+    '<xhtml:link rel="" hreflang="it" href="None"/>',
+    "<image:image><image:loc>undefined</image:loc></image:image>",
     "<xhtml:link rel='alternate' hreflang='e\r\nn' href='http://h/a\tb'/>",
     "<image:image><image:loc>http://h/i\r\n</image:loc><image:title>A\r\n&amp;\rB</image:title></image:image>",
     "<image:image><image:loc>http://h/i</image:loc><image:caption><![CDATA[A\r\n&\rB]]></image:caption></image:image>",
@@ -292,7 +296,7 @@ def test_entries_with_extensions_are_taken() -> None:
     grammar = grammar_of((("", ""), ("i", "image"), ("s", "")))
     assert grammar is not None
     for body in (
-        *(leaf for leaf in LEAVES[12:-9] if "<loc>" not in leaf),
+        *(leaf for leaf in LEAVES[16:-9] if "<loc>" not in leaf),
         "<i:image><i:loc>http://h/i</i:loc></i:image>",
         "<!-- c -->",
         "<s:lastmod>2024</s:lastmod>",
@@ -313,7 +317,10 @@ def test_what_is_wrong_is_left(readers: Readers) -> None:
         *("<loc>http://h/</loc><changefreq>often</changefreq>", "<loc>http://h/</loc><loc>http://h/2</loc>"),
         "<loc>http://h/</loc><image:image></image:image>",
         "<loc>http://h/</loc><news:news><news:title>T</news:title></news:news>",
-        "<loc>http://h/</loc><xhtml:link hreflang='de' href='/de'/>",
+        "<loc>http://h/</loc><xhtml:link rel='alternate' hreflang='de' href='/de'/>",
+        "<loc>http://h/</loc><xhtml:link hreflang='de' href='http://h/de'/>",
+        *("<loc>None</loc>", "<loc>#top</loc>", "<loc>www.h.example</loc>", "<loc>http://.h/</loc>"),
+        "<loc>http://h/</loc><image:image><image:loc>null</image:loc></image:image>",
     ):
         buffer = f"<url>{body}</url>".encode()
         assert readers.check().take(grammar, buffer, 0)[1] == 0, body

@@ -18,7 +18,7 @@ from usp.scan.dates import parse_date
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
-from usp.scan.urls import absolute_url, is_http_url, strip_url_to_homepage
+from usp.scan.urls import URLForm, absolute_url, is_http_url, strip_url_to_homepage
 from usp.scan.values import MAX_FIELD_BYTES, unescape
 from usp.tree import sitemap_from_bytes
 
@@ -147,25 +147,79 @@ def test_http_urls(url: str, is_one: bool) -> None:
     assert is_http_url(url) is is_one
 
 
+ABSOLUTE, RELATIVE, WITHOUT_SCHEME, PLACEHOLDER, NOT_HTTP = URLForm
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [
-        ("http://x/y", ("http://x/y", True)),
-        ("/y", ("https://h/y", False)),
-        ("y", ("https://h/d/y", False)),
-        ("//x/y", ("https://x/y", False)),
-        ("?q", ("https://h/d/s.xml?q", False)),
-        ("http://x/\n y", ("http://x/ y", True)),
-        ("mailto:a@b", (None, True)),
-        ("htt\u0440://x/y", (None, True)),
-        ("/y?u=http://x/", ("https://h/y?u=http://x/", False)),
-        ("//[bad", (None, True)),
-        ("", (None, True)),
+        ("http://x/y", ("http://x/y", ABSOLUTE)),
+        ("/y", ("https://h/y", RELATIVE)),
+        ("y", ("https://h/d/y", RELATIVE)),
+        ("//x/y", ("https://x/y", RELATIVE)),
+        ("?q", ("https://h/d/s.xml?q", RELATIVE)),
+        ("http://x/\n y", ("http://x/ y", ABSOLUTE)),
+        ("mailto:a@b", (None, NOT_HTTP)),
+        ("htt\u0440://x/y", (None, NOT_HTTP)),
+        ("/y?u=http://x/", ("https://h/y?u=http://x/", RELATIVE)),
+        ("//[bad", (None, NOT_HTTP)),
+        ("http://.x/y", (None, NOT_HTTP)),
+        ("", (None, NOT_HTTP)),
     ],
 )
-def test_absolute_urls(url: str, expected: tuple[str | None, bool]) -> None:
+def test_absolute_urls(url: str, expected: tuple[str | None, URLForm]) -> None:
     """A relative URL becomes absolute, and the result says that it was relative."""
     assert absolute_url(url, "https://h/d/s.xml") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        *((word, True) for word in ("None", "null", "NULL", "nil", "NaN", "undefined", "#", "#top", "[object Object]")),
+        *((word, True) for word in ("'None'", "<nil>", " null ", "nu\nll", "\u200bnull", "(null)")),
+        *(
+            (word, False)
+            for word in ("none/", "/null", "nullable", "None.html", "?#", "/#", "a#", "0", "-", "void", "")
+        ),
+    ],
+)
+def test_placeholders(text: str, is_one: bool) -> None:
+    """A word for nothing, or a fragment alone, is no URL if it is the whole text."""
+    assert (absolute_url(text, "https://h/d/s.xml") == (None, PLACEHOLDER)) is is_one
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "expected"),
+    [
+        ("www.example.com/x", "https://h/", "https://www.example.com/x"),
+        ("www.example.com/x", "http://h/", "http://www.example.com/x"),
+        ("www.example.com/x", "", "https://www.example.com/x"),
+        ("www.example.com/x", "http://[bad", "https://www.example.com/x"),
+        ("WWW.Example.com", "https://h/", "https://WWW.Example.com"),
+        ("www.example.com:8080/x?y#z", "https://h/", "https://www.example.com:8080/x?y#z"),
+        ("www.example.com?x", "https://h/", "https://www.example.com?x"),
+        ("www.b\u00fccher.example/\u00fc", "https://h/", "https://www.b\u00fccher.example/\u00fc"),
+        ("<www.example.com/a b>", "https://h/", "https://www.example.com/a b"),
+        ("example.com/x", "https://example.com/s.xml", "https://example.com/x"),
+        ("Example.com", "https://www.example.com/s.xml", "https://Example.com"),
+        ("www.example.com", "https://example.com/s.xml", "https://www.example.com"),
+        ("example.com:81/x", "http://example.com:81/s.xml", "http://example.com:81/x"),
+        ("127.0.0.1:81/x", "http://127.0.0.1:81/s.xml", "http://127.0.0.1:81/x"),
+        ("example.org/x", "https://example.com/s.xml", None),
+        ("example.com-review/x", "https://example.com/s.xml", None),
+        ("/www.example.com/x", "https://h/", None),
+        ("www.html", "https://h/", None),
+        ("www/x.y", "https://h/", None),
+        ("www.a b.c/x", "https://h/", None),
+        ("www.example.com:99999/x", "https://h/", None),
+        ("h/x", "https://h/", None),
+        ("localhost:80/x", "http://localhost:80/", None),
+    ],
+)
+def test_hosts_without_a_scheme(text: str, base: str, expected: str | None) -> None:
+    """A host that starts with "www.", or that of the document, gets the scheme of the document."""
+    found = absolute_url(text, base)
+    assert (found == (expected, WITHOUT_SCHEME)) if expected else (found[1] is not WITHOUT_SCHEME)
 
 
 def test_homepages() -> None:

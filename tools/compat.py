@@ -45,7 +45,8 @@ _index = f"<sitemapindex {_NAMESPACES}>{f'<sitemap><loc>{SITE}{{}}</loc></sitema
 _rss = (
     f'<rss version="2.0"><channel><item><title>A &amp; B</title><link>{SITE}1</link>{{}}</item></channel></rss>'.format
 )
-#: Valid documents, by the name that they are served under.
+_PLACEHOLDERS = ("None", "null", "undefined", "#", f"{SITE}p")
+#: Documents, most of them valid, by the name that they are served under.
 DOCUMENTS = {
     "all.xml": _pages("<lastmod>2024-05-08T10:00Z</lastmod><changefreq>daily</changefreq><priority>1</priority>"),
     "month.xml": _pages("<lastmod>2024-05</lastmod>"),
@@ -56,6 +57,13 @@ DOCUMENTS = {
     ),
     "images.xml": _pages(f"<image:image><image:loc>{SITE}i.png</image:loc></image:image>" * 2),
     "hreflang.xml": _pages(f'<xhtml:link rel="alternate" hreflang="de" href="{SITE}de"/>'),
+    "without-rel.xml": _pages(f'<xhtml:link hreflang="de" href="{SITE}de"/>'),
+    "placeholders.xml": f"<urlset {_NAMESPACES}>{'<url><loc>{}</loc></url>' * 5}</urlset>".format(*_PLACEHOLDERS),
+    "without-scheme.xml": f"<urlset {_NAMESPACES}><url><loc>www.site.example/p</loc></url></urlset>",
+    "without-scheme.txt": f"{SITE}1\nwww.site.example/2\nsite.example/3\n",
+    "lines.xml": _pages(
+        f"<image:image><image:loc>{SITE}i.png</image:loc><image:title>a\r\nb\rc</image:title></image:image>"
+    ),
     "index.xml": _index("all.xml", "empty.txt", "gone", "all.xml"),
     "feed.rss": _rss("<pubDate>Wed, 08 May 2024 10:00:00 GMT</pubDate>"),
     "zone.rss": _rss("<pubDate>Wed, 08 May 2024 10:00:00 EST</pubDate>"),
@@ -293,6 +301,15 @@ def is_relative(d: Difference) -> bool:
     return is_only_our_child(d, r"[>\s:]/?{path}\s*(<|#|$)") and not is_only_our_child(d, "{url}")
 
 
+def is_without_scheme(d: Difference) -> bool:
+    """Return whether we put a scheme before a page: 1.8.1 keeps it as it is, and drops it as a line of text."""
+    if d.what != "page":
+        return False
+    if d.ours is None:
+        return any(page["url"] == f"http://{d.theirs['url']}" for page in d.our_node["pages"])
+    return d.ours["url"].removeprefix("http://") in re.split(r"[<>\n]", d.case.text)
+
+
 def has_bad_bytes(d: Difference) -> bool:
     """Return whether 1.8.1 has replacement characters in a URL, which may make one page of two."""
     theirs = [d.theirs] if d.what == "url" else [page["url"] for page in d.their_node.get("pages", ())]
@@ -338,6 +355,9 @@ DELIBERATE: list[tuple[str, Claim, str]] = [
     ("encodings", lambda d: d.theirs == "PagesTextSitemap" and "\0" in d.case.text,
      "UTF-16 and other encodings are read; 1.8.1 takes everything for UTF-8."),
     ("bad-bytes", has_bad_bytes, "A field that is not UTF-8 is read as Windows-1252, so that no two URLs become one."),
+    ("placeholders", lambda d: d.what == "page" and not d.ours and d.theirs["url"] in _PLACEHOLDERS,
+     "`None`, `null`, `undefined` and `#` are no URLs; 1.8.1 lists them as pages."),
+    ("without-scheme", is_without_scheme, "A host without a scheme gets that of the sitemap."),
     ("relative-urls", is_relative, "Relative URLs are resolved; 1.8.1 keeps them for pages and drops children."),
     ("no-entities-in-queries", lambda d: d.what == "url" and html.unescape(d.ours) == d.theirs,
      "`&copy=1` in a URL is a parameter, not a copyright sign."),
@@ -359,6 +379,7 @@ DELIBERATE: list[tuple[str, Claim, str]] = [
     ("videos", lambda d: is_only_ours(d, "videos"), "Videos are read."),
     ("alternates-in-dict", lambda d: is_only_ours(d, "alternates in dict"), "A page's alternates are in `to_dict()`."),
     ("genres", lambda d: is_only_ours(d, "news_story.genres"), "Genres are read; 1.8.1 never gives any."),
+    ("alternates-without-rel", lambda d: is_only_ours(d, "alternates"), "A link with a language needs no `rel`."),
     ("empty-items", lambda d: isinstance(d.theirs, list) and [item for item in d.theirs if item != ""] == d.ours,
      "Empty items of comma-separated lists are left out."),
     ("url-ports", is_http_url_differing(r"http://h:\D.*|http://h:65536/|http://h:80:80/", False),

@@ -34,6 +34,8 @@ _BODIES = (
     "<video:video><video:title>V</video:title><video:duration>60</video:duration><video:tag>t</video:tag>"
     '<video:price currency="EUR">1.99</video:price></video:video>',
     "<priority><![CDATA[0.5]]></priority><lastmod> </lastmod><changefreq/>",
+    "<image:image><image:loc>null</image:loc><image:title>a\r\nb\r&#13;<![CDATA[\r\n]]></image:title></image:image>"
+    "<xhtml:link hreflang='d\r\ne' href='www.h.example/de'/>",
 )
 #: What the search puts into documents, each of no more than 64 bytes.
 WORDS = (
@@ -41,7 +43,19 @@ WORDS = (
     *("<!DOCTYPE html>", "<?xml version='1.0' encoding='", "utf-16", "&amp;", "&amp;amp;", "&#233;", "&eacute;"),
     *(" xmlns='", " xmlns:a='", " xml:base='", " rel='alternate'", " hreflang='de'", " href='http://h/'"),
     *("2024-05-08", "T10:00:00Z", "+02:00", "daily", "0.5", "\ufeff", "é", "\x1f\ufffd", "<sitemap>", "<sitemapindex>"),
-    *("<rss>", "<item><link>", "<feed>", "<entry>", "<id>", "Sitemap: ", *_NAMESPACES.values()),
+    *(
+        "<rss>",
+        "<item><link>",
+        "None",
+        "www.h.example",
+        "\r\n",
+        "&#13;",
+        "<feed>",
+        "<entry>",
+        "<id>",
+        "Sitemap: ",
+        *_NAMESPACES.values(),
+    ),
 )
 
 

@@ -24,6 +24,7 @@ from usp.scan import (
     SitemapStats,
     SurveyOptions,
     absolute_url,
+    alternate_link,
     elsewhere_code,
     parse_date,
     plain_text,
@@ -86,9 +87,9 @@ def alternates_of(entry: Element, base: str) -> list[Alternate]:
     """Return the alternates of an entry. Links without a language or a usable URL are skipped."""
     alternates = []
     for link in entry.all("link"):
-        language, href = link.attributes.get("hreflang"), link.attributes.get("href")
-        if not language or not href or "alternate" not in link.attributes.get("rel", "alternate").lower().split():
+        if (written := alternate_link(link)) is None:
             continue
+        language, href = written
         url, _ = absolute_url(unescaped_url(href), base)
         if url is not None:
             alternates.append(Alternate(language, same_url_key(url), link.at))

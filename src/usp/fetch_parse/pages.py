@@ -8,7 +8,7 @@ would have without the field.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -27,16 +27,34 @@ from usp.objects.page import (
 from usp.objects.problem import At, ProblemLog
 from usp.scan.columns import check_names
 from usp.scan.dates import parse_date
-from usp.scan.elements import Element
-from usp.scan.urls import absolute_url, is_http_url, unescaped_url
+from usp.scan.elements import Element, alternate_link
+from usp.scan.urls import URLForm, absolute_url, is_http_url, is_placeholder, unescaped_url, unwrapped
 from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, unescape
 from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS, VIDEO_URLS, Form
 
-__all__ = ["AtomPage", "RSSPage", "TextLine", "URLSetImage", "URLSetPage", "parsed_date", "resolved", "resolved_url"]
+__all__ = [
+    "URL_PROBLEMS",
+    "AtomPage",
+    "RSSPage",
+    "TextLine",
+    "URLSetImage",
+    "URLSetPage",
+    "parsed_date",
+    "resolved",
+    "resolved_url",
+]
 
 #: How a date should be written: https://www.w3.org/TR/NOTE-datetime, but in RSS as in mail (RFC 822).
 W3C_FORM = "YYYY-MM-DD or YYYY-MM-DDThh:mm:ss+hh:mm"
 _MAIL_FORM = "one like Wed, 08 May 2024 10:00:00 +0200"
+#: How a text states a URL -> the code of the problem.
+URL_PROBLEMS = {
+    URLForm.RELATIVE: "U501",
+    URLForm.NOT_HTTP: "U502",
+    URLForm.WITHOUT_SCHEME: "U514",
+    URLForm.PLACEHOLDER: "U515",
+}
+_MEDIA_PROBLEMS = URL_PROBLEMS | {URLForm.NOT_HTTP: "U513"}  # of images and videos, which keep their text
 _IANA_RELATION = "http://www.iana.org/assignments/relation/"  # RFC 4287, 4.2.7.2
 
 
@@ -56,14 +74,12 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
 def resolved(text: str, base: str, where: str, at: At, log: ProblemLog, *, may_be_relative: bool = False) -> str | None:
     """Return a URL made absolute; log a problem and return None if the text is no URL."""
     written, text = text, unescaped_url(text)
-    url, was_absolute = absolute_url(text, base)
-    if url is None:
-        log.add("U502", at, text=text, where=where)
-    elif not was_absolute:
-        if not may_be_relative:
-            log.add("U501", at, text=text, where=where)
-    elif url != text:
-        log.add("U512", at, text=text, where=where)
+    url, form = absolute_url(text, base)
+    if form is URLForm.ABSOLUTE:
+        if url != text:
+            log.add("U512", at, text=text, where=where)
+    elif form is not URLForm.RELATIVE or not may_be_relative:
+        log.add(URL_PROBLEMS[form], at, text=text, where=where)
     if text != written:
         log.add("U511", at, text=written, where=where)
     return url
@@ -163,7 +179,7 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
             if text is not None:
                 values[name] = convert(text)
     for name in sorted(VIDEO_URLS & values.keys()):
-        values[name] = _resolved_video_url(values[name] or "", base, group, name, log) or values[name]
+        values[name] = _resolved_video_url(values[name], base, group, name, log)
     for name, field in _VIDEO_REPEATED.items():
         elements = children.get(field.element)
         if elements is None:
@@ -177,16 +193,20 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
     return SitemapVideo(**values)
 
 
-def _resolved_video_url(text: str, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
-    """Return a URL of a video made absolute, or None if it is no URL. Log a problem unless it was absolute."""
-    url, was_absolute = absolute_url(text, base)
-    if text and (url is None or not was_absolute):
+def _resolved_video_url(text: str | None, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
+    """Return a URL of a video made absolute; text that is no URL as it is, but None for a placeholder.
+
+    Log a problem unless it was absolute.
+    """
+    if not text:
+        return text
+    url, form = absolute_url(text, base)
+    if form in _MEDIA_PROBLEMS:
         tag = VIDEO_FIELDS[name].element
         element = next(iter(group.all(tag)), None)
         at = group.place_of(tag) if element is None else element.at
-        where = f"<video:{tag}>"
-        log.add("U513" if url is None else "U501", at, text=text, where=where)
-    return url
+        log.add(_MEDIA_PROBLEMS[form], at, text=text, where=f"<video:{tag}>")
+    return None if form is URLForm.PLACEHOLDER else url or text
 
 
 def _converted_fields(group: Element, table: Mapping[str, tuple[str, Convert]], log: ProblemLog) -> dict[str, Any]:
@@ -221,9 +241,11 @@ class URLSetImage:
         if not self.loc:
             log.add("P409", self.at)
             return None
-        url, was_absolute = absolute_url(self.loc, base)
-        if url is None or not was_absolute:
-            log.add("U513" if url is None else "U501", self.at, text=self.loc, where="<image:loc>")
+        url, form = absolute_url(self.loc, base)
+        if form in _MEDIA_PROBLEMS:
+            log.add(_MEDIA_PROBLEMS[form], self.at, text=self.loc, where="<image:loc>")
+        if form is URLForm.PLACEHOLDER:
+            return None
         return SitemapImage(url or self.loc, self.caption, self.geo_location, self.title, self.license)
 
 
@@ -308,10 +330,11 @@ class URLSetPage:
     def _alternates(self) -> list[tuple[str, str]] | None:
         found = []
         for element in self.entry.all("link"):
-            link = element.attributes
-            language, href = link.get("hreflang"), link.get("href")
-            if not language or not href or "alternate" not in link.get("rel", "alternate").lower().split():
+            if (link := alternate_link(element)) is None:
                 continue
+            language, href = link
+            if not element.attributes.get("rel"):
+                self.log.add("H636", element.at, text=language)
             url = resolved(href, self.base, "<xhtml:link>", element.at, self.log)
             if url is not None:
                 found.append((language, url))
@@ -379,12 +402,23 @@ class _FeedPage(abc.ABC):
         self.publication_date = self._date_field()
 
     @abc.abstractmethod
-    def _link(self) -> str:
-        """Return the URL of the page, or an empty text."""
+    def _links(self) -> Iterator[str | None]:
+        """Yield the URLs that may be that of the page, the best first."""
 
     @abc.abstractmethod
     def _date_field(self) -> str:
         """Return the name of the field that has the date, or an empty text."""
+
+    def _link(self) -> str:
+        """Return the first link that is neither empty nor a placeholder; if there is none, the first placeholder."""
+        skipped = ""
+        for link in filter(None, self._links()):
+            if not is_placeholder(unwrapped(link)):
+                if skipped:
+                    self.log.add("U515", self.entry.at, text=skipped, where="<link>")
+                return link
+            skipped = skipped or link
+        return skipped
 
     def page(self) -> SitemapPage | None:
         """Return the page; log a problem and return None if it has no usable link."""
@@ -423,16 +457,15 @@ class RSSPage(_FeedPage):
 
     __slots__ = ()
 
-    def _link(self) -> str:
-        """Return the link, else a guid that is a permanent link, else the `rdf:about` of the item."""
+    def _links(self) -> Iterator[str | None]:
+        """Yield the link, then a guid that is a permanent link, then the `rdf:about` of the item."""
         for link in self.entry.all("link"):
-            if text := link.text or link.attributes.get("href"):
-                return text
+            yield link.text or link.attributes.get("href")
         for guid in self.entry.all("guid"):
             # A guid is a permanent link by default. https://www.rssboard.org/rss-specification#ltguidgtSubelementOfLtitemgt
             if guid.attributes.get("ispermalink", "true").lower() == "true" and absolute_url(guid.text, "")[0]:
-                return guid.text
-        return self.entry.attributes.get("rdf:about", "")
+                yield guid.text
+        yield self.entry.attributes.get("rdf:about")
 
     def _date_field(self) -> str:
         return self._first_field("pubdate", "date")
@@ -443,15 +476,13 @@ class AtomPage(_FeedPage):
 
     __slots__ = ()
 
-    def _link(self) -> str:
-        """Return the `alternate` link, which is also what a link without `rel` is, else the `self` link."""
+    def _links(self) -> Iterator[str | None]:
+        """Yield the `alternate` links, which is also what a link without `rel` is, then the `self` links."""
         for wanted in ("alternate", "self"):
             for link in self.entry.all("link"):
                 relation = (link.attributes.get("rel") or "alternate").lower().removeprefix(_IANA_RELATION)
                 if relation == wanted:
-                    if href := link.attributes.get("href") or link.text:
-                        return href
-        return ""
+                    yield link.attributes.get("href") or link.text
 
     def _date_field(self) -> str:
         return self._first_field("published", "issued", "updated", "modified", "created")

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser, EntryCodes
 from usp.fetch_parse.pages import (
+    URL_PROBLEMS,
     AtomPage,
     RSSPage,
     TextLine,
@@ -49,9 +50,9 @@ from usp.scan.columns import PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
-from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, within
+from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, urls_without_scheme, within
 from usp.scan.places import places_of
-from usp.scan.urls import absolute_url
+from usp.scan.urls import URLForm, absolute_url
 from usp.scan.vocabulary import Kind
 
 __all__ = [
@@ -85,13 +86,13 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
     def _children(self, log: ProblemLog) -> list[ChildSitemap]:
         children: dict[str, ChildSitemap] = {}
         for place, value in robots_sitemaps(self.open(log), log):
-            url, was_absolute = absolute_url(value, self.url)
-            if url is None:
-                log.add("U502", place, text=value, where="a Sitemap line")
-                continue
-            if not was_absolute:
+            url, form = absolute_url(value, self.url)
+            if form is URLForm.RELATIVE:
                 log.add("R702", place, text=value)
-            children.setdefault(url, ChildSitemap(url))
+            elif form is not URLForm.ABSOLUTE:
+                log.add(URL_PROBLEMS[form], place, text=value, where="a Sitemap line")
+            if url is not None:
+                children.setdefault(url, ChildSitemap(url))
         return list(children.values())
 
 
@@ -136,24 +137,30 @@ class PlainTextSitemapParser(AbstractPagesParser):
         log = codes or UNLOGGED
         source = TextLine(self.url)
         for lines in line_lists(text, log, reader.take_lines):
-            for place, url in _urls_on(lines, log):
+            for place, url in _urls_on(lines, self.url, log):
                 page = page_of(url, source)
                 reader.append(page, "", codes.end_entry(place, page) if codes else ())
             yield reader
 
     def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
-        return _urls_on(text_lines(self.open(log), log), log)
+        return _urls_on(text_lines(self.open(log), log), self.url, log)
 
 
-def _urls_on(lines: Iterable[tuple[Place, str]], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+def _urls_on(lines: Iterable[tuple[Place, str]], base: str, log: ProblemLog) -> Iterator[tuple[Place, str]]:
     for place, line in lines:
         urls = urls_on_line(line)
-        if not urls:
+        texts = urls or urls_without_scheme(line, base)
+        if not texts:
             log.add("P412", place, text=line)
-        elif urls != [line]:
+        elif texts != [line]:
             log.add("P427", place, text=line)
-        for url in urls:
-            yield within(place, line, url), url
+        for text in texts:
+            at = within(place, line, text)
+            if not urls:
+                log.add("U514", at, text=text, where="a line")
+            url = text if urls else absolute_url(text, base)[0]
+            if url is not None:
+                yield at, url
 
 
 class AbstractXMLSitemapParser(abc.ABC):

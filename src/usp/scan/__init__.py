@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from usp.scan.columns import microseconds as microseconds
     from usp.scan.dates import parse_date as parse_date
     from usp.scan.elements import Element as Element
+    from usp.scan.elements import alternate_link as alternate_link
     from usp.scan.lines import MAX_ROBOTS_TXT_BYTES as MAX_ROBOTS_TXT_BYTES
     from usp.scan.lines import robots_text as robots_text
     from usp.scan.survey import MAX_IMAGES as MAX_IMAGES
@@ -70,7 +71,7 @@ _MODULES = {
         "microseconds",
     ),
     "dates": ("parse_date",),
-    "elements": ("Element",),
+    "elements": ("Element", "alternate_link"),
     "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
     "survey": (
         "MAX_IMAGES",

@@ -294,6 +294,8 @@ cdef class PlainCheck(Reader):
         cdef Link link
         if not parse_link(text, size, &link) or has_ampersand_outside(text, size, &link):
             return False
+        if not link.has_rel and link.href_size and link.hreflang_size:
+            return False
         if link.href != NULL:
             link.href_flags = flags_of(link.href, link.href_size)
             if not self.is_clean_url(link.href, link.href_size, link.href_flags):

@@ -19,6 +19,7 @@ ctypedef struct Link:
     Py_ssize_t href_size
     Py_ssize_t hreflang_size
     uint8_t href_flags  # set only where they are needed
+    bint has_rel
 
 
 ctypedef struct Attribute:

@@ -276,6 +276,7 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
         elif found.name_size == 3 and memcmp(found.name, b"rel", 3) == 0:
             if found.size != 9 or memcmp(found.value, b"alternate", 9):
                 return False
+            link.has_rel = True
     return False
 
 

@@ -10,7 +10,7 @@ from usp.scan.tokens import Token, TokenKind
 from usp.scan.values import MAX_FIELD_BYTES, field_text
 from usp.scan.vocabulary import Kind
 
-__all__ = ["Element", "Field", "Frame", "value_of"]
+__all__ = ["Element", "Field", "Frame", "alternate_link", "value_of"]
 
 
 class Element:
@@ -46,6 +46,16 @@ class Element:
     def all(self, name: str) -> list[Element]:
         """Return the children of this name."""
         return [child for child in self.children if child.name == name]
+
+
+def alternate_link(link: Element) -> tuple[str, str] | None:
+    """Return the language and the URL of a link to a page in another language, as written; None for other links.
+
+    A link without `rel` counts: its language says what it is for.
+    """
+    language, href = link.attributes.get("hreflang"), link.attributes.get("href")
+    relation = link.attributes.get("rel") or "alternate"
+    return (language, href) if language and href and "alternate" in relation.lower().split() else None
 
 
 class Field:

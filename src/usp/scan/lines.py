@@ -8,7 +8,7 @@ from itertools import islice
 
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.scan.encodings import decode_field, in_parts
-from usp.scan.urls import INVISIBLE, is_http_url, unwrapped
+from usp.scan.urls import INVISIBLE, is_http_url, is_without_scheme, unwrapped
 
 __all__ = [
     "MAX_ROBOTS_TXT_BYTES",
@@ -19,6 +19,7 @@ __all__ = [
     "robots_text",
     "text_lines",
     "urls_on_line",
+    "urls_without_scheme",
     "within",
 ]
 
@@ -38,6 +39,7 @@ _NAMES_SITEMAP = re.compile(
 )
 _BARE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
 _COMMENT = re.compile(r"(?:^|\s)#.*")
+_SPACE = re.compile(r"\s")
 _SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
 _BEFORE_URL = re.compile(r"[\s,;](?=https?://)", re.IGNORECASE)
 _WEB_PAGE = re.compile(rb"<(?:!doctype|html|head|body|\?xml|urlset|sitemapindex)[\s>]", re.IGNORECASE)
@@ -105,8 +107,17 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]
 
 def urls_on_line(line: str) -> list[str]:
     """Return the URLs on a line of a plain text sitemap. It may have several fields, and a comment."""
-    parts = _COMMENT.sub("", line).removeprefix("- ").split("\t")
-    return _urls(field for part in parts for field in _SPACE_BEFORE_URL.split(part))
+    return _urls(field for part in _parts_of(line) for field in _SPACE_BEFORE_URL.split(part))
+
+
+def urls_without_scheme(line: str, base: str) -> list[str]:
+    """Return the URLs on a line that lack only the scheme. `base` is the URL of the document."""
+    texts = map(unwrapped, _parts_of(line))
+    return [text for text in texts if is_without_scheme(text, base) and not _SPACE.search(text)]
+
+
+def _parts_of(line: str) -> list[str]:
+    return _COMMENT.sub("", line).removeprefix("- ").split("\t")
 
 
 def _urls(fields: Iterable[str]) -> list[str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from enum import Enum, auto
+from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
 
 __all__ = [
     "INVISIBLE",
+    "URLForm",
     "absolute_url",
     "is_http_url",
+    "is_placeholder",
     "is_plain_http_url",
+    "is_without_scheme",
     "strip_url_to_homepage",
     "unescaped_url",
     "unwrapped",
@@ -22,6 +27,10 @@ _PLAIN_HTTP_URL = re.compile(
     r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
 )
 _HOST = re.compile(r"(?!\.)[^\s\w:]*[\w:]\S*")
+_FIRST_PART = re.compile(r"[^/?#]+")
+_WWW_HOST = re.compile(r"www\.[\w-]+(?:\.[\w-]+)+\.?(?::\d{1,5})?", re.IGNORECASE)
+#: What programs write in place of a URL that they do not have, in lower case.
+_PLACEHOLDERS = frozenset({"none", "null", "nil", "nan", "undefined", "(null)", "[object object]"})
 _HAS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 #: Invisible marks around pasted URLs that Python does not count as white space.
 INVISIBLE = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
@@ -59,21 +68,68 @@ def unescaped_url(text: str) -> str:
     return text.replace("&amp;", "&")
 
 
-def absolute_url(url: str, base: str) -> tuple[str | None, bool]:
-    """Return a URL made absolute, None if it is not http or https; and whether it was absolute already."""
-    url = url.translate(_INNER_BREAKS)  # as browsers do: https://url.spec.whatwg.org/#url-parsing
-    if not is_http_url(url):
-        url = unwrapped(url)
-    if is_http_url(url):
-        return url, True
+class URLForm(Enum):
+    """How a text states a URL."""
+
+    ABSOLUTE = auto()
+    RELATIVE = auto()
+    WITHOUT_SCHEME = auto()  # www.example.org/page
+    PLACEHOLDER = auto()  # there is no URL
+    NOT_HTTP = auto()  # nor here
+
+
+def absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
+    """Return the absolute http or https URL that a text states, None if it states none; and how it states it."""
+    text = text.translate(_INNER_BREAKS)  # as browsers do: https://url.spec.whatwg.org/#url-parsing
+    if not is_http_url(text):
+        text = unwrapped(text)
+    if is_http_url(text):
+        return text, URLForm.ABSOLUTE
+    if is_placeholder(text):
+        return None, URLForm.PLACEHOLDER
+    if is_without_scheme(text, base):
+        return f"{_scheme_and_own_hosts(base)[0]}://{text}", URLForm.WITHOUT_SCHEME
     # To the pattern, "localhost:80/x" has a scheme. It is not a URL anyway.
-    if not url or _HAS_SCHEME.match(url) or "://" in url.partition("?")[0]:
-        return None, True
+    if not text or _HAS_SCHEME.match(text) or "://" in text.partition("?")[0]:
+        return None, URLForm.NOT_HTTP
     try:
-        joined = urljoin(base, url)
+        joined = urljoin(base, text)
     except ValueError:
-        return None, True
-    return (joined, False) if is_http_url(joined) else (None, False)
+        return None, URLForm.NOT_HTTP
+    return (joined, URLForm.RELATIVE) if is_http_url(joined) else (None, URLForm.NOT_HTTP)
+
+
+def is_placeholder(text: str) -> bool:
+    """Return whether a text stands in place of a URL that somebody did not have: "None", "undefined", "#".
+
+    A fragment alone leads to the sitemap itself.
+    """
+    return text.startswith("#") or text.lower() in _PLACEHOLDERS
+
+
+def is_without_scheme(text: str, base: str) -> bool:
+    """Return whether a text is a URL that lacks only the scheme.
+
+    It starts with a host that begins with "www.", or with the host of the base, with or without "www.". As a relative
+    path, it would lead to a folder with the name of a host.
+    """
+    first = _FIRST_PART.match(text)
+    if first is None or "." not in first[0]:
+        return False
+    is_host = _WWW_HOST.fullmatch(first[0]) is not None or first[0].lower() in _scheme_and_own_hosts(base)[1]
+    return is_host and is_http_url(f"http://{text}")
+
+
+@lru_cache(64)
+def _scheme_and_own_hosts(base: str) -> tuple[str, frozenset[str]]:
+    """Return the scheme of a URL, "https" if it has none, and its host in all forms that a text may start with."""
+    try:
+        parts = urlsplit(base)
+        host, port = (parts.hostname or "").removeprefix("www."), parts.port
+    except ValueError:
+        return "https", frozenset()
+    hosts = {host, f"www.{host}"} if "." in host else set()
+    return parts.scheme or "https", frozenset(hosts | {f"{host}:{port}" for host in hosts if port is not None})
 
 
 def strip_url_to_homepage(url: str) -> str:

@@ -193,4 +193,5 @@ RULES = (
         PAGES,
         SURVEYED_BY_CODE,
     ),
+    Rule("H636", WARNING, 'the alternate for "{text}" has no rel, so some readers skip it; write rel="alternate"'),
 )

@@ -148,4 +148,8 @@ RULES = (
     Rule("U511", WARNING, "the URL in {where} is escaped twice; write &amp; once for each &"),
     Rule("U512", ERROR, "characters around or inside the URL in {where} that do not belong to it; they were removed"),
     Rule("U513", ERROR, '"{text}" in {where} is not an http or https URL'),
+    Rule("U514", ERROR, '"{text}" in {where} has no scheme; write https:// before it'),
+    Rule(
+        "U515", ERROR, '"{text}" in {where} is a placeholder, not a URL; it was skipped: write the URL, or leave it out'
+    ),
 )
