@@ -37,12 +37,14 @@ MESSAGE = "what is wrong; what to do"
 HOSTILE = '"><script>alert(1)</script>\x1b[31m\u202e\r\n::error::%'
 
 
-def sitemap(name: str, *problems: Problem, pages: int = 0, more: int = 0, url: str = "") -> CheckedSitemap:
+def sitemap(
+    name: str, *problems: Problem, pages: int = 0, more: int = 0, url: str = "", is_file: bool = False
+) -> CheckedSitemap:
     """Return a sitemap with problems; of the first code, there are more that were not kept."""
     counts = Counter(problem.code for problem in problems)
     if more:
         counts[problems[0].code] += more
-    return CheckedSitemap(name, url or f"{BASE}{name}", "PagesXMLSitemap", pages, Problems(problems, counts))
+    return CheckedSitemap(name, url or f"{BASE}{name}", "PagesXMLSitemap", pages, Problems(problems, counts), is_file)
 
 
 def problem(
@@ -143,7 +145,10 @@ def test_nothing_reaches_a_terminal_unescaped(name: str) -> None:
 def test_json() -> None:
     """The object has a version, a summary with true counts, the sitemaps and the problems, in the order of the tree."""
     found = json.loads(rendered("json", mixed()))
-    assert list(found) == ["version", "target", "checked_at", "is_reached", "summary", "sitemaps", "problems"]
+    assert list(found) == [
+        *("version", "target", "checked_at", "is_reached", "outcome", "notes", "summary", "sitemaps", "problems")
+    ]
+    assert (found["outcome"], found["notes"]) == ({"kind": "complete", "reason": ""}, [])
     assert (found["version"], found["target"], found["checked_at"]) == (1, BASE, "2026-11-15T12:00:00+00:00")
     assert found["summary"] == {
         "sitemaps": 2,
@@ -230,20 +235,20 @@ def test_sarif_places() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "name", "uri"),
+    ("name", "is_file", "uri"),
     [
-        (BASE, "sitemap.xml", f"{BASE}sitemap.xml"),
-        ("public", "public/maps/site map.xml", "public/maps/site%20map.xml"),
-        ("./sitemap.xml", "./sitemap.xml", "sitemap.xml"),
-        ("a", "a/a:b#é?.xml", "a/a%3Ab%23%C3%A9%3F.xml"),
-        ("/srv/site", "/srv/site/sitemap.xml", "file:///srv/site/sitemap.xml"),
-        ("public/", "missing.xml", f"{BASE}sitemap.xml"),
-        ("-", "-", "stdin"),
+        ("sitemap.xml", False, f"{BASE}sitemap.xml"),
+        ("public/maps/site map.xml", True, "public/maps/site%20map.xml"),
+        ("./sitemap.xml", True, "sitemap.xml"),
+        ("a/a:b#é?.xml", True, "a/a%3Ab%23%C3%A9%3F.xml"),
+        ("/srv/site/sitemap.xml", True, "file:///srv/site/sitemap.xml"),
+        ("-", True, "stdin"),
     ],
 )
-def test_sarif_locations(target: str, name: str, uri: str) -> None:
+def test_sarif_locations(name: str, is_file: bool, uri: str) -> None:
     """Sitemaps of a site have their URLs, files their paths, percent-encoded; relative paths stay relative."""
-    (run,) = sarif(Report(target, (sitemap(name, AMPERSAND, url=f"{BASE}sitemap.xml"),)))["runs"]
+    checked = sitemap(name, AMPERSAND, url=f"{BASE}sitemap.xml", is_file=is_file)
+    (run,) = sarif(Report(f"{BASE}, public", (checked,)))["runs"]
     found = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert found == uri
     assert re.fullmatch(r"[\w.~:/?#\[\]@!$&'()*+,;=%-]+", found, re.ASCII)
@@ -272,7 +277,7 @@ def test_rules_have_names() -> None:
 def test_github() -> None:
     """Each problem is a workflow command of its severity, with GitHub's escapes."""
     odd = problem("P420", 1, message="100% of\r\nthem")
-    report = Report("a", (sitemap("a/b:c,d%.xml", odd, SAME, AMPERSAND, more=1),))
+    report = Report("a", (sitemap("a/b:c,d%.xml", odd, SAME, AMPERSAND, more=1, is_file=True),))
     assert rendered("github", report).splitlines() == [
         "::notice file=a/b%3Ac%2Cd%25.xml,line=1,title=P420::100%25 of\\r\\nthem",
         f"::warning file=a/b%3Ac%2Cd%25.xml,title=L301::{SAME.message}",
@@ -368,8 +373,8 @@ def test_html_does_not_trust_what_sites_say() -> None:
 
 def test_html_links_what_is_on_a_site() -> None:
     """Sitemaps of a site are links; files are not."""
-    for target, links in ((BASE, {f"{BASE}sitemap.xml"}), ("public", set())):
-        page = Page(rendered("html", Report(target, (sitemap("sitemap.xml", AMPERSAND),))))
+    for is_file, links in ((False, {f"{BASE}sitemap.xml"}), (True, set())):
+        page = Page(rendered("html", Report(BASE, (sitemap("sitemap.xml", AMPERSAND, is_file=is_file),))))
         own = {BASE, *rule_page("X102").specifications}
         assert {href for href in page.values("href") if not href.startswith("#")} - own == links
 

@@ -19,6 +19,7 @@ website does wrong is never raised: it becomes an `InvalidSitemap` or a `Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from usp.check.report import Report
     from usp.export.exporting import Exported
     from usp.objects.sitemap import AbstractSitemap
 
@@ -102,10 +103,11 @@ class TreeInterrupted(KeyboardInterrupt):
     """Ctrl-C was pressed while a tree was fetched. It is a KeyboardInterrupt.
 
     Catch it to use `tree`, which has everything that was fetched until then. An export of several sites sets `exported`
-    to what it has written.
+    to what it has written, and `usp.check.check` sets `report`.
     """
 
     def __init__(self, tree: "AbstractSitemap") -> None:
         super().__init__()
         self.tree = tree
         self.exported: Exported | None = None
+        self.report: Report | None = None

@@ -67,10 +67,15 @@ class _Run:
         self._is_settled = False
 
     @property
+    def is_site(self) -> bool:
+        """Whether a whole site is read."""
+        return self._reading.is_site
+
+    @property
     def homepage_url(self) -> str:
         """The URL of the homepage, without a user and password."""
         url = split_credentials(self.secret_url)[0]
-        return url if self._reading.is_site else strip_url_to_homepage(url)
+        return url if self.is_site else strip_url_to_homepage(url)
 
     @property
     def ancestors(self) -> tuple[AbstractSitemap, ...]:
@@ -103,13 +108,14 @@ class _Run:
         """Start the reading that is right. Return whether there was another."""
         if self._next is None:
             return False
+        why, was_site = self._note, self.is_site
         self._start(self._next)
+        self._note = f"{why}; reading {'the whole site ' if self.is_site and not was_site else ''}{self._shown()}"
         return True
 
     def _turn_to(self, other: Reading, why: str) -> None:
-        url = split_credentials(other.url)[0]
-        self._note = f"{why}; reading {'the whole site ' if other.is_site else ''}{url}"
         self._next = other
+        self._note = why
 
     def _shown(self) -> str:
         return split_credentials(self.secret_url)[0]
@@ -122,6 +128,11 @@ class _Stream:
         self._run = run
         self._is_over = False
         self._tree: AbstractSitemap | None = None
+
+    @property
+    def is_site(self) -> bool:
+        """Whether a whole site is read. False for one sitemap with everything below it."""
+        return self._run.is_site
 
     @property
     def homepage_url(self) -> str:
@@ -424,6 +435,11 @@ class _LoadedRun:
     def names(self) -> dict[str, str]:
         """The names of files by the URLs of their sitemaps."""
         return self._read()[1]
+
+    @property
+    def is_site(self) -> bool:
+        """Whether it is a folder or an archive."""
+        return isinstance(self.tree(), IndexWebsiteSitemap)
 
     @property
     def homepage_url(self) -> str:

@@ -1,8 +1,8 @@
 """Check sitemaps: find what a search engine would reject, misread or ignore.
 
-    from usp.check import check_homepage
+    from usp.check import check
 
-    report = check_homepage("https://www.example.org/")
+    report = check("https://www.example.org/")
     for problem in report.problems():
         print(problem)
 
@@ -13,13 +13,14 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
 if TYPE_CHECKING:
-    from usp.check.checking import check_bytes, check_homepage, check_path, check_tree
+    from usp.check.checking import check, check_bytes, check_homepage, check_path, check_tree
     from usp.check.report import CheckedSitemap, Report
     from usp.check.rules.page import explain
 
 __all__ = [
     "CheckedSitemap",
     "Report",
+    "check",
     "check_bytes",
     "check_homepage",
     "check_path",

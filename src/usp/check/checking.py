@@ -1,4 +1,4 @@
-"""Check a homepage, a tree, a file or a folder, and return a `Report`.
+"""Check any source, or a tree, and return a `Report`.
 
 Every sitemap is read once, in the order of the tree: first with the rules on entries, then with the rules on the
 sitemap as a whole. The rules on sites run when the tree is complete. If return links are missing, sitemaps with
@@ -8,19 +8,21 @@ alternates are read again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Unpack
 
-from usp.check.report import CheckedSitemap, Report
+from usp.check.report import CheckedSitemap, Report, merged
 from usp.check.return_links import MAX_LINKS, check_return_links
 from usp.check.robots import MAX_RULES
 from usp.check.rules.rule import Finding, SitemapRule, SiteRule
 from usp.check.scope import CrossSubmissions
 from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
-from usp.exceptions import InvalidArgumentError
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import SMALL_MEMORY_BYTES
+from usp.objects.outcome import Cause
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.scan import (
@@ -28,12 +30,66 @@ from usp.scan import (
 )
 
 if TYPE_CHECKING:
-    from usp.stream import HomepageOptions
+    from usp.sources import ReadAs, Source, Targets
+    from usp.stream import HomepageOptions, SitemapStream
     from usp.web_client.abstract_client import AbstractWebClient
 
-__all__ = ["Check", "check_bytes", "check_homepage", "check_path", "check_tree"]
+__all__ = ["Check", "check", "check_bytes", "check_homepage", "check_path", "check_sources", "check_tree"]
 
 _CUT = "C901"
+#: Options with which sitemaps may be left out.
+_CHOOSING = ("recurse_callback", "recurse_list_callback", "choose_callback", "include", "exclude", "modified_since")
+
+
+def check(
+    targets: Targets,
+    web_client: AbstractWebClient | None = None,
+    *,
+    url: str | None = None,
+    read_as: ReadAs = "auto",
+    now: datetime | None = None,
+    **options: Unpack[HomepageOptions],
+) -> Report:
+    """Check a site, a sitemap, a file, a folder or an archive, or several of these, and return one report.
+
+        from usp.check import check
+
+        report = check("https://www.example.org/sitemap.xml")
+        report = check(["example.org", "public/"])
+
+    A site is checked while it is fetched. For a sitemap with everything below it, and for files, rules on the site as
+    a whole do not apply.
+
+    :param targets: as for `usp.open`, like `url`, `read_as` and the options.
+    :param now: the time that "in the future" and "two days ago" refer to, instead of now.
+    :raises InvalidArgumentError: if a target is not a site, a host, a file or a folder.
+    :raises OSError: if a file cannot be read.
+    :raises TreeInterrupted: on Ctrl-C. Its `report` covers what was read until then.
+    """
+    from usp.sources import find_sources
+
+    return check_sources(find_sources(targets, url=url, read_as=read_as), web_client, now=now, **options)
+
+
+def check_sources(
+    sources: Sequence[Source],
+    web_client: AbstractWebClient | None = None,
+    *,
+    now: datetime | None = None,
+    **options: Unpack[HomepageOptions],
+) -> Report:
+    """Check sources one after the other, and return one report; see `check`."""
+    checked_time = _checked_time(now)
+    streams = [source.stream(web_client, memory_bytes=SMALL_MEMORY_BYTES, **options) for source in sources]
+    reports: list[Report] = []
+    for source, stream in zip(sources, streams, strict=True):
+        checking = _StreamCheck(stream, checked_time, options, source, has_short_names=len(sources) == 1)
+        try:
+            reports.append(checking.report())
+        except TreeInterrupted as interrupted:
+            interrupted.report = merged([*reports, checking.partial_report(interrupted.tree)])
+            raise
+    return merged(reports)
 
 
 def check_homepage(
@@ -51,18 +107,11 @@ def check_homepage(
     :param now: the time that "in the future" and "two days ago" refer to, instead of now.
     :raises TreeInterrupted: on Ctrl-C. It has the partial tree, which `check_tree` checks.
     """
-    from usp.check.fetching import check_while_fetching
     from usp.stream import SitemapStream
 
-    has_robots = bool(options.get("use_robots", True))
-    is_whole = has_robots and bool(options.get("use_known_paths", True))
-    is_whole = is_whole and not options.get("recurse_callback") and not options.get("recurse_list_callback")
     checked_time = _checked_time(now)
     stream = SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options)
-    submissions = CrossSubmissions(stream.fetch_extra)
-    reader = SitemapReader(Site(stream.homepage_url, checked_time, {}, is_named=submissions.is_named))
-    tree = check_while_fetching(stream, reader.receive)
-    return Check(tree, reader, is_robots_known=has_robots, is_whole=is_whole).report()
+    return _StreamCheck(stream, checked_time, options).report()
 
 
 def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
@@ -83,7 +132,7 @@ def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: dat
     from usp.sources.files import tree_of_path
 
     tree, names = tree_of_path(path, url)
-    return _check_files(tree, names, os.fspath(path), url, now)
+    return _check_files(tree, names, os.fspath(path), url, _checked_time(now))
 
 
 def check_bytes(content: bytes, *, name: str = "-", url: str | None = None, now: datetime | None = None) -> Report:
@@ -91,17 +140,95 @@ def check_bytes(content: bytes, *, name: str = "-", url: str | None = None, now:
     from usp.sources.files import tree_of_bytes
 
     tree, names = tree_of_bytes(content, name, url)
-    return _check_files(tree, names, name, url, now)
+    return _check_files(tree, names, name, url, _checked_time(now))
 
 
 def _check_files(
-    tree: AbstractSitemap, names: dict[str, str], target: str, url: str | None, now: datetime | None
+    tree: AbstractSitemap,
+    names: dict[str, str],
+    target: str,
+    url: str | None,
+    now: datetime,
+    has_short_names: bool = True,
 ) -> Report:
     is_folder = isinstance(tree, IndexWebsiteSitemap)
-    site = Site(_homepage_of(tree), _checked_time(now), names, url is not None or is_folder, url is not None)
+    homepage = _homepage_of(tree) if has_short_names else ""
+    site = Site(homepage, now, names, url is not None or is_folder, url is not None)
     # Without a robots.txt in the folder, the site may still have one.
     has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
     return Check(tree, SitemapReader(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
+
+
+class _StreamCheck:
+    """The check of a stream: of a website or a sitemap while it is fetched, or of files."""
+
+    def __init__(
+        self,
+        stream: SitemapStream,
+        now: datetime,
+        options: HomepageOptions,
+        source: Source | None = None,
+        has_short_names: bool = True,
+    ) -> None:
+        self._stream = stream
+        self._now = now
+        self._options = options
+        self._source = source
+        self._has_short_names = has_short_names
+        self._is_named = CrossSubmissions(stream.fetch_extra).is_named
+        self._reader: SitemapReader | None = None
+
+    def report(self) -> Report:
+        """Check everything."""
+        if self._is_local:
+            report = self._check_files(self._stream.read())
+        else:
+            from usp.check.fetching import check_while_fetching
+
+            tree = check_while_fetching(self._stream, self._receive)
+            report = self._check(tree, self._first_reader(), is_whole=_is_whole(self._options))
+        return replace(report, notes=self._stream.notes)
+
+    def partial_report(self, tree: AbstractSitemap) -> Report:
+        """Check the tree of a stream that was interrupted."""
+        if self._is_local:
+            return self._check_files(tree)
+        # Not with the same reader: it may have read a part of a sitemap.
+        return self._check(tree, SitemapReader(self._site()), is_whole=False)
+
+    @property
+    def _is_local(self) -> bool:
+        return self._source is not None and self._source.kind.is_local
+
+    def _check_files(self, tree: AbstractSitemap) -> Report:
+        assert self._source is not None
+        source, names = self._source, self._stream.names
+        return _check_files(tree, names, source.target, source.url, self._now, self._has_short_names)
+
+    def _check(self, tree: AbstractSitemap, reader: SitemapReader, is_whole: bool) -> Report:
+        is_site = isinstance(tree, IndexWebsiteSitemap)
+        has_robots = is_site and bool(self._options.get("use_robots", True))
+        return Check(tree, reader, is_robots_known=has_robots, is_whole=is_site and is_whole).report()
+
+    def _receive(self, place: TreePlace) -> None:
+        self._first_reader().receive(place)
+
+    def _first_reader(self) -> SitemapReader:
+        """Return the reader. It is made with the first sitemap: before that, the stream may turn to another URL."""
+        if self._reader is None:
+            self._reader = SitemapReader(self._site())
+        return self._reader
+
+    def _site(self) -> Site:
+        homepage = self._stream.homepage_url if self._has_short_names else ""
+        # A sitemap that is read alone may list pages anywhere on its host: robots.txt may lead to it.
+        return Site(homepage, self._now, {}, is_placed=self._stream.is_site, is_named=self._is_named)
+
+
+def _is_whole(options: HomepageOptions) -> bool:
+    """Return whether all sitemaps of a website are read: neither options nor callbacks leave any out."""
+    is_all = bool(options.get("use_robots", True)) and bool(options.get("use_known_paths", True))
+    return is_all and not any(options.get(name) for name in _CHOOSING)
 
 
 def _homepage_of(tree: AbstractSitemap) -> str:
@@ -155,8 +282,13 @@ class Check:
         self._restore_cut()
         check_return_links(self._reader.tables.returns, self._checks.values())
         root = list(self._root()) if isinstance(self._tree, IndexWebsiteSitemap) else []
-        is_reached = bool(self._checks) or all(problem.code == _CUT for problem in self._root_problems())
-        return Report(self._target, (*root, *map(_checked_sitemap, self._checks.values())), is_reached)
+        sitemaps = (*root, *(_checked_sitemap(check, self._site.names) for check in self._checks.values()))
+        return Report(self._target, sitemaps, self._is_reached(), outcome=self._tree.outcome)
+
+    def _is_reached(self) -> bool:
+        if not isinstance(self._tree, IndexWebsiteSitemap):
+            return not (isinstance(self._tree, InvalidSitemap) and self._tree.cause is Cause.UNREACHABLE)
+        return bool(self._checks) or all(problem.code == _CUT for problem in self._root_problems())
 
     def _root_problems(self) -> Problems:
         return self._tree.problems if isinstance(self._tree, IndexWebsiteSitemap) else Problems()
@@ -169,7 +301,7 @@ class Check:
             log.add("C902", text=sought, where=what, total=f"{most:,}")
         root = SitemapCheck(self._tree, self._tree.url, log, pages=len(self._tree.pages))
         root.problems = self._root_problems()
-        yield _checked_sitemap(root)
+        yield _checked_sitemap(root, self._site.names)
 
     def _cuts(self) -> Iterator[tuple[str, int, str]]:
         """Yield what the site has too much of, how much of it was compared, and what for."""
@@ -231,12 +363,12 @@ class Check:
                 last.pages = len(last.sitemap.pages)
 
 
-def _checked_sitemap(check: SitemapCheck) -> CheckedSitemap:
-    """Return what the report says about a sitemap."""
+def _checked_sitemap(check: SitemapCheck, names: Mapping[str, str]) -> CheckedSitemap:
+    """Return what the report says about a sitemap. `names` are those of files, by their URLs."""
     problems = check.problems.and_more(check.log.problems())
     by_place = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
-    kind = type(check.sitemap).__name__
-    return CheckedSitemap(check.name, check.sitemap.url, kind, check.pages, Problems(by_place, problems.counts))
+    kind, url = type(check.sitemap).__name__, check.sitemap.url
+    return CheckedSitemap(check.name, url, kind, check.pages, Problems(by_place, problems.counts), is_file=url in names)
 
 
 def _has_no_sitemap(places: list[TreePlace]) -> bool:

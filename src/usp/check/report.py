@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from usp.exceptions import InvalidArgumentError
 from usp.objects import codes
 from usp.objects.codes import Severity
+from usp.objects.outcome import Outcome, OutcomeKind, combined
 from usp.objects.problem import Problem, Problems
 from usp.objects.wording import described, plural
 
-__all__ = ["CheckedSitemap", "Report"]
+__all__ = ["CheckedSitemap", "Report", "merged"]
 
 
 def _starts(wanted: Iterable[str]) -> tuple[str, ...]:
@@ -49,6 +50,7 @@ class CheckedSitemap:
     kind: str
     pages: int
     problems: Problems
+    is_file: bool = False  # the name is that of a file
 
     def __repr__(self) -> str:
         return described(self, self.name or self.url, plural(self.pages, "page"), _found(self.problems.counts))
@@ -56,11 +58,17 @@ class CheckedSitemap:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """The result of a check. `target` is the homepage, file or folder that was checked."""
+    """The result of a check.
+
+    `target` is the URL, file or folder that was checked; several are joined with commas. `outcome` says how reading it
+    ended, and `notes` how it was read, if not as written.
+    """
 
     target: str
     sitemaps: tuple[CheckedSitemap, ...]
     is_reached: bool = True  # False if the site did not answer
+    outcome: Outcome = field(default_factory=lambda: Outcome(OutcomeKind.COMPLETE))
+    notes: tuple[str, ...] = ()
 
     @property
     def pages(self) -> int:
@@ -112,3 +120,16 @@ class Report:
 
         sitemaps = (replace(sitemap, problems=kept(sitemap.problems)) for sitemap in self.sitemaps)
         return replace(self, sitemaps=tuple(sitemaps))
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Return one report of several."""
+    if len(reports) == 1:
+        return reports[0]
+    return Report(
+        ", ".join(report.target for report in reports),
+        tuple(sitemap for report in reports for sitemap in report.sitemaps),
+        any(report.is_reached for report in reports),
+        combined([report.outcome for report in reports]),
+        tuple(note for report in reports for note in report.notes),
+    )

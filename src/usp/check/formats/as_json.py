@@ -31,6 +31,8 @@ def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
         "target": report.target,
         "checked_at": now.isoformat(timespec="seconds") if now is not None else None,
         "is_reached": report.is_reached,
+        "outcome": {"kind": str(report.outcome.kind), "reason": report.outcome.reason},
+        "notes": list(report.notes),
         "summary": {
             "sitemaps": report.sitemap_count,
             "pages": report.pages,

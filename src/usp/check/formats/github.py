@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from usp.check.formats.views import is_url, name_of, place_of, unshown
+from usp.check.formats.views import name_of, place_of, unshown
 from usp.check.report import Report
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import printable
@@ -24,11 +24,10 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
     """Yield a command for each problem, and one for each code and sitemap with the number of problems not shown."""
-    is_site = is_url(report.target)
     for sitemap in report.sitemaps:
         name = name_of(sitemap)
         for problem in sitemap.problems:
-            if is_site:  # a file of that name in the repository would be a different one
+            if not sitemap.is_file:  # a file of that name in the repository would be a different one
                 where = ":".join(filter(None, (printable(sitemap.url), place_of(problem))))
                 yield _command(problem.severity, {"title": problem.code}, f"{where}: {printable(problem.message)}")
                 continue
@@ -36,7 +35,7 @@ def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
             properties = {"file": name, **{key: value for key, value in places.items() if value}, "title": problem.code}
             yield _command(problem.severity, properties, printable(problem.message))
         for code, number in unshown(sitemap).items():
-            properties = {"title": code} if is_site else {"file": name, "title": code}
+            properties = {"file": name, "title": code} if sitemap.is_file else {"title": code}
             yield _command(CODES[code].severity, properties, f"and {number:,} more {code} in {name}")
 
 

@@ -99,7 +99,7 @@ def _entries(report: Report) -> dict[str, list[_Entry]]:
     """Return the problems by code, each with the name of its sitemap."""
     entries: dict[str, list[_Entry]] = {}
     for sitemap in report.sitemaps:
-        name = _name(report, sitemap)
+        name = _name(sitemap)
         for problem in sitemap.problems:
             listed = entries.setdefault(problem.code, [])
             if len(listed) < MOST_ENTRIES:
@@ -151,17 +151,17 @@ def _sitemaps(report: Report) -> Iterator[str]:
     for sitemap in islice(wrong, MOST_ENTRIES):
         order = sorted(sitemap.problems.counts.items(), key=lambda item: (-CODES[item[0]].severity, item[0]))
         codes = ", ".join(f'<a href="#{code}">{code}</a> {count:,}' for code, count in order)
-        yield f'<tr><td class="sitemap">{_name(report, sitemap)}</td><td>{sitemap.pages:,}</td>'
+        yield f'<tr><td class="sitemap">{_name(sitemap)}</td><td>{sitemap.pages:,}</td>'
         yield f"<td>{codes}</td></tr>\n"
     yield "</tbody>\n</table>\n"
     if len(wrong) > MOST_ENTRIES:
         yield f"<p>… and {len(wrong) - MOST_ENTRIES:,} more.</p>\n"
 
 
-def _name(report: Report, sitemap: CheckedSitemap) -> str:
+def _name(sitemap: CheckedSitemap) -> str:
     """Return the name of a sitemap, as a link if it is on a site."""
     name = name_of(sitemap)
-    return _linked(sitemap.url, name) if _LINKED.match(report.target) else _escaped(name)
+    return _escaped(name) if sitemap.is_file else _linked(sitemap.url, name)
 
 
 def _sign(severity: Severity) -> str:

@@ -69,7 +69,7 @@ def _rule(rule: RulePage) -> dict[str, Any]:
 def _results(report: Report, places: dict[str, int]) -> Iterator[dict[str, Any]]:
     met: Counter[tuple[str, ...]] = Counter()
     for sitemap in report.sitemaps:
-        uri = location(report, sitemap)
+        uri = location(sitemap)
         for problem in sitemap.problems:
             same = (problem.code, uri, problem.text)
             met[same] += 1

@@ -13,9 +13,8 @@ from urllib.parse import quote
 from usp.check.report import CheckedSitemap, Report
 from usp.objects.problem import Problem, Problems, printable
 
-__all__ = ["is_url", "json_pieces", "limited", "location", "name_of", "place_of", "unshown"]
+__all__ = ["json_pieces", "limited", "location", "name_of", "place_of", "unshown"]
 
-_URL = re.compile(r"https?://", re.IGNORECASE)
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _STANDARD_INPUT = "-"
 
@@ -55,11 +54,6 @@ def unshown(sitemap: CheckedSitemap) -> Counter[str]:
     return Counter({code: more[code] for code in sorted(more)})
 
 
-def is_url(target: str) -> bool:
-    """Return whether a site was checked, and not files."""
-    return _URL.match(target) is not None
-
-
 def name_of(sitemap: CheckedSitemap) -> str:
     """Return the name of a sitemap, safe for terminals."""
     return printable(sitemap.name or sitemap.url)
@@ -70,13 +64,11 @@ def place_of(problem: Problem) -> str:
     return ":".join(str(number) for number in (problem.line, problem.column) if number is not None)
 
 
-def location(report: Report, sitemap: CheckedSitemap) -> str:
+def location(sitemap: CheckedSitemap) -> str:
     """Return a sitemap as a URI reference: the URL of one on a site, the path of a file."""
-    if report.target == _STANDARD_INPUT:
-        return "stdin"
-    if is_url(report.target) or is_url(sitemap.name) or not sitemap.name.startswith(report.target):  # it is not a file
+    if not sitemap.is_file:
         return quote(_BARE_PERCENT.sub("%25", sitemap.url), safe="!#$%&'()*+,/:;=?@[]~")
-    return _of_path(sitemap.name)
+    return "stdin" if sitemap.name == _STANDARD_INPUT else _of_path(sitemap.name)
 
 
 def _of_path(path: str) -> str:
