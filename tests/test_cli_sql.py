@@ -11,8 +11,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
+import duckdb
 import pandas
 import pytest
 
@@ -24,6 +26,8 @@ from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo import demo_site
+from usp.tree import sitemap_tree_for_homepage
+from workbooks import Workbook
 
 pytestmark = pytest.mark.cli
 
@@ -161,14 +165,44 @@ def test_files_say_their_format(server: Server, capsys: pytest.CaptureFixture[st
     assert sorted(os.listdir()) == ["a.csv", "a.json", "a.txt"]
 
 
-def test_wide_tables_fit_a_terminal(server: Server) -> None:
-    """On a terminal columns are cut to fit; in a pipe they are whole."""
-    query = "select repeat('a', 300) as a, 'b' as b"
+def on_terminal(server: Server, query: str, *options: str) -> list[str]:
+    """Return the lines that a query prints on a terminal of 80 columns."""
     with terminal() as shown:
-        command = [sys.executable, "-m", "usp", "sql", "-q", "-k", server.url, query]
+        command = [sys.executable, "-m", "usp", "sql", "-q", "-k", server.url, query, *options]
         subprocess.run(command, stdout=shown.follower, stderr=subprocess.PIPE, env=environment(), check=True)
-    assert max(len(line) for line in shown.text().splitlines()) <= 80
-    assert "a…  b" in shown.text()
+    return shown.text().replace("\r", "").splitlines()
+
+
+def test_wide_tables_fit_a_terminal(server: Server) -> None:
+    """On a terminal texts are cut to fit, and numbers, times and URLs are not; in a pipe everything is complete."""
+    url = "'http://h/' || repeat('u', 20) as u"
+    query = f"select repeat('a', 300) as a, 123456 as b, last_modified, {url} from pages limit 1"  # noqa: S608 -- ours
+    lines = on_terminal(server, query)
+    assert max(map(len, lines)) <= 80
+    assert lines[2] == f"{'a' * 18}…  123456  2024-05-08T00:00:00Z  http://h/{'u' * 20}"
+    assert "a" * 300 in usp("-k", "-q", server.url, query).stdout
+
+
+def test_few_long_urls_stick_out(server: Server) -> None:
+    """A few long URLs are complete, and do not change how the table looks."""
+    query = "select 'http://h/' || repeat('u', case when n = 3 then 90 else 3 end) as u, n from range(9) r(n)"
+    lines = on_terminal(server, query)
+    assert lines[:3] == ["u             n", "------------  -", "http://h/uuu  0"]
+    assert f"http://h/{'u' * 90}  3" in lines
+    assert on_terminal(server, query.replace(", n from", " from"))[5] == f"http://h/{'u' * 90}"
+
+
+def test_rows_as_blocks(server: Server) -> None:
+    """If the columns do not fit, each row is a block of names and values, and nothing is cut."""
+    query = (
+        f"select 'http://h/{'u' * 60}' as u, 'http://h/{'v' * 10}' as w, repeat('t', 100) as text, null as n, 1 as k"
+    )
+    block = [
+        *("-[ 1 ]--", f"u     http://h/{'u' * 60}", f"w     http://h/{'v' * 10}", f"text  {'t' * 100}", "n     NULL"),
+        "k     1",
+    ]
+    assert on_terminal(server, query) == block
+    assert on_terminal(server, f"{query} from range(2)")[6:] == ["-[ 2 ]--", *block[1:]]
 
 
 def test_interrupted_query(server: Server) -> None:
@@ -204,6 +238,8 @@ def test_no_traceback(server: Server, query: str) -> None:
         ("select * from page", "page"),
         ("", "It is empty"),
         ("select lastmod, nope from pages", '"nope" not found'),
+        ("select url from pages; select nope from pages", '"nope" not found'),
+        ("select url from pages; selec", "syntax error"),
     ],
 )
 def test_wrong_queries(run_here: RunHere, server: Server, query: str, said: str) -> None:
@@ -231,10 +267,75 @@ def test_query_from_standard_input(server: Server) -> None:
 
 
 def test_other_statements(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    """Several statements are run one after the other; the answer is the last one's."""
-    query = "create table x as select * from pages; copy x to 'x.csv'; select count(*) as n from x"
-    assert answered(capsys, server, query, "-f", "json") == '[\n{"n": 3}\n]\n'
+    """Statements are run one after the other; those that only do something have no result."""
+    query = (
+        "create table x as select * from pages; copy x to 'x.csv'; set threads = 1; select count(lastmod) as n from x"
+    )
+    assert answered(capsys, server, query, "-f", "json") == '[\n{"n": 1}\n]\n'
     assert len(Path("x.csv").read_text().splitlines()) == 4
+
+
+def test_several_results(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each SELECT prints a result of its own, in every text format."""
+    query = "select 1 as a; select 2 as b where false; create table t (c int); insert into t values (3) returning c"
+    for name, expected in {
+        "table": "a\n-\n1\n\nb\n-\n\nc\n-\n3\n",
+        "csv": "a\n1\n\nb\n\nc\n3\n",
+        "tsv": "a\n1\n\nb\n\nc\n3\n",
+        "json": '[\n{"a": 1}\n]\n[]\n[\n{"c": 3}\n]\n',
+        "jsonl": '{"a": 1}\n{"c": 3}\n',
+    }.items():
+        assert answered(capsys, server, query, "-f", name) == expected
+    assert answered(capsys, server, query, "-o", "a.txt") == ""
+    assert Path("a.txt").read_text() == "a\n-\n1\n\nb\n-\n\nc\n-\n3\n"
+    assert usp("-k", server.url, query).stderr.splitlines()[-1] == "usp: 3 results, 2 rows"
+
+
+def test_several_results_in_databases(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a database or a workbook each result is a table."""
+    query = "select position as n, lastmod, [url] as l from pages order by 1 limit 1; select true as b, 1.5 as d"
+    for name in ("a.db", "a.duckdb", "a.xlsx"):
+        assert answered(capsys, server, query, "-o", name) == ""
+    with closing(sqlite3.connect("a.db")) as database:
+        first = (1, "2024-05-08T00:00:00Z", json.dumps([f"{server.url}/1"]))
+        assert database.execute("select * from answer").fetchall() == [first]
+        assert database.execute("select * from answer_2").fetchall() == [(1, 1.5)]
+    with closing(duckdb.connect("a.duckdb")) as connection:
+        kinds = connection.execute("select typeof(n), typeof(last_modified), typeof(l) from answer").fetchall()
+        assert kinds == [("BIGINT", "TIMESTAMP WITH TIME ZONE", "VARCHAR[]")]
+        assert connection.execute("select b from answer_2").fetchall() == [(True,)]
+    assert Workbook(Path("a.xlsx").read_bytes()).sheets == {
+        "answer": [["n", "last_modified", "l"], [1.0, datetime(2024, 5, 8), json.dumps([f"{server.url}/1"])]],
+        "answer_2": [["b", "d"], [True, 1.5]],
+    }
+
+
+def test_files_of_one_result(run_here: RunHere, server: Server) -> None:
+    """A file that holds one table is refused for several results, before anything is fetched where that is known."""
+    run = run_here("sql", "-k", "-q", server.url, "select 1; select 2", "-o", "a.csv")
+    assert (run.returncode, server.paths()) == (2, [])
+    assert "a csv file holds one result" in run.stderr
+    assert "write to .duckdb, .db or .xlsx" in run.stderr
+    late = "create table t (a int); insert into t values (1) returning a; select 2"
+    run = run_here("sql", "-k", "-q", server.url, late, "-o", "a.csv")
+    assert (run.returncode, os.listdir()) == (2, [])
+    assert "a csv file holds one result" in run.stderr
+
+
+def test_queries_without_a_result(run_here: RunHere, server: Server) -> None:
+    """If no statement has a result, no file is written, and the summary says so."""
+    run = run_here("sql", "-k", server.url, "create table x as select 1", "-o", "a.csv")
+    assert (run.returncode, os.listdir()) == (0, [])
+    assert run.stderr.splitlines()[-1] == "usp: the query has no result; a.csv was not written"
+
+
+def test_times_have_the_type_of_to_duckdb(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """Times have a zone, as in `to_duckdb()`, also where they are fields of a struct."""
+    query = "select distinct typeof(last_modified) as a, typeof(news.publish_date) as b from pages"
+    kind = "TIMESTAMP WITH TIME ZONE"
+    assert json.loads(answered(capsys, server, query, "-f", "json")) == [{"a": kind, "b": kind}]
+    with closing(sitemap_tree_for_homepage(server.url, use_known_paths=False).to_duckdb()) as connection:
+        assert connection.execute(query).fetchall() == [(kind, kind)]
 
 
 def test_unreachable_site() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from usp import export
@@ -24,7 +24,7 @@ from usp.cli.site import (
     warn_about_options,
 )
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
-from usp.export.formats import ANSWER_FORMATS, BINARY_ON_TERMINAL, STANDARD_OUTPUT, OutputFile, output_file
+from usp.export.formats import ANSWER_FORMATS, BINARY_ON_TERMINAL, STANDARD_OUTPUT, OutputFile, one_result, output_file
 from usp.export.formats.base import Answer, FormatOptions
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
@@ -32,6 +32,8 @@ from usp.objects.wording import plural
 from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from usp.cli.site import Subparsers
 
 __all__ = ["register"]
@@ -39,8 +41,15 @@ __all__ = ["register"]
 _EPILOG = """\
 The tables and their columns are those of `usp export`; see `usp export --help`.
 The SQL is DuckDB's: https://duckdb.org/docs/stable/sql/introduction. usp checks
-the query before it fetches anything: a single SELECT completely, other queries
-for their syntax. Times are in UTC.
+the query before it fetches anything: all SELECTs before the first statement of
+another kind completely, the rest for its syntax. Times are in UTC.
+
+With several statements, separated by ;, each SELECT has a result of its own. On
+standard output they follow one another. In a database or a workbook they are
+the tables answer, answer_2, ... Other files hold one result.
+
+On a terminal, text is cut so that the table fits, but never a URL. If that is
+not enough, each row is printed as lines of names and values.
 
 examples:
   usp sql https://www.example.org/ \\
@@ -64,7 +73,7 @@ def register(commands: Subparsers) -> None:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     sql.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
-    sql.add_argument("query", metavar="QUERY", help="the query; - reads it from standard input")
+    sql.add_argument("query", metavar="QUERY", help="one or several statements; - reads them from standard input")
     output = sql.add_argument_group("output")
     formats = "\n".join(f"  {name}: {one.what}" for name, one in ANSWER_FORMATS.items())
     output.add_argument(
@@ -95,6 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
     output.check()
     with closing(export.Query(text)) as query:
+        if query.results > 1 and not output.holds_results:
+            arguments.refuse(one_result(output.format.name))
         log = start_log(arguments)
         if not arguments.quiet:
             warn_about_options(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
@@ -104,8 +115,8 @@ def run(arguments: argparse.Namespace) -> int:
         code = print_summary(tree, TreeCounts(tree, None), is_interrupted=is_interrupted, cost=cost)
         if is_interrupted and output.path != STANDARD_OUTPUT:
             say(f"usp: {printable(output.path)} was not written")
-        elif code != NOT_REACHED and (answer := query.answer(tree)) is not None:
-            _write(answer, output, arguments)
+        elif code != NOT_REACHED:
+            _write(query.answers(tree), output, arguments)
     return code
 
 
@@ -123,15 +134,32 @@ def _output(arguments: argparse.Namespace) -> OutputFile:
     return output
 
 
-def _write(answer: Answer, output: OutputFile, arguments: argparse.Namespace) -> None:
+def _write(answers: Iterator[Answer], output: OutputFile, arguments: argparse.Namespace) -> None:
     is_terminal = output.path == STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if is_terminal else None
+    options = FormatOptions(arguments.raw_csv, shutil.get_terminal_size().columns if is_terminal else None)
     write = output.format.answer_writer
     assert write is not None
-    with output.open() as stream:
-        rows = write(answer, stream, FormatOptions(arguments.raw_csv, width))
+    rows: list[int] = []
+    with ExitStack() as stack:
+        for answer in answers:
+            if not rows:
+                file = stack.enter_context(output.open())
+            elif not output.holds_results:
+                raise InvalidArgumentError(one_result(output.format.name))
+            elif output.format.separator:
+                file.write(output.format.separator)
+            rows.append(write(answer, file, options))
     if not arguments.quiet:
-        say(f"usp: {plural(rows, 'row')}")
+        say(f"usp: {_written(rows, output)}")
+
+
+def _written(rows: list[int], output: OutputFile) -> str:
+    """Say what was written: the number of rows of each result."""
+    if not rows:
+        unwritten = "" if output.path == STANDARD_OUTPUT else f"; {printable(output.path)} was not written"
+        return f"the query has no result{unwritten}"
+    total = plural(sum(rows), "row")
+    return total if len(rows) == 1 else f"{plural(len(rows), 'result')}, {total}"
 
 
 def _fetched(

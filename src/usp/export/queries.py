@@ -6,6 +6,8 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from usp.exceptions import InvalidArgumentError
@@ -19,10 +21,20 @@ from usp.objects.sitemap import AbstractSitemap
 __all__ = ["Query"]
 
 _ROWS_AT_ONCE = 10_000
+#: The types of statements that always have a result. MULTI is a PIVOT.
+_WITH_RESULT = {"SELECT", "EXPLAIN", "MULTI"}
+#: The columns of statements that only say what they did.
+_NO_RESULT: tuple[list[str], ...] = (["Count"], ["Success"], [])
+
+
+def _has_result(statement: Any, relation: Any) -> bool:
+    if relation is None:  # before DuckDB 2.0
+        return False
+    return statement.type.name in _WITH_RESULT or relation.columns not in _NO_RESULT
 
 
 class Query:
-    """An SQL query, checked before there is a tree.
+    """One or several SQL statements, checked before there is a tree.
 
     :raises InvalidArgumentError: if it cannot be run, with DuckDB's message.
     :raises MissingExtraError: if DuckDB or pyarrow is not installed.
@@ -43,30 +55,34 @@ class Query:
             self._connection.execute("set python_enable_replacements = false; set TimeZone = 'UTC'")
             for name, types in TABLES.items():
                 self._connection.register(name, self._pyarrow.Table.from_batches([], arrow_schema(types, name)))
-            self._text = self._checked(text)
+            self._statements = self._checked(text)
         except self._duckdb.Error as error:
             self.close()
             raise InvalidArgumentError(f"The query cannot be run. {error}") from None
 
-    def _checked(self, text: str) -> str:
-        """Return the query, with names of sitemaps replaced if it cannot be run without that."""
+    @property
+    def results(self) -> int:
+        """The number of results that there will be. Some statements, such as EXECUTE, may add to it."""
+        return sum(statement.type.name in _WITH_RESULT for statement in self._statements)
+
+    def _checked(self, text: str) -> list[Any]:
+        """Return the statements. Raise an error for wrong ones, as far as that is known before any is run."""
+        statements: list[Any] = self._connection.extract_statements(text)
+        if not statements:
+            raise self._duckdb.Error("It is empty.")
+        for statement in takewhile(lambda statement: statement.type.name == "SELECT", statements):
+            self._relation(statement.query)  # runs only when rows are read
+        return statements
+
+    def _relation(self, text: str) -> Any:
+        """Let DuckDB take a statement, with names of sitemaps replaced if it cannot be run without that."""
         try:
-            self._check(text)
+            return self._connection.sql(text)
         except self._duckdb.BinderException:
             renamed = self._renamed(text)
             if renamed == text:
                 raise
-            self._check(renamed)
-            return renamed
-        return text
-
-    def _check(self, text: str) -> None:
-        """Raise an error for a wrong query. Nothing is run: only a single SELECT is checked beyond its syntax."""
-        statements = self._connection.extract_statements(text)
-        if not statements:
-            raise self._duckdb.Error("It is empty.")
-        if len(statements) == 1 and statements[0].type.name == "SELECT":
-            self._connection.sql(text)  # runs only when rows are read
+            return self._connection.sql(renamed)
 
     def _renamed(self, text: str) -> str:
         """Replace the names of sitemaps, like lastmod, with the names of columns."""
@@ -82,16 +98,22 @@ class Query:
                 data = data[:start] + name.encode() + data[start + len(word) :]
         return data.decode()
 
-    def answer(self, tree: AbstractSitemap) -> Answer | None:
-        """Run the query. Read the answer before you close the query; None means that there is none."""
+    def answers(self, tree: AbstractSitemap) -> Iterator[Answer]:
+        """Run the statements, and give the answer of each that has one. Read it before you ask for the next.
+
+        The answers are called answer, answer_2, answer_3.
+        """
         pages = TreeTable(tree, "pages")
         self._connection.register("pages", pages)
         self._connection.register("sitemaps", TreeTable(tree, "sitemaps", counts=pages.counts))
-        relation = self._in_thread(lambda: self._connection.sql(self._text))
-        if relation is None:
-            return None
-        reader = self._in_thread(lambda: relation.to_arrow_reader(_ROWS_AT_ONCE))
-        return Answer(reader.schema, self._batches(iter(reader)))
+        number = 0
+        for statement in self._statements:
+            relation = self._in_thread(partial(self._relation, statement.query))
+            if not _has_result(statement, relation):
+                continue
+            number += 1
+            reader = self._in_thread(partial(relation.to_arrow_reader, _ROWS_AT_ONCE))
+            yield Answer(reader.schema, self._batches(iter(reader)), f"answer_{number}" if number > 1 else "answer")
 
     def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:
         while (batch := self._in_thread(lambda: next(batches, None))) is not None:

@@ -29,6 +29,7 @@ __all__ = [
     "TABLE_FORMATS",
     "OutputFile",
     "file_help",
+    "one_result",
     "output_file",
 ]
 
@@ -77,6 +78,11 @@ class OutputFile:
         is_terminal = self.path == STANDARD_OUTPUT and sys.stdout is not None and sys.stdout.isatty()
         return is_terminal and not self.format.is_text
 
+    @property
+    def holds_results(self) -> bool:
+        """Whether several results can be written: as tables of a database, or one after another on standard output."""
+        return self.format.holds_tables or (self.path == STANDARD_OUTPUT and self.format.is_text)
+
     def check(self) -> None:
         """Raise an error if the file cannot be written, as far as that is known now."""
         if self.format.needs is not None:
@@ -110,6 +116,15 @@ class OutputFile:
             return
         with gzip_stream(stream) as compressed:
             yield compressed
+
+
+def one_result(format_name: str) -> str:
+    """Return the message for several results that cannot be written to one file of a format."""
+    *others, last = [one.suffixes[0] for one in TABLE_FORMATS.values() if one.holds_tables]
+    return (
+        f"a {format_name} file holds one result, and this query has several;"
+        f" write to {', '.join(others)} or {last}, or run one SELECT"
+    )
 
 
 def file_help(formats: Mapping[str, Format]) -> str:
