@@ -210,6 +210,17 @@ def test_large_bodies(no_network: list[object], mock: str) -> None:
         assert response.transport_problems() == ("T804",)
 
 
+@pytest.mark.parametrize("client", list(CLIENTS))
+def test_errors_of_the_mocking_library(no_network: list[object], tmp_path: Path, client: str) -> None:
+    """An error of the library itself reaches the caller: the test is wrong, not the site."""
+    with (
+        vcr.use_cassette(tmp_path / "cassette.yaml", record_mode="none"),
+        CLIENTS[client]() as web_client,
+        pytest.raises(vcr.errors.CannotOverwriteExistingCassetteException),
+    ):
+        sitemap_tree_for_homepage(HOME, web_client=web_client)
+
+
 @pytest.mark.network
 @pytest.mark.parametrize("client", list(CLIENTS))
 def test_after_a_mock(client: str) -> None:

@@ -138,7 +138,7 @@ def test_the_last_try_counts() -> None:
 
 def test_errors_that_clients_raise() -> None:
     """If a client raises, or returns something that is not a response, the URL and the duration are known."""
-    site = {H + "robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}b.xml", H + "a.xml": RuntimeError("no"), H + "b.xml": 1}
+    site = {H + "robots.txt": f"Sitemap: {H}a.xml\nSitemap: {H}b.xml", H + "a.xml": OSError("no"), H + "b.xml": 1}
     tree = sitemap_tree_for_homepage(H, FakeClient(site), use_known_paths=False)
     for sitemap in tree.sub_sitemaps[0].sub_sitemaps:
         assert isinstance(sitemap, InvalidSitemap)

@@ -263,18 +263,18 @@ class MinimalResponse(AbstractWebClientSuccessResponse):
 
 
 def test_a_client_that_raises() -> None:
-    """An error of the caller's client costs one sitemap, never the tree."""
+    """An error that says that a request failed costs one sitemap, never the tree."""
     client = FakeClient(
         {
             "http://h/robots.txt": "Sitemap: http://h/a.xml\nSitemap: http://h/b.xml\nSitemap: http://h/c.xml",
-            "http://h/a.xml": RuntimeError("kaboom"),
+            "http://h/a.xml": OSError("kaboom"),
             "http://h/b.xml": "<urlset><url><loc>http://h/1</loc></url></urlset>",
             "http://h/c.xml": object(),
         }
     )
     a, b, c = sitemap_tree_for_homepage("http://h/", client, use_known_paths=False).sub_sitemaps[0].sub_sitemaps
     assert isinstance(a, InvalidSitemap)
-    assert a.reason == "Unable to fetch sitemap from http://h/a.xml: RuntimeError: kaboom"
+    assert a.reason == "Unable to fetch sitemap from http://h/a.xml: OSError: kaboom"
     assert [page.url for page in b.pages] == ["http://h/1"]
     assert isinstance(c, InvalidSitemap)
     assert "neither a success nor an error" in c.reason

@@ -308,7 +308,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         """Fetch a document that is not part of the tree, such as the robots.txt of another host.
 
         The request obeys the options of the tree, and gets no more time than the tree has left. `close()` cancels it.
-        You may call this from another thread unless the stream `is_single_threaded`. It never raises.
+        You may call this from another thread unless the stream `is_single_threaded`. It raises only what the web client
+        raises by mistake.
 
         :param seconds: time for the request in all.
         :param max_bytes: bytes to read.
@@ -336,8 +337,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
                 return Failure(refusal, cause=Cause.REFUSED)
             with applying(policy):
                 return reader.read(self._client.opened().get(policy.with_credentials(url)), url)
-        except Exception as error:  # a client of the caller's may raise anything
-            return reader.read_error(error, url)
+        except Exception as error:  # raised again if it is a bug in the client
+            return reader.read_error(error, self._client.opened(), url)
         finally:
             self._extra_requests.discard(policy)
 

@@ -123,8 +123,8 @@ async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPo
     try:
         with applying(policy):
             return reader.read(await client.get(policy.with_credentials(url)), url, started)
-    except Exception as error:  # a client of the caller's may raise anything
-        return reader.read_error(error, url, started)
+    except Exception as error:  # raised again if it is a bug in the client
+        return reader.read_error(error, client, url, started)
 
 
 def check_client(client: AbstractAsyncWebClient | None) -> None:

@@ -121,8 +121,8 @@ def _performer(client: AbstractWebClient, policy: RequestPolicy, reader: Respons
         try:
             with applying(policy):
                 return reader.read(client.get(policy.with_credentials(url)), url, started)
-        except Exception as error:  # a client of the caller's may raise anything
-            return reader.read_error(error, url, started)
+        except Exception as error:  # raised again if it is a bug in the client
+            return reader.read_error(error, client, url, started)
 
     return perform
 

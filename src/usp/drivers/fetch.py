@@ -25,8 +25,9 @@ from usp.web_client.abstract_client import (
     AbstractWebClientResponse,
     AbstractWebClientSuccessResponse,
     WebClientErrorResponse,
+    request_errors,
 )
-from usp.web_client.policy import RequestPolicy
+from usp.web_client.policy import RefusedError, RequestPolicy
 
 __all__ = ["ResponseReader", "get_with_retries"]
 
@@ -47,7 +48,7 @@ class ResponseReader:
     def read(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
         """Return the document of a success, or the failure of an error.
 
-        The methods of a caller's response may raise anything; see `read_error`.
+        The methods of a caller's response may raise; see `read_error`.
 
         :param started: when the request started, by `time.monotonic()`.
         """
@@ -68,12 +69,20 @@ class ResponseReader:
             Cause.REFUSED if response.is_refused() else None,
         )
 
-    def read_error(self, error: Exception, url: str, started: float | None = None) -> Failure:
-        """Return the failure of a client that raised. The rest of the tree goes on."""
+    def read_error(self, error: Exception, client: object, url: str, started: float | None = None) -> Failure:
+        """Return the failure of a request that ended with an exception of the client. The rest of the tree goes on.
+
+        Raise the exception again if it is not one of the client's `request_errors`: it is a bug, and the caller's to
+        see.
+        """
         if isinstance(error, NoWebClientException):
             return Failure(UNFETCHED, cause=Cause.LEFT_OUT)
+        if not isinstance(error, request_errors(client)):
+            error.add_note(f"The web client raised this for {url}")
+            raise error
         log.debug("The web client raised for URL %s", url, exc_info=error)
-        return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started))
+        cause = Cause.REFUSED if isinstance(error, RefusedError) else None
+        return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started), cause=cause)
 
     def _document(self, response: AbstractWebClientSuccessResponse, request: Transport) -> Document:
         data = response.encoded_data()
@@ -118,7 +127,7 @@ def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
     """Return the status; None if the client does not know it."""
     try:
         return response.status_code()
-    except Exception:  # a client of the caller's may raise anything
+    except NotImplementedError:
         return None
 
 

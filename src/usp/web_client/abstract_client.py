@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import math
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -29,6 +30,7 @@ __all__ = [
     "NoWebClientException",
     "RequestWaiter",
     "WebClientErrorResponse",
+    "request_errors",
 ]
 
 #: Statuses after which the same request may succeed later, including those of proxies and content networks.
@@ -49,6 +51,29 @@ RETRYABLE_HTTP_STATUS_CODES = {
 
 _LONGEST_SLEEP = 0.1  # seconds, before looking whether there is still something to wait for
 _LEADING_STATUS = re.compile(r"([1-5]\d\d)\b")
+
+
+#: What HTTP libraries raise if a request fails, where that is not an OSError, by the module that defines it.
+_LIBRARY_ERRORS = {
+    "http.client": "HTTPException",
+    "urllib3.exceptions": "HTTPError",
+    "aiohttp": "ClientError",
+    "httpx": "HTTPError",
+}
+
+
+def request_errors(client: object) -> tuple[type[BaseException], ...]:
+    """Return what the `get` of a client, and its responses, raise if a request fails. Anything else is a bug in them.
+
+    They are those that the client names (`request_errors`). One that names none, or is no `AbstractWebClient`, may
+    raise OSError, EOFError, and the errors of common HTTP libraries.
+    """
+    named = getattr(client, "request_errors", None)
+    if isinstance(named, (tuple, type)):
+        return named if isinstance(named, tuple) else (named,)
+    # A library that was not imported has raised nothing.
+    libraries = (getattr(sys.modules.get(module), name, None) for module, name in _LIBRARY_ERRORS.items())
+    return (OSError, EOFError, *(kind for kind in libraries if isinstance(kind, type)))
 
 
 class AbstractWebClientResponse:
@@ -160,6 +185,9 @@ class AbstractWebClient(abc.ABC):
 
     #: Whether several threads may call `get` at once. If not, a tree makes one request at a time.
     is_thread_safe: bool = False
+    #: What `get` raises if a request fails, which costs one sitemap. Anything else is a bug, and reaches the caller.
+    #: None stands for OSError, EOFError, and the errors of requests, urllib3, aiohttp and httpx.
+    request_errors: tuple[type[BaseException], ...] | None = None
 
     @abc.abstractmethod
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
@@ -174,15 +202,24 @@ class AbstractWebClient(abc.ABC):
 
     @abc.abstractmethod
     def get(self, url: str) -> AbstractWebClientResponse:
-        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`."""
+        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`.
+
+        You may also raise one of `request_errors`.
+        """
 
 
 class AbstractAsyncWebClient(abc.ABC):
     """A client that fetches URLs, on asyncio."""
 
+    #: What `get` raises if a request fails, as in `AbstractWebClient`.
+    request_errors: tuple[type[BaseException], ...] | None = None
+
     @abc.abstractmethod
     async def get(self, url: str) -> AbstractWebClientResponse:
-        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`."""
+        """Fetch a URL, following redirects. Return errors of the network as a `WebClientErrorResponse`.
+
+        You may also raise one of `request_errors`.
+        """
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:  # noqa: B027 -- it may do nothing
         """Set how many bytes of a body to read at most, before a tree is fetched."""

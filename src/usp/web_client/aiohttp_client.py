@@ -38,6 +38,7 @@ from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import WebClientErrorResponse
 from usp.web_client.failures import TimedOutError, status_line
 from usp.web_client.http_client import (
+    MISTAKES,
     AbstractAsyncHTTPClient,
     AsyncHTTPAnswer,
     Fetch,
@@ -129,6 +130,8 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
         _resolve: Resolver | None = None,
     ) -> None:
         super().__init__(user_agent=user_agent, headers=headers, _resolve=_resolve)
+        if type(self) is AiohttpWebClient:
+            self.request_errors = (*_ERRORS, *MISTAKES)
         self._verify = checked_verify(verify)
         self._proxy = proxy
         connect, read = checked_timeout(timeout)

@@ -54,6 +54,7 @@ from usp.web_client.redirects import REDIRECTS, Redirects
 from usp.web_client.settings import add_headers, headers_to_send, split_authorization
 
 __all__ = [
+    "MISTAKES",
     "AbstractAsyncHTTPClient",
     "AbstractHTTPClient",
     "AsyncHTTPAnswer",
@@ -66,6 +67,10 @@ __all__ = [
 ]
 
 _LENGTH = re.compile(r"[0-9]{1,18}")
+
+#: What HTTP libraries raise by mistake, when a server sends what they do not expect. A client that runs no code of the
+#: caller's takes such an error for a failed request: nothing that a site serves may break a caller.
+MISTAKES = (AssertionError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
 class HTTPRequest:

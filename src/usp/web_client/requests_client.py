@@ -22,7 +22,7 @@ import requests.adapters
 from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
 from usp.web_client.failures import TimedOutError, status_line
-from usp.web_client.http_client import AbstractHTTPClient, Fetch, HTTPRequest, TransferredResponse
+from usp.web_client.http_client import MISTAKES, AbstractHTTPClient, Fetch, HTTPRequest, TransferredResponse
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS
 from usp.web_client.requests_transport import (
@@ -156,6 +156,8 @@ class RequestsWebClient(AbstractHTTPClient):
         self._settings: dict[Origin, dict[str, Any]] = {}
         if type(self) is RequestsWebClient:
             self.is_thread_safe = session is None or type(session) is requests.Session
+            if session is None:
+                self.request_errors = (*ERRORS, *MISTAKES)
 
     def set_timeout(self, timeout: Timeout) -> None:
         """Set the seconds to wait for an answer: a number, a pair (to connect, to read), or None to wait forever.
