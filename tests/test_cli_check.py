@@ -286,7 +286,8 @@ def test_explain_on_a_terminal() -> None:
     assert run.returncode == 0
     assert "\x1b[" in run.stdout
     assert "```" not in shown
-    assert re.search(r"sitemap\.xml, line \d+, column \d+:", shown)
+    assert "Bad: sitemap.xml:4:38" in shown
+    assert "> 4 |     <loc>https://www.example.org/?a=1&b=2</loc>" in shown
 
 
 def test_every_code_is_explained(run_here: RunHere) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from usp.check.report import Report
+    from usp.check.rules.page import RulePage
     from usp.cli.site import Subparsers
 
 __all__ = ["register"]
@@ -50,7 +51,6 @@ _TEXT = "text"
 _NEVER = "never"
 _LEVELS = {str(severity): severity for severity in reversed(Severity)}
 _MAX_DIGITS = 18  # a longer number is as good as no limit
-_FENCE = re.compile(r"^```(\w+) (\S+)(?: (\d+):(\d+))?$", re.MULTILINE)
 _MAX_STDIN_BYTES = Limits().max_sitemap_bytes + 1  # usp reads no more of any sitemap
 _EPILOG = """\
 exit codes:
@@ -218,13 +218,13 @@ def _exit_code(checked: _Checked, report: Report, level: int) -> int:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from usp.check.rules.page import explain
+    from usp.check.rules.page import rule_page
 
     if arguments.target is not None:
         arguments.refuse("--explain takes codes and no TARGET")
     codes = [code for text in arguments.explain for code in text.split(",") if code]
     try:
-        pages = [explain(code) for code in codes]
+        pages = [rule_page(code) for code in codes]
     except InvalidArgumentError as error:
         arguments.refuse(f"argument --explain: {error}")
         raise
@@ -330,24 +330,20 @@ def _write_report(report: Report, arguments: argparse.Namespace, *, now: datetim
         say(f"usp: {report.summary()}")
 
 
-def _print_pages(pages: list[str]) -> None:
-    """Print the pages of codes, formatted if standard output is a terminal."""
+def _print_pages(pages: list[RulePage]) -> None:
+    """Print the pages of codes: for a terminal, or as Markdown if standard output is not one."""
     if sys.stdout is None:
         return
     console = _console(sys.stdout)
     if console is None:
-        print("\n".join(pages), end="")
+        print("\n".join(page.markdown for page in pages), end="")
         return
-    from rich.markdown import Markdown
+    from usp.cli.explain import page_lines
 
-    for page in pages:
-        console.print(Markdown(_FENCE.sub(_named_fence, page)))
-
-
-def _named_fence(found: re.Match[str]) -> str:
-    """Write the file and place of an example before it: rich drops everything after the language."""
-    place = f", line {found[3]}, column {found[4]}" if found[3] else ""
-    return f"{found[2]}{place}:\n\n```{found[1]}"
+    paint = _painter(sys.stdout)
+    for number, page in enumerate(pages):
+        print("\n\n" if number else "", end="")
+        print("\n".join(page_lines(page, console.width, paint)))
 
 
 def _unpainted(piece: str, part: str) -> str:
@@ -360,8 +356,9 @@ def _painter(stream: IO[str]) -> Callable[[str, str], str]:
     if console is None or console.no_color or console.color_system is None:
         return _unpainted
     from usp.check.formats import text
+    from usp.cli import explain
 
-    styles = {part: console.get_style(style) for part, style in text.STYLES.items()}
+    styles = {part: console.get_style(style) for part, style in (text.STYLES | explain.STYLES).items()}
     system = console._color_system
 
     def painted(piece: str, part: str) -> str:

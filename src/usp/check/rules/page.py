@@ -18,7 +18,7 @@ from usp.check.rules import RULES
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import GROUPS, Severity
 
-__all__ = ["Example", "RulePage", "explain", "rule_page"]
+__all__ = ["Example", "RulePage", "code_fences", "explain", "rule_page"]
 
 _FENCE = re.compile(
     r"^```(?P<language>\w+)(?: (?P<file>\S+)(?: (?P<line>\d+):(?P<column>\d+))?)?\n(?P<text>.*?)\n```$",
@@ -99,7 +99,7 @@ class RulePage:
         """Return the bad or the good examples."""
         sections = _HEADING.split(self.source)
         section = dict(zip(sections[1::2], sections[2::2], strict=True))[kind]
-        return list(_examples(section))
+        return [part for part in code_fences(section) if isinstance(part, Example)]
 
     def _paragraph(self, label: str) -> str:
         paragraphs = (" ".join(paragraph.split()) for paragraph in self.source.split("\n\n"))
@@ -127,8 +127,12 @@ def _page(code: str) -> RulePage:
     return RulePage(code, (files("usp") / "check" / "pages" / f"{code}.md").read_text("utf-8"))
 
 
-def _examples(section: str) -> Iterator[Example]:
-    for fence in _FENCE.finditer(section):
+def code_fences(text: str) -> Iterator[str | Example]:
+    """Split Markdown at its examples: yield the text between them, and each example."""
+    end = 0
+    for fence in _FENCE.finditer(text):
+        yield text[end : fence.start()]
+        end = fence.end()
         line, column = fence["line"], fence["column"]
         yield Example(
             fence["language"],
@@ -137,6 +141,7 @@ def _examples(section: str) -> Iterator[Example]:
             int(column) if column else None,
             fence["text"],
         )
+    yield text[end:]
 
 
 def _known(code: str) -> str:
