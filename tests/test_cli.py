@@ -20,8 +20,8 @@ from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
 from usp.cli import main
+from usp.cli.outcomes import Ending
 from usp.cli.output import TreeCounts
-from usp.cli.site import print_summary
 from usp.compiled import IS_COMPILED
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap, PagesXMLSitemap
@@ -247,10 +247,12 @@ def test_summary_of_sitemaps_that_came_in_part(capsys: pytest.CaptureFixture[str
         PagesXMLSitemap(url, [], transport=part),
         InvalidSitemap(url, "no", transport=part),
     ]
-    for some, told in ((children, "3 sitemaps (1 failed, 1 cut short)"), (children[:2], "2 sitemaps (1 cut short)")):
-        tree = IndexWebsiteSitemap(url, some)
-        assert print_summary(tree, TreeCounts(tree, 7), cost=(5, 1)) == 0
-        assert capsys.readouterr().err == f"usp: {told}, 7 pages, 5 B in 1.0 s\n"
+    for some, told in ((children, "3 sitemaps (1 missing, 1 cut short)"), (children[:2], "2 sitemaps (1 cut short)")):
+        trees = [IndexWebsiteSitemap(url, some)]
+        ending = Ending.of_trees(trees)
+        ending.say(TreeCounts(trees, 7), (5, 1), is_quiet=False)
+        assert ending.exit_code == 4
+        assert capsys.readouterr().err.splitlines()[-1] == f"usp: partial: {told}, 7 pages, 5 B in 1.0 s"
 
 
 def test_headers(run_here: RunHere, site: Server) -> None:

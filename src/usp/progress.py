@@ -21,7 +21,7 @@ class Progress:
     - "failed": it could not be fetched, or is not a sitemap; `reason` says why.
 
     Each sitemap is found once, and then parsed or failed once. A sitemap that a limit or a rule leaves out is found and
-    failed without a request. So is a known path that does not exist.
+    failed without a request. Known paths have events, too, but those that are not sitemaps are not counted.
     """
 
     kind: Literal["found", "fetched", "parsed", "failed"]

@@ -5,33 +5,21 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from errno import EEXIST
 from typing import IO, TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from usp.check.formats import FORMATS, render
 from usp.cli import INTERRUPTED
-from usp.cli.output import PARTIAL_RESULTS, LogLines, drop_output, log_to, say
-from usp.cli.progress import ProgressMeter, progress_line
-from usp.cli.site import (
-    NOT_REACHED,
-    add_message_options,
-    add_site_options,
-    option_conflict,
-    site_client,
-    site_url,
-    tree_options,
-    warn_about_options,
-)
+from usp.cli.outcomes import EXIT_CODES_HELP, PROBLEMS_FOUND, Ended, Ending
+from usp.cli.output import PARTIAL_RESULTS, drop_output, say
+from usp.cli.reading import Reader, find_targets, open_reader
+from usp.cli.site import add_message_options, add_partial_options, add_site_options, add_targets
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export import files
-from usp.limits import Limits
 from usp.objects.codes import GROUPS, Severity
 from usp.objects.problem import printable
 
@@ -41,34 +29,27 @@ if TYPE_CHECKING:
     from usp.check.report import Report
     from usp.check.rules.page import RulePage
     from usp.cli.site import Subparsers
+    from usp.sources import Source
 
 __all__ = ["register"]
 
-_FAILED = 1
-_URL = re.compile(r"https?://", re.IGNORECASE)
-_STANDARD_INPUT = _STANDARD_OUTPUT = "-"
+_STANDARD_OUTPUT = "-"
 _TEXT = "text"
 _NEVER = "never"
 _LEVELS = {str(severity): severity for severity in reversed(Severity)}
 _MAX_DIGITS = 18  # a longer number is as good as no limit
-_MAX_STDIN_BYTES = Limits().max_sitemap_bytes + 1  # usp reads no more of any sitemap
-_EPILOG = """\
-exit codes:
-  0    no problem is as severe as --fail-on
-  1    a problem is
-  2    wrong use, or a file cannot be read or written
-  3    the site could not be reached
-  130  interrupted with Ctrl-C; the report covers what was fetched
-
+_EPILOG = f"""\
 examples:
-  usp check https://www.example.org/
+  usp check example.org
+  usp check https://www.example.org/sitemap-news.xml
   usp check public/  # a folder that will be a site
   usp check sitemap.xml.gz --url https://www.example.org/maps/sitemap.xml.gz
   curl -s https://www.example.org/sitemap.xml | usp check -
   usp check -f html -o report.html https://www.example.org/
   usp check --select X,E --fail-on warning public/
   usp check --explain X102
-"""
+
+{EXIT_CODES_HELP}"""
 
 
 class _Checked(NamedTuple):
@@ -82,20 +63,14 @@ def register(commands: Subparsers) -> None:
     """Add the command."""
     check = commands.add_parser(
         "check",
-        usage="usp check [OPTION ...] TARGET\n       usp check --explain CODE ...",
+        usage="usp check [OPTION ...] TARGET ...\n       usp check --explain CODE ...",
         help="find problems in a site's sitemaps",
-        description="Find problems in the sitemaps of a site, a file or a folder.",
+        description="Find problems in the sitemaps of sites, files and folders.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    check.add_argument(
-        "target",
-        nargs="?",
-        metavar="TARGET",
-        help="URL of the site, with https:// or http://; or a file, a\nfolder of files, or - for standard input",
-    )
+    add_targets(check)
     check.add_argument("--explain", nargs="+", metavar="CODE", help="explain codes, with examples")
-    check.add_argument("--url", type=site_url, metavar="URL", help="where the file or the folder will be served")
     _add_output(check.add_argument_group("output"))
     _add_selection(check.add_argument_group("which problems"))
     add_site_options(check, "what to fetch of a site")
@@ -114,6 +89,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         help=f"output format (default: %(default)s)\n{formats}",
     )
     group.add_argument("-o", "--output", metavar="FILE", help="write to this file when the check is complete")
+    add_partial_options(group)
     add_message_options(group)
 
 
@@ -183,44 +159,42 @@ def _number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the target and print the report."""
+    """Check the targets and print the report. Return the exit code."""
     if arguments.explain:
         return _explain(arguments)
-    if (why := _refusal(arguments)) is not None:
-        arguments.refuse(why)
-    _ensure_writable(arguments.output, arguments.target)
-    is_logged = arguments.verbose or arguments.log_file
-    log = log_to(arguments.log_file, arguments.verbose if is_logged else -1)  # the report has the failures
-    checked = _checked(arguments, log)
-    report = checked.report.selected(arguments.select, arguments.ignore)
+    sources = find_targets(arguments)
+    _ensure_writable(arguments.output, sources)
+    with open_reader(arguments, sources) as reader:
+        checked = _checked(reader)
+    whole = checked.report
+    report = whole.selected(arguments.select, arguments.ignore)
     if checked.is_interrupted:
         say(PARTIAL_RESULTS)
-    code = _exit_code(checked, report, _level_of(arguments))
+    ending = Ending(
+        [Ended(whole.target, whole.outcome)], is_strict=arguments.strict, is_interrupted=checked.is_interrupted
+    )
+    code = ending.exit_code
+    if ending.has_result and code != INTERRUPTED:
+        level = _level_of(arguments)
+        code = PROBLEMS_FOUND if any(severity >= level for severity in report.severities()) else code
+    is_kept = (arguments.keep_partial if checked.is_interrupted else ending.is_kept) or not _is_file(arguments.output)
     try:
-        _write_report(report, arguments, now=datetime.now(UTC))
+        if is_kept:
+            _write_report(report, arguments, now=datetime.now(UTC))
     except BrokenPipeError:  # the reader of the output has closed it; the exit code stays the same
         drop_output()
         return code
-    if code == NOT_REACHED:
-        _say_why(checked.report)
-    elif not report.sitemap_count and not arguments.quiet:
-        say(f"usp: no sitemaps found at {printable(report.target)}")
+    if not ending.has_result:
+        ending.say(is_quiet=arguments.quiet)  # otherwise the report says what is missing
+    if not is_kept:
+        say(f"usp: {printable(arguments.output)} was not written")
     return code
-
-
-def _exit_code(checked: _Checked, report: Report, level: int) -> int:
-    """Return the exit code, from the problems that were selected."""
-    if checked.is_interrupted:
-        return INTERRUPTED
-    if not checked.report.is_reached:
-        return NOT_REACHED
-    return _FAILED if any(severity >= level for severity in report.severities()) else 0
 
 
 def _explain(arguments: argparse.Namespace) -> int:
     from usp.check.rules.page import rule_page
 
-    if arguments.target is not None:
+    if arguments.targets:
         arguments.refuse("--explain takes codes and no TARGET")
     codes = [code for text in arguments.explain for code in text.split(",") if code]
     try:
@@ -232,77 +206,32 @@ def _explain(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _refusal(arguments: argparse.Namespace) -> str | None:
-    """Return why the options do not fit together or the target is wrong, or None."""
-    target = arguments.target
-    if target is None:
-        return "give a TARGET: the URL of a site, a file, a folder, or - for standard input"
-    if _URL.match(target):
-        if arguments.url is not None:
-            return "--url says where files will be served; a site has a URL already"
-        try:
-            site_url(target)
-        except argparse.ArgumentTypeError as error:
-            return f"argument TARGET: {error}"
-        return option_conflict(arguments)
-    if target != _STANDARD_INPUT and not os.path.lexists(target):
-        return f"argument TARGET: no such file or folder: {target!r}; a site needs https:// before it"
-    if arguments.url is not None and not _URL.match(arguments.url):
-        return f"argument --url: give one like https://www.example.org/sitemap.xml, not {arguments.url!r}"
-    return None
+def _checked(reader: Reader) -> _Checked:
+    """Check the sources; after Ctrl-C, what was read until then."""
+    from usp.check.checking import check_sources
+
+    try:
+        report = check_sources(reader.sources, reader.client, **reader.options)
+    except TreeInterrupted as interrupted:
+        if interrupted.report is None:
+            raise
+        return _Checked(interrupted.report, is_interrupted=True)
+    reader.note(*report.notes)
+    return _Checked(report)
 
 
-def _checked(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
-    """Check a site, files or standard input."""
-    from usp.check import check_bytes, check_path
-
-    if _URL.match(arguments.target):
-        return _checked_site(arguments, log)
-    if arguments.target != _STANDARD_INPUT:
-        return _Checked(check_path(arguments.target, url=arguments.url))
-    if sys.stdin is None:
-        raise OSError("there is no standard input to read")
-    if sys.stdin.isatty() and not arguments.quiet:
-        say("usp: reading standard input; press Ctrl-D to end it")
-    return _Checked(check_bytes(sys.stdin.buffer.read(_MAX_STDIN_BYTES), url=arguments.url))
+def _is_file(path: str | None) -> bool:
+    return path is not None and path != _STANDARD_OUTPUT
 
 
-def _checked_site(arguments: argparse.Namespace, log: LogLines | None) -> _Checked:
-    """Check a site and show progress. On Ctrl-C while it is fetched, check the partial tree."""
-    from usp.check import check_homepage, check_tree
-
-    if not arguments.quiet:
-        warn_about_options(arguments, arguments.target, "checking the whole site of {}, and the document at this URL")
-    meter = ProgressMeter()
-    with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
-        options = tree_options(arguments)
-        options["extra_known_paths"] += _path_of(arguments.target)
-        progress = None if arguments.quiet else meter  # counting pages takes a little time
-        try:
-            return _Checked(check_homepage(arguments.target, client, progress=progress, **options))
-        except TreeInterrupted as interrupted:
-            return _Checked(check_tree(interrupted.tree), is_interrupted=True)
-
-
-def _path_of(url: str) -> list[str]:
-    """Return the path of a URL, if it has one: it may be a sitemap that nothing names."""
-    parts = urlsplit(url)
-    path = parts.path.lstrip("/") + (f"?{parts.query}" if parts.query else "")
-    return [path] if path else []
-
-
-def _say_why(report: Report) -> None:
-    """Print why a site could not be reached."""
-    reasons = [printable(problem.message) for problem in report.problems()]
-    say(f"usp: {printable(report.target)} could not be reached{': ' if reasons else ''}{'; '.join(reasons)}")
-
-
-def _ensure_writable(path: str | None, target: str) -> None:
-    """Raise an OSError before any work if a file cannot be written, or is the one to check."""
+def _ensure_writable(path: str | None, sources: tuple[Source, ...]) -> None:
+    """Raise an OSError before any work if a file cannot be written, or is one to check."""
     if path is None or path == _STANDARD_OUTPUT:
         return
-    if os.path.exists(path) and os.path.exists(target) and os.path.samefile(path, target):
-        raise FileExistsError(EEXIST, "This is the file to check; write to another one", path)
+    for source in sources:
+        is_path = source.kind.is_local and source.target != _STANDARD_OUTPUT
+        if is_path and os.path.exists(path) and os.path.samefile(path, source.target):
+            raise FileExistsError(EEXIST, "This is the file to check; write to another one", path)
     files.ensure_writable(path)
 
 

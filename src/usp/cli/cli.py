@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from usp.cli import INTERRUPTED, check, completion, demo, export, ls, main, sql
+from usp.cli.outcomes import WRONG_USE
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
 from usp.exceptions import UspError
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["main", "parser", "run"]
 
-_WRONG_USE = 2
-
 
 class _Command(argparse.ArgumentParser):
     """The parser of one command. It answers unknown arguments with the usage of that command."""
@@ -27,6 +26,9 @@ class _Command(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments and refuse unknown ones."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        if hasattr(parsed, "targets"):  # argparse does not take targets after the options that follow a target
+            parsed.targets += [text for text in unknown if text == "-" or not text.startswith("-")]
+            unknown = [text for text in unknown if text not in parsed.targets]
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown
@@ -90,5 +92,5 @@ def run(arg_list: list[str] | None = None) -> int:
     except (UspError, OSError) as error:
         say(f"usp: error: {error}")
         drop_output()
-        return _WRONG_USE
+        return WRONG_USE
     return code

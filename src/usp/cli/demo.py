@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"Serving {homepage} (Ctrl-C to stop)", flush=True)
             threading.Event().wait()
         tree = sitemap_tree_for_homepage(homepage)
-    for line in (*tabtree_lines(tree, TreeCounts(tree)), "", *summary_lines(tree)):
+    for line in (*tabtree_lines(tree, TreeCounts([tree])), "", *summary_lines(tree)):
         print(line)
     return 0
 

@@ -5,33 +5,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from usp import export
-from usp.cli import INTERRUPTED
-from usp.cli.output import TreeCounts, say, size
-from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.outcomes import EXIT_CODES_HELP, Ending
+from usp.cli.output import PARTIAL_RESULTS, TreeCounts, say, size
+from usp.cli.reading import Reader, find_targets, open_reader
 from usp.cli.site import (
     add_message_options,
+    add_partial_options,
+    add_since_option,
     add_site_options,
-    option_conflict,
-    print_summary,
-    site_client,
-    site_url,
-    start_log,
-    tree_options,
-    warn_about_options,
+    add_targets,
 )
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export.formats import BINARY_ON_TERMINAL, STANDARD_OUTPUT, TABLE_FORMATS, file_help
 from usp.export.schema import PAGES, SITEMAPS, TABLES
+from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.problem import printable
 from usp.objects.wording import plural
 
 if TYPE_CHECKING:
     from usp.cli.site import Group, Subparsers
     from usp.export.exporting import Exported, ExportPlan
+    from usp.objects.sitemap import AbstractSitemap
 
 __all__ = ["register"]
 
@@ -46,33 +43,36 @@ columns of sitemaps:
   {", ".join(list(SITEMAPS)[6:])}
 
 Rows are written as sitemaps arrive, in the order of the tree. The file appears
-when it is complete. If anything goes wrong, an existing file stays as it is.
+when it is complete. With several targets, the first column is `source`.
 
 --where takes an SQL condition on one row, with all functions of DuckDB:
 https://duckdb.org/docs/stable/sql/introduction
 
 examples:
-  usp export https://www.example.org/ -o pages.parquet
+  usp export example.org -o pages.parquet
+  usp export https://www.example.org/sitemap-news.xml -o news.csv
+  usp export one.example two.example public/ -o all.parquet
   usp export https://www.example.org/ -o pages.csv.gz --columns url,priority
   usp export https://www.example.org/ -o new.jsonl --since 7d --dedupe
   usp export https://www.example.org/ -o site.db
   usp export https://www.example.org/ -f jsonl | jq .url
   usp export https://www.example.org/ -o news.csv \\
       --where "news.title like '%election%' and priority >= 0.5"
-"""
+
+{EXIT_CODES_HELP}"""
 
 
 def register(commands: Subparsers) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
         "export",
-        usage="usp export [OPTION ...] URL (-o FILE | -f FORMAT)",
+        usage="usp export [OPTION ...] TARGET ... (-o FILE | -f FORMAT)",
         help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
-        description="Fetch a site and write its pages, or its sitemaps, to a file as a table.",
+        description="Read sites or files, and write their pages, or their sitemaps, to a file as a table.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    command.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
+    add_targets(command)
     output = command.add_argument_group("output")
     output.add_argument(
         "-o",
@@ -93,6 +93,7 @@ def register(commands: Subparsers) -> None:
         action="store_true",
         help="write CSV and TSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
+    add_partial_options(output)
     add_message_options(output)
     _add_selection(command.add_argument_group("which rows and columns"))
     add_site_options(command)
@@ -109,36 +110,27 @@ def _add_selection(group: Group) -> None:
         metavar="CONDITION",
         help='write only rows that match this SQL condition (needs\nthe extra sql): "priority >= 0.5"',
     )
-    group.add_argument(
-        "--since",
-        metavar="DATE",
-        help="write only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago",
-    )
+    add_since_option(group, "write")
     group.add_argument("--until", metavar="DATE", help="write only pages modified until the end of this date")
     group.add_argument("--dedupe", action="store_true", help="write each URL only once, as its first sitemap has it")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fetch a site, and write its pages meanwhile."""
-    if (why := option_conflict(arguments)) is not None:
-        arguments.refuse(why)
-    plan = _planned(arguments)
-    log = start_log(arguments)
-    if not arguments.quiet:
-        warn_about_options(arguments, arguments.url, "exporting the whole site of {}, not only what is at this URL")
-    meter = ProgressMeter()
+    """Read the targets, and write their pages meanwhile. Return the exit code."""
+    sources = find_targets(arguments)
+    plan = _planned(arguments, has_source=len(sources) > 1)
     # If rows scroll by on the terminal, they are the progress.
-    is_live = not arguments.quiet and not (plan.output.is_watched and sys.stdout is not None and sys.stdout.isatty())
-    try:
-        with progress_line(meter, log) if is_live else nullcontext():
-            exported = _exported(arguments, plan, meter)
-    except TreeInterrupted:
-        say(f"usp: interrupted{'' if arguments.output == STANDARD_OUTPUT else f'; {_name(arguments)} was not written'}")
-        return INTERRUPTED
-    return _report(arguments, exported, meter)
+    is_shown = not (plan.output.is_watched and sys.stdout is not None and sys.stdout.isatty())
+    with open_reader(arguments, sources, is_progress_shown=is_shown) as reader:
+        exported, is_interrupted = _exported(arguments, plan, reader)
+    ending = Ending.of_trees(exported.trees, is_strict=arguments.strict, is_interrupted=is_interrupted)
+    counts = TreeCounts(exported.trees, exported.pages)
+    ending.say(counts, reader.cost(exported.trees), is_quiet=arguments.quiet)
+    _report(arguments, exported, is_interrupted=is_interrupted)
+    return ending.exit_code
 
 
-def _planned(arguments: argparse.Namespace) -> ExportPlan:
+def _planned(arguments: argparse.Namespace, *, has_source: bool) -> ExportPlan:
     """Plan the export. Options that make no sense are refused before anything is fetched."""
     if arguments.output is None:
         if arguments.format is None:
@@ -155,6 +147,7 @@ def _planned(arguments: argparse.Namespace) -> ExportPlan:
             until=arguments.until,
             dedupe=arguments.dedupe,
             raw_csv=arguments.raw_csv,
+            has_source=has_source,
         )
     except InvalidArgumentError as error:
         arguments.refuse(str(error))
@@ -165,26 +158,33 @@ def _planned(arguments: argparse.Namespace) -> ExportPlan:
     return plan
 
 
-def _exported(arguments: argparse.Namespace, plan: ExportPlan, meter: ProgressMeter) -> Exported:
-    progress = None if arguments.quiet else meter  # counting pages for it takes a little time
-    with site_client(arguments) as client:
-        stream = export.export_stream(arguments.url, client, progress=progress, **tree_options(arguments))
-        return export.run_export(plan, [(None, stream)])
+def _exported(arguments: argparse.Namespace, plan: ExportPlan, reader: Reader) -> tuple[Exported, bool]:
+    """Run the export. Return its result, and whether Ctrl-C was pressed: then the result is partial."""
+
+    def keep(trees: tuple[AbstractSitemap, ...]) -> bool:
+        return Ending.of_trees(trees, is_strict=arguments.strict).is_kept
+
+    keep_partial = arguments.keep_partial and not arguments.strict
+    try:
+        streams = reader.streams(SMALL_MEMORY_BYTES)
+        return export.run_export(plan, streams, keep=keep, keep_partial=keep_partial), False
+    except TreeInterrupted as interrupted:
+        if interrupted.exported is None:
+            raise
+        return interrupted.exported, True
 
 
-def _report(arguments: argparse.Namespace, exported: Exported, meter: ProgressMeter) -> int:
-    """Print what was fetched and what was written; return the exit code."""
-    cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
-    code = print_summary(exported.tree, TreeCounts(exported.tree, exported.pages), cost=cost)
+def _report(arguments: argparse.Namespace, exported: Exported, *, is_interrupted: bool) -> None:
+    """Say what was written."""
     if arguments.output == STANDARD_OUTPUT:
-        return code
-    if not exported.is_written:
-        say(f"usp: {_name(arguments)} was not written")
+        if is_interrupted:
+            say(PARTIAL_RESULTS)
+    elif not exported.is_written:
+        say(f"usp: {'interrupted; ' if is_interrupted else ''}{_name(arguments)} was not written")
     elif not arguments.quiet:
         rows = plural(exported.rows, "row")
         written = f", {size(os.path.getsize(arguments.output))}" if os.path.isfile(arguments.output) else ""
-        say(f"usp: {rows} in {_name(arguments)}{written}")
-    return code
+        say(f"usp: {'interrupted; ' if is_interrupted else ''}{rows} in {_name(arguments)}{written}")
 
 
 def _name(arguments: argparse.Namespace) -> str:

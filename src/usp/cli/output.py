@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
+from usp.objects.outcome import Cause
 from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 
 __all__ = [
     "PARTIAL_RESULTS",
@@ -28,7 +29,7 @@ __all__ = [
 #: The message after Ctrl-C, before the output.
 PARTIAL_RESULTS = "usp: interrupted; the results are partial"
 
-_LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
+_LEVELS = {0: logging.WARNING, 1: logging.INFO}
 
 
 def say(message: str) -> None:
@@ -59,7 +60,13 @@ class LogLines(logging.Handler):
 
 
 def log_to(path: str | None, verbosity: int) -> LogLines | None:
-    """Send usp's log to a file, or to standard error if `path` is None. Return the handler for standard error."""
+    """Send usp's log to a file, or to standard error if `path` is None. Return the handler for standard error.
+
+    Without a file, the log is shown only if it is asked for: commands say themselves what went wrong.
+    """
+    if path is None and not verbosity:
+        logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+        return None
     lines = None if path else LogLines()
     handler = logging.FileHandler(path, encoding="utf-8") if path else lines
     assert handler is not None
@@ -69,21 +76,25 @@ def log_to(path: str | None, verbosity: int) -> LogLines | None:
 
 
 class TreeCounts:
-    """Numbers for the summary of a tree: sitemaps, those that failed or are partial, and pages.
+    """Numbers for the summary of trees: sitemaps, those that are missing, partial or left out, and pages.
 
     `has_pages` is False if nobody counted the pages.
     """
 
-    __slots__ = ("failed", "has_pages", "pages", "partial", "sitemaps")
+    __slots__ = ("failed", "has_pages", "left_out", "pages", "partial", "sitemaps")
 
-    def __init__(self, tree: AbstractSitemap, pages: int | None = 0) -> None:
-        self.sitemaps = self.failed = self.partial = 0
+    def __init__(self, trees: Iterable[AbstractSitemap], pages: int | None = 0) -> None:
+        self.sitemaps = self.failed = self.partial = self.left_out = 0
         self.pages = pages or 0
         self.has_pages = pages is not None
-        for sitemap in tree.all_sitemaps():
+        for sitemap in (sitemap for tree in trees for sitemap in (tree, *tree.all_sitemaps())):
+            if isinstance(sitemap, IndexWebsiteSitemap):
+                continue
             self.sitemaps += 1
             if isinstance(sitemap, InvalidSitemap):
-                self.failed += 1
+                is_left_out = sitemap.cause in (Cause.LEFT_OUT, Cause.LOOP)
+                self.left_out += is_left_out
+                self.failed += not is_left_out
             elif sitemap.transport is not None and not sitemap.transport.is_whole:
                 self.partial += 1
 

@@ -41,10 +41,22 @@ class ProgressMeter:
         self._started = clock()
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
         self.latest = Progress("found", "")
+        self._earlier_bytes = self._earlier_pages = 0  # of the sources before
 
     def __call__(self, event: Progress) -> None:
         """Remember the event. This is called often and must be fast."""
         self.latest = event
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes transferred, of all sources."""
+        return self._earlier_bytes + self.latest.bytes
+
+    def next_source(self) -> None:
+        """Begin to count for another source."""
+        self._earlier_bytes += self.latest.bytes
+        self._earlier_pages += self.latest.pages
+        self.latest = Progress("found", "")
 
     def seconds(self) -> float:
         """Return the seconds since the start."""
@@ -55,9 +67,9 @@ class ProgressMeter:
         latest = self.latest
         return [
             f"{latest.done:,}/{latest.found:,} sitemaps",
-            f"{latest.pages:,} pages",
-            size(latest.bytes),
-            f"{size(self._rate(latest.bytes))}/s",
+            f"{self._earlier_pages + latest.pages:,} pages",
+            size(self.bytes),
+            f"{size(self._rate(self.bytes))}/s",
             duration(int(self.seconds()), 0),
             _host(latest.url),
         ]

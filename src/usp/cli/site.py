@@ -1,4 +1,4 @@
-"""What every command that fetches a site shares: its options, its web client, its log and its summary."""
+"""The options that every command shares: targets, what to fetch, how, and limits; and the web client of a command."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from usp.cli import INTERRUPTED
-from usp.cli.output import LogLines, TreeCounts, duration, log_to, say, size
+from usp.export.selection import datetime_of
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Limits
-from usp.objects.problem import printable
-from usp.objects.sitemap import AbstractSitemap
-from usp.objects.wording import plural
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
@@ -28,20 +24,14 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = [
-    "NOT_REACHED",
     "add_message_options",
+    "add_partial_options",
+    "add_since_option",
     "add_site_options",
-    "option_conflict",
-    "print_summary",
+    "add_targets",
     "site_client",
-    "site_url",
-    "start_log",
     "tree_options",
-    "warn_about_options",
 ]
-
-NOT_REACHED = 3  # exit code: the site could not be reached
-_LIMIT_REACHED = "C901"
 
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*:(.*)", re.DOTALL)
 _HEADER_TEXT = re.compile(r"[\t -~\x80-\xff]*")
@@ -57,10 +47,50 @@ _MAX_SECONDS = 1_000_000  # eleven days; operating systems refuse to wait much l
 _MAX_DIGITS = 18  # a longer number is as good as no limit
 
 
+def add_targets(parser: argparse.ArgumentParser, metavar: str = "TARGET") -> None:
+    """Add the targets of a command, and the options that say what they are."""
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar=metavar,
+        help="a site (example.org), the URL of a site or of a sitemap,\na file, a folder, a .zip, or - for standard"
+        " input;\nor several of these",
+    )
+    group = parser.add_argument_group("what targets are")
+    how = group.add_mutually_exclusive_group()
+    how.add_argument("--site", action="store_true", help="read the whole site of a URL, whatever is at the URL")
+    how.add_argument("--sitemap", action="store_true", help="read only the sitemap at a URL, and what is below it")
+    group.add_argument("--url", type=_site_url, metavar="URL", help="where the file or the folder will be served")
+
+
+def add_partial_options(group: Group, *, has_file: bool = True) -> None:
+    """Add the options that say what to do with partial results."""
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="write nothing if any sitemap is missing, even one that\ndoes not exist; exit with 4 then",
+    )
+    if has_file:
+        group.add_argument(
+            "--keep-partial", action="store_true", help="after Ctrl-C, write what was read so far to FILE"
+        )
+
+
+def add_since_option(group: Group, what: str) -> None:
+    """Add the options that choose pages and sitemaps by date."""
+    group.add_argument(
+        "--since",
+        metavar="DATE",
+        help=f"{what} only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago. Sitemaps that"
+        " their index\nsays are older are skipped",
+    )
+    group.add_argument("--no-prune", action="store_true", help="with --since, read older sitemaps all the same")
+
+
 def add_message_options(group: Group) -> None:
     """Add the options for messages and the log."""
     group.add_argument("-q", "--quiet", action="store_true", help="show no progress, no summary and no warnings")
-    group.add_argument("-v", "--verbose", action="count", default=0, help="log more (-v: INFO, -vv: DEBUG)")
+    group.add_argument("-v", "--verbose", action="count", default=0, help="show the log (-v: INFO, -vv: DEBUG)")
     group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
 
 
@@ -83,6 +113,15 @@ def _add_source_options(group: Group) -> None:
         metavar="PATH",
         help="also look for a sitemap at this path; repeat the option\nfor more paths",
     )
+    for option, what in (("include", "fetch only"), ("exclude", "skip")):
+        group.add_argument(
+            f"--{option}",
+            action="append",
+            type=_pattern,
+            default=[],
+            metavar="REGEX",
+            help=f"{what} sitemaps whose URL this regular expression is\nfound in, and those below them; repeatable",
+        )
     hosts = "\n".join(f"  {name}: {what}" for name, what in _CROSS_HOST.items())
     group.add_argument(
         "--cross-host",
@@ -156,7 +195,11 @@ def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "tree_seconds": arguments.max_time,
         "request_seconds": arguments.timeout,
     }
+    is_pruned = getattr(arguments, "since", None) is not None and not arguments.no_prune
     return {
+        "include": arguments.include,
+        "exclude": arguments.exclude,
+        "modified_since": datetime_of("--since", arguments.since) if is_pruned else None,
         "use_robots": not arguments.no_robots,
         "use_known_paths": not arguments.no_known,
         "extra_known_paths": arguments.extra_path,
@@ -166,28 +209,6 @@ def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "respect_robots": arguments.respect_robots,
         "cross_host": arguments.cross_host,
     }
-
-
-def option_conflict(arguments: argparse.Namespace) -> str | None:
-    """Return a message if some options contradict each other."""
-    if arguments.no_robots and arguments.no_known:
-        return "with both -r/--no-robots and -k/--no-known there is nowhere to look for sitemaps; drop one of them"
-    if arguments.extra_path and arguments.no_known:
-        return "--extra-path adds a known path, but -k/--no-known skips them all; drop one of them"
-    return None
-
-
-def warn_about_options(arguments: argparse.Namespace, url: str, whole_site: str) -> None:
-    """Warn about --insecure, and about a URL with a path: it stands for the whole site.
-
-    :param whole_site: the message for a URL with a path, with `{}` for the homepage.
-    """
-    if arguments.insecure:
-        say("usp: warning: TLS certificates are not verified (--insecure)")
-    parts = urlsplit(url)
-    if parts.scheme in ("http", "https") and (parts.path not in ("", "/") or parts.query):
-        host = parts.netloc.rpartition("@")[2]
-        say(f"usp: {whole_site.format(printable(f'{parts.scheme}://{host}/'))}")
 
 
 @contextmanager
@@ -212,46 +233,7 @@ def _client_for(arguments: argparse.Namespace) -> RequestsWebClient:
     return client
 
 
-def start_log(arguments: argparse.Namespace) -> LogLines | None:
-    """Send usp's log where the options say. Return the handler if that is standard error."""
-    is_unlogged = arguments.quiet and not arguments.verbose and not arguments.log_file
-    return log_to(arguments.log_file, -1 if is_unlogged else arguments.verbose)
-
-
-def print_summary(
-    tree: AbstractSitemap, counts: TreeCounts, *, is_interrupted: bool = False, cost: tuple[int, float] | None = None
-) -> int:
-    """Print the problems of the whole tree and a summary. Return the exit code.
-
-    :param cost: bytes and seconds; if None, there is no summary.
-    """
-    is_empty = not tree.sub_sitemaps and not is_interrupted
-    if is_empty:
-        say(f"usp: no sitemaps found at {printable(tree.url)}")
-    for problem in tree.problems:
-        # After Ctrl-C the user knows that sitemaps are missing.
-        if not is_interrupted or (problem.code != _LIMIT_REACHED and tree.sub_sitemaps):
-            say(f"usp: {printable(problem.message)}")
-    if is_empty:
-        return NOT_REACHED if any(problem.code != _LIMIT_REACHED for problem in tree.problems) else 0
-    sitemaps = _sitemap_counts(counts, is_whole=not any(problem.code == _LIMIT_REACHED for problem in tree.problems))
-    if cost is not None:
-        pages = f"{plural(counts.pages, 'page')}, " if counts.has_pages else ""
-        say(f"usp: {sitemaps}, {pages}{size(cost[0])} in {duration(cost[1])}")
-    elif counts.has_pages and not counts.pages and not is_interrupted:
-        say(f"usp: no page found in {sitemaps}")
-    return INTERRUPTED if is_interrupted else 0
-
-
-def _sitemap_counts(counts: TreeCounts, *, is_whole: bool) -> str:
-    """Return a text such as "5 sitemaps (1 failed, 1 cut short)"."""
-    failed = f"{counts.failed:,} {'failed' if is_whole else 'failed or not fetched'}" if counts.failed else ""
-    partial = f"{counts.partial:,} cut short" if counts.partial else ""
-    incomplete = ", ".join(filter(None, (failed, partial)))
-    return f"{plural(counts.sitemaps, 'sitemap')}{incomplete and f' ({incomplete})'}"
-
-
-def site_url(text: str) -> str:
+def _site_url(text: str) -> str:
     """Check that a URL can be split into its parts. The front doors check the rest."""
     try:
         parts = urlsplit(text)
@@ -262,6 +244,14 @@ def site_url(text: str) -> str:
     except ValueError:
         port = parts.netloc.rpartition(":")[2]
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port!r}") from None
+    return text
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
     return text
 
 

@@ -5,31 +5,20 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from contextlib import ExitStack, closing, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
 
 from usp import export
+from usp.cli.outcomes import EXIT_CODES_HELP, Ending
 from usp.cli.output import PARTIAL_RESULTS, TreeCounts, say
-from usp.cli.progress import ProgressMeter, progress_line
-from usp.cli.site import (
-    NOT_REACHED,
-    add_message_options,
-    add_site_options,
-    option_conflict,
-    print_summary,
-    site_client,
-    site_url,
-    start_log,
-    tree_options,
-    warn_about_options,
-)
+from usp.cli.reading import Reader, find_targets, open_reader
+from usp.cli.site import add_message_options, add_partial_options, add_site_options, add_targets
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export.formats import ANSWER_FORMATS, BINARY_ON_TERMINAL, STANDARD_OUTPUT, OutputFile, one_result, output_file
 from usp.export.formats.base import Answer, FormatOptions
+from usp.export.reading import SourceTree
 from usp.objects.problem import printable
-from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural
-from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +48,8 @@ examples:
   usp sql https://www.example.org/ -f csv -o twice.csv \\
       "select url, list(sitemap_url) from pages group by 1 having count(*) > 1"
   usp sql https://www.example.org/ "select url, unnest(images).loc from pages"
+  usp sql public/sitemap.xml "select count(*) from pages"
+
 """
 
 
@@ -66,14 +57,16 @@ def register(commands: Subparsers) -> None:
     """Add the command to the command line."""
     sql = commands.add_parser(
         "sql",
-        usage="usp sql [OPTION ...] URL QUERY",
+        usage="usp sql [OPTION ...] TARGET ... QUERY",
         help="query a site's pages and sitemaps in SQL",
-        description="Fetch a site and query its tables `pages` and `sitemaps` in SQL.\nNeeds the extra sql.",
-        epilog=_EPILOG,
+        description="Read sites or files, and query their tables `pages` and `sitemaps` in SQL.\nNeeds the extra sql.",
+        epilog=_EPILOG + EXIT_CODES_HELP,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    sql.add_argument("url", type=site_url, metavar="URL", help="URL of the site, with https:// or http://")
-    sql.add_argument("query", metavar="QUERY", help="one or several statements; - reads them from standard input")
+    add_targets(sql)
+    sql.add_argument(
+        "query", nargs="?", metavar="QUERY", help="one or several statements; - reads them from standard input"
+    )
     output = sql.add_argument_group("output")
     formats = "\n".join(f"  {name}: {one.what}" for name, one in ANSWER_FORMATS.items())
     output.add_argument(
@@ -91,33 +84,37 @@ def register(commands: Subparsers) -> None:
         action="store_true",
         help="write CSV and TSV cells unchanged, even those that a\nspreadsheet would run as formulas",
     )
+    add_partial_options(output)
     add_message_options(output)
     add_site_options(sql)
     sql.set_defaults(command=run, refuse=sql.error)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fetch a site, and print the answer to the query."""
-    if (why := option_conflict(arguments)) is not None:
-        arguments.refuse(why)
+    """Read the targets, and print the answer to the query. Return the exit code."""
+    if arguments.query is None and arguments.targets:
+        arguments.query = arguments.targets.pop()  # argparse cannot know that the last one is the query
+    sources = find_targets(arguments)
     output = _output(arguments)
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
     output.check()
-    with closing(export.Query(text)) as query:
+    with closing(export.Query(text, has_source=len(sources) > 1)) as query:
         if query.results > 1 and not output.holds_results:
             arguments.refuse(one_result(output.format.name))
-        log = start_log(arguments)
-        if not arguments.quiet:
-            warn_about_options(arguments, arguments.url, "asking the whole site of {}, not only what is at this URL")
-        meter = ProgressMeter()
-        tree, is_interrupted = _fetched(arguments, output, meter, log)
-        cost = None if arguments.quiet else (meter.latest.bytes, meter.seconds())
-        code = print_summary(tree, TreeCounts(tree, None), is_interrupted=is_interrupted, cost=cost)
-        if is_interrupted and output.path != STANDARD_OUTPUT:
-            say(f"usp: {printable(output.path)} was not written")
-        elif code != NOT_REACHED:
-            _write(query.answers(tree), output, arguments)
-    return code
+        with open_reader(arguments, sources) as reader:
+            trees, is_interrupted = _read(reader)
+        only = tuple(tree for _, tree in trees)
+        ending = Ending.of_trees(only, is_strict=arguments.strict, is_interrupted=is_interrupted)
+        ending.say(TreeCounts(only, None), reader.cost(only), is_quiet=arguments.quiet)
+        is_file = output.path != STANDARD_OUTPUT
+        if is_interrupted and not is_file:
+            say(PARTIAL_RESULTS)
+        if not ending.is_kept or (is_interrupted and is_file and not arguments.keep_partial):
+            if is_file:
+                say(f"usp: {printable(output.path)} was not written")
+        else:
+            _write(query.answers(trees), output, arguments)
+    return ending.exit_code
 
 
 def _output(arguments: argparse.Namespace) -> OutputFile:
@@ -162,16 +159,14 @@ def _written(rows: list[int], output: OutputFile) -> str:
     return total if len(rows) == 1 else f"{plural(len(rows), 'result')}, {total}"
 
 
-def _fetched(
-    arguments: argparse.Namespace, output: OutputFile, meter: ProgressMeter, log: Any
-) -> tuple[AbstractSitemap, bool]:
-    """Return the tree, and whether Ctrl-C was pressed: then the tree is partial."""
-    progress = None if arguments.quiet else meter  # counting pages for it takes a little time
-    with nullcontext() if arguments.quiet else progress_line(meter, log), site_client(arguments) as client:
-        try:
-            tree = sitemap_tree_for_homepage(arguments.url, client, progress=progress, **tree_options(arguments))
-        except TreeInterrupted as interrupted:
-            if output.path == STANDARD_OUTPUT:
-                say(PARTIAL_RESULTS)
-            return interrupted.tree, True
-    return tree, False
+def _read(reader: Reader) -> tuple[list[SourceTree], bool]:
+    """Return the trees with the names of their sources, and whether Ctrl-C was pressed: then the last is partial."""
+    trees: list[SourceTree] = []
+    source = None
+    try:
+        for source, stream in reader.streams():
+            trees.append(SourceTree(source, stream.read()))
+    except TreeInterrupted as interrupted:
+        trees.append(SourceTree(source, interrupted.tree))
+        return trees, True
+    return trees, False

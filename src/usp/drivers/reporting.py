@@ -48,9 +48,9 @@ class ProgressReporter:
         self._counts.bytes += document.size
 
     def report_found(self, fetcher: SitemapFetcher) -> None:
-        """Report a sitemap that will be fetched."""
+        """Report a sitemap that will be fetched. A known path counts once it turns out to be a sitemap."""
         self._open[fetcher] = None
-        self._counts.found += 1
+        self._counts.found += not fetcher.quiet_404
         self._report("found", fetcher.url)
 
     def report_fetched(self, fetcher: SitemapFetcher, document: Document) -> None:
@@ -61,9 +61,10 @@ class ProgressReporter:
         """Report a sitemap as parsed or failed."""
         self._open.pop(fetcher, None)
         if parsed.sitemap_class is InvalidSitemap:
-            self._report_failed(fetcher.url, parsed.reason)
+            self._report_failed(fetcher.url, parsed.reason, is_guess=fetcher.quiet_404)
             return
         listed = len(parsed.pages) if self.counts_pages else 0
+        self._counts.found += fetcher.quiet_404
         self._counts.parsed += 1
         self._counts.pages += listed
         self._report("parsed", fetcher.url, listed=listed)
@@ -78,10 +79,10 @@ class ProgressReporter:
         """Report all sitemaps that are neither parsed nor failed as failed."""
         left, self._open = self._open, {}
         for fetcher in left:
-            self._report_failed(fetcher.url, f"Not fetched: {reason}.")
+            self._report_failed(fetcher.url, f"Not fetched: {reason}.", is_guess=fetcher.quiet_404)
 
-    def _report_failed(self, url: str, reason: str) -> None:
-        self._counts.failed += 1
+    def _report_failed(self, url: str, reason: str, *, is_guess: bool = False) -> None:
+        self._counts.failed += not is_guess
         self._report("failed", url, reason=reason)
 
     def _report(

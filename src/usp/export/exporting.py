@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from usp.exceptions import TreeInterrupted
 from usp.export.batches import pages_of
 from usp.export.formats import STANDARD_OUTPUT, OutputFile, output_file
 from usp.export.formats.base import FormatOptions, Table, Writer
-from usp.export.reading import PageCounts, PageReader, PageRows, sitemaps_columns
+from usp.export.reading import PageCounts, PageReader, PageRows, SourceTree, sitemaps_columns
 from usp.export.selection import Moment, Selection, select_from
 from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
@@ -164,7 +164,11 @@ def export_stream(
 
 
 def run_export(
-    plan: ExportPlan, streams: Iterable[tuple[str | None, SitemapStream]], *, keep: Keep | None = None
+    plan: ExportPlan,
+    streams: Iterable[tuple[str | None, SitemapStream]],
+    *,
+    keep: Keep | None = None,
+    keep_partial: bool = False,
 ) -> Exported:
     """Read streams one after another, and write what is planned into one file.
 
@@ -172,8 +176,8 @@ def run_export(
     :param keep: takes the trees at the end, and returns whether to write the file. Otherwise an existing file stays as
         it was. Rows that are on standard output already stay there. By default, the file is written if a sitemap was
         found.
-    :raises TreeInterrupted: on Ctrl-C. If there is a file to write, `keep` decides whether what was fetched until then
-        is written; by default it is not. `exported` has the result, with the partial tree at the end of `trees`.
+    :param keep_partial: after Ctrl-C, write what was fetched until then to the file.
+    :raises TreeInterrupted: on Ctrl-C. `exported` has the result, with the partial tree at the end of `trees`.
     """
     trees: list[SourceTree] = []
     source, tables = None, None
@@ -192,7 +196,7 @@ def run_export(
     except KeyboardInterrupt as interrupt:
         if isinstance(interrupt, TreeInterrupted):
             trees.append(SourceTree(source, interrupt.tree))
-        raise _interrupted(plan, trees, tables, keep) from None
+        raise _interrupted(plan, trees, tables, keep_partial) from None
     return _exported(trees, tables)
 
 
@@ -200,13 +204,6 @@ def has_sitemaps(trees: Sequence[AbstractSitemap]) -> bool:
     """Return whether there is a sitemap in any of the trees. A robots.txt is none."""
     sitemaps = chain.from_iterable((tree, *tree.all_sitemaps()) for tree in trees)
     return any(not isinstance(sitemap, _NO_SITEMAPS) for sitemap in sitemaps)
-
-
-class SourceTree(NamedTuple):
-    """A tree, and the name of its source, or None."""
-
-    source: str | None
-    tree: AbstractSitemap
 
 
 class _NotKeptError(Exception):
@@ -223,7 +220,7 @@ def _exported(trees: Iterable[SourceTree], tables: _TableWriter | None, *, is_wr
 
 
 def _interrupted(
-    plan: ExportPlan, trees: list[SourceTree], tables: _TableWriter | None, keep: Keep | None
+    plan: ExportPlan, trees: list[SourceTree], tables: _TableWriter | None, keep_partial: bool
 ) -> KeyboardInterrupt:
     """Write what was fetched before Ctrl-C, if it is to be kept; return the exception to raise.
 
@@ -234,7 +231,7 @@ def _interrupted(
     interrupt = TreeInterrupted(trees[-1].tree)
     if plan.output.path == STANDARD_OUTPUT:
         interrupt.exported = _exported(trees, tables)
-    elif keep is not None and keep(_only_trees(trees)):
+    elif keep_partial:
         interrupt.exported = _write_trees(plan, trees)
     else:
         interrupt.exported = _exported(trees, tables, is_written=False)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
-from usp.export.batches import Batch, pages_of
+from usp.export.batches import Batch, SitemapPages, pages_of
 from usp.export.extras import extra
-from usp.export.reading import PageCounts, PageReader, sitemaps_columns
+from usp.export.reading import PageCounts, PageReader, SourceTree, sitemaps_columns
 from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
 from usp.objects.sitemap import AbstractSitemap
@@ -41,7 +41,7 @@ class TableOptions(TypedDict, total=False):
 
 
 class TreeTable:
-    """A table of a tree: the selected rows and columns of pages or sitemaps.
+    """A table of a tree, or of several with a column `source`: the selected rows and columns of pages or sitemaps.
 
     Any library that takes Arrow can read it, any number of times. Each time it is read from the documents of the tree,
     a few sitemaps at a time, so that the whole table is never in memory. If a reader is dropped, reading stops.
@@ -51,12 +51,13 @@ class TreeTable:
 
     def __init__(
         self,
-        tree: AbstractSitemap,
+        trees: AbstractSitemap | Sequence[SourceTree],
         name: str = "pages",
         *,
         counts: PageCounts | None = None,
         **options: Unpack[TableOptions],
     ) -> None:
+        self._trees = [SourceTree(None, trees)] if isinstance(trees, AbstractSitemap) else list(trees)
         self._dedupe = options.get("dedupe", False)
         self.name = name
         self.selection = select_from(
@@ -66,12 +67,12 @@ class TreeTable:
             options.get("since"),
             options.get("until"),
             dedupe=self._dedupe,
+            has_source=any(source is not None for source, _ in self._trees),
         )
         self.schema = arrow_schema(self.selection.chosen, name)
         self.counts: dict[str, int | None] = {}
-        self._tree = tree
         self._given_counts = counts
-        self._sitemaps: Columns | None = None  # kept, because counting pages takes time
+        self._sitemaps: list[Columns] | None = None  # kept, because counting pages takes time
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of the table, from its start."""
@@ -86,17 +87,26 @@ class TreeTable:
 
     def _pages(self) -> Iterator[pa.RecordBatch]:
         with PageReader(self.selection, self._encoded, dedupe=self._dedupe) as reader:
-            for rows in reader.over(map(pages_of, _with_all_below(self._tree))):
+            for rows in reader.over(self._all_pages()):
                 yield rows.encoded
             self.counts.update(reader.counts)
+
+    def _all_pages(self) -> Iterator[SitemapPages]:
+        for source, tree in self._trees:
+            for sitemap in _with_all_below(tree):
+                yield pages_of(sitemap, source)
 
     def _encoded(self, batch: Batch) -> pa.RecordBatch:
         return record_batch(batch, self.selection.types, self.selection.chosen, self.schema)
 
     def _sitemap_rows(self) -> Iterator[pa.RecordBatch]:
         if self._sitemaps is None:
-            self._sitemaps = sitemaps_columns(self._tree, self._given_counts, self.selection.needed)
-        yield self._encoded(self.selection.batch(self._sitemaps))
+            needed = self.selection.needed
+            self._sitemaps = [
+                sitemaps_columns(tree, self._given_counts, needed, source) for source, tree in self._trees
+            ]
+        for columns in self._sitemaps:
+            yield self._encoded(self.selection.batch(columns))
 
     def _combined(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Combine small batches. Large ones are not copied."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import takewhile
@@ -15,7 +15,8 @@ from usp.export.arrow import arrow_schema
 from usp.export.extras import extra
 from usp.export.formats.base import Answer
 from usp.export.frames import TreeTable
-from usp.export.schema import NAMES_IN_SITEMAPS, TABLES
+from usp.export.reading import SourceTree
+from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, table_types
 from usp.objects.sitemap import AbstractSitemap
 
 __all__ = ["Query"]
@@ -40,7 +41,7 @@ class Query:
     :raises MissingExtraError: if DuckDB or pyarrow is not installed.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, has_source: bool = False) -> None:
         self._duckdb = extra("duckdb", "sql")
         self._pyarrow = extra("pyarrow", "sql")
         try:
@@ -53,8 +54,9 @@ class Query:
         try:
             # Otherwise names in a query could mean variables of this program.
             self._connection.execute("set python_enable_replacements = false; set TimeZone = 'UTC'")
-            for name, types in TABLES.items():
-                self._connection.register(name, self._pyarrow.Table.from_batches([], arrow_schema(types, name)))
+            for name in TABLES:
+                schema = arrow_schema(table_types(name, has_source=has_source), name)
+                self._connection.register(name, self._pyarrow.Table.from_batches([], schema))
             self._statements = self._checked(text)
         except self._duckdb.Error as error:
             self.close()
@@ -98,14 +100,16 @@ class Query:
                 data = data[:start] + name.encode() + data[start + len(word) :]
         return data.decode()
 
-    def answers(self, tree: AbstractSitemap) -> Iterator[Answer]:
+    def answers(self, trees: AbstractSitemap | Sequence[SourceTree]) -> Iterator[Answer]:
         """Run the statements, and give the answer of each that has one. Read it before you ask for the next.
 
         The answers are called answer, answer_2, answer_3.
+
+        :param trees: a tree, or several with the names of their sources.
         """
-        pages = TreeTable(tree, "pages")
+        pages = TreeTable(trees, "pages")
         self._connection.register("pages", pages)
-        self._connection.register("sitemaps", TreeTable(tree, "sitemaps", counts=pages.counts))
+        self._connection.register("sitemaps", TreeTable(trees, "sitemaps", counts=pages.counts))
         number = 0
         for statement in self._statements:
             relation = self._in_thread(partial(self._relation, statement.query))

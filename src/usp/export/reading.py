@@ -23,7 +23,7 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
 from usp.scan import Columns, Scalar, column_of
 
-__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "sitemaps_columns"]
+__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "SourceTree", "sitemaps_columns"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -153,6 +153,13 @@ class PageReader(Generic[Result]):
 
 #: URLs of sitemaps -> the number of their pages. If a number is missing or None, the pages are counted.
 PageCounts = Mapping[str, int | None]
+
+
+class SourceTree(NamedTuple):
+    """A tree, and the name of its source, or None."""
+
+    source: str | None
+    tree: AbstractSitemap
 
 
 class _Place(NamedTuple):

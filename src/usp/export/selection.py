@@ -15,7 +15,7 @@ from usp.export.conditions import Condition
 from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at, table_types
 from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
-__all__ = ["Moment", "Selection", "select", "select_from"]
+__all__ = ["Moment", "Selection", "datetime_of", "select", "select_from"]
 
 #: A point in time as callers give it: "2025-01-01", "2025-01-01T10:00:00+02:00", "7d" for seven days ago, or a date.
 Moment = str | date | datetime
@@ -28,6 +28,7 @@ _TIME = re.compile(
 )
 _MAX_SHOWN = 40  # characters of a name in a message
 _MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1) // _MICROSECOND
 _EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
 _MODIFIED, _STORY, _PUBLISHED = "last_modified", "news", "news.publish_date"
@@ -192,6 +193,18 @@ def _flags(column: Column) -> bytes:
 def _both(first: bytes, second: bytes) -> bytes:
     """Combine bytes of 0 and 1: 1 where both have it."""
     return (int.from_bytes(first, "little") & int.from_bytes(second, "little")).to_bytes(len(first), "little")
+
+
+def datetime_of(name: str, written: Moment, now: datetime | None = None) -> datetime:
+    """Return a point in time that a user wrote, in UTC: "2025-01-01", "7d" for seven days ago, or a date.
+
+    :param name: the parameter, for the error.
+    :raises InvalidArgumentError: if it is not one of these.
+    """
+    try:
+        return _EPOCH + _moment(name, written, now) * _MICROSECOND
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)  # longer ago than dates can say
 
 
 def _moment(name: str, written: Moment, now: datetime | None, *, is_end: bool = False) -> int:
