@@ -27,7 +27,8 @@ def count_left_out(nodes: list[Node], roots: Iterable[Node]) -> int:
 
     :param roots: known paths that are left out, too.
     """
-    left_out = _unwanted(nodes).union(*(node.left_out for node in nodes))
+    left_out = _unwanted(nodes)
+    left_out.update(*(node.left_out for node in nodes if node.left_out))
     left_out.update(requested_url(root.fetcher.url) for root in roots)
     return len(left_out - _fetched(nodes)) if left_out else 0
 
