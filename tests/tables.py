@@ -14,6 +14,7 @@ from support import SITEMAP_XMLNS, FakeClient, index, urlset
 from usp.cli.demo import demo_site
 from usp.export.batches import Batch, page_columns, pages_of
 from usp.export.formats.base import Writer
+from usp.export.formats.cells import values_of
 from usp.export.schema import PAGES, flattened, type_name
 from usp.objects.page import (
     SitemapImage,
@@ -33,7 +34,9 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.columns import Columns, List, Type, column_of
+from usp.origins import normalized_host
+from usp.scan.columns import Columns, List, Scalar, Type, column_of
+from usp.scan.url_parts import URL_PARTS, pure_split_urls
 from usp.tree import sitemap_tree_for_homepage
 
 Row = dict[str, Any]
@@ -206,6 +209,7 @@ def _rows_of(sitemap: AbstractSitemap) -> Iterator[Row]:
             "last_modified": plain_value(page.last_modified),
             "change_frequency": frequency and frequency.value,
             "priority": plain_value(stated_priority(page)),
+            **_url_parts(page.url),
             "sitemap_url": sitemap.url,
             "sitemap_type": type_name(type(sitemap)),
             "position": position,
@@ -214,6 +218,11 @@ def _rows_of(sitemap: AbstractSitemap) -> Iterator[Row]:
             "videos": page.videos and [_video(video) for video in page.videos],
             "alternates": [{"hreflang": code, "url": url} for code, url in page.alternates or ()] or None,
         }
+
+
+def _url_parts(url: str) -> Row:
+    columns = pure_split_urls(column_of(Scalar.TEXT, [url]), URL_PARTS, normalized_host)
+    return {name: values_of(Scalar.TEXT, columns.get(name), 1)[0] for name in URL_PARTS}
 
 
 def _video(video: SitemapVideo) -> Row:

@@ -84,7 +84,7 @@ def test_times_are_in_utc() -> None:
 
 def test_schemas_state_their_version() -> None:
     """The metadata of a schema say which table it is of, and which version."""
-    assert arrow_schema(SITEMAPS, "sitemaps").metadata == {b"usp.schema": b"sitemaps/1"}
+    assert arrow_schema(SITEMAPS, "sitemaps").metadata == {b"usp.schema": b"sitemaps/2"}
 
 
 def test_buffers_are_not_copied() -> None:
@@ -286,12 +286,18 @@ def test_columns_of_parquet() -> None:
     group = pq.ParquetFile(stream).metadata.row_group(0)
     columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
     snappy = {name for name, column in columns.items() if column.compression == "SNAPPY"}
-    assert snappy == {name for name in columns if name == "url" or name.startswith("videos.")}
+    assert snappy == {name for name in columns if name in ("url", "path") or name.startswith("videos.")}
     assert {column.compression for name, column in columns.items() if name not in snappy} == {"ZSTD"}
     assert all(columns[name].statistics.has_min_max for name in ("url", "last_modified", "priority", "sitemap_type"))
     with_dictionary = {name for name, column in columns.items() if "RLE_DICTIONARY" in column.encodings}
-    assert with_dictionary >= {"sitemap_url", "alternates.list.element.hreflang", "news.keywords.list.element"}
-    assert not with_dictionary & {"url", "last_modified", "images.list.element.loc", "news.title"}
+    assert with_dictionary >= {
+        "sitemap_url",
+        "host",
+        "section",
+        "alternates.list.element.hreflang",
+        "news.keywords.list.element",
+    }
+    assert not with_dictionary & {"url", "path", "last_modified", "images.list.element.loc", "news.title"}
 
 
 @pytest.mark.slow

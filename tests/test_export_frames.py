@@ -266,7 +266,7 @@ def test_a_database_on_disk(tmp_path: Path) -> None:
     with closing(duckdb.connect(str(path))) as connection:
         assert plain_rows(arrow_rows(connection.sql("select * from pages"))) == page_rows(made_tree())
         tables = connection.execute("select table_name, comment from duckdb_tables() order by 1").fetchall()
-        assert tables == [("pages", "usp.schema pages/1"), ("sitemaps", "usp.schema sitemaps/1")]
+        assert tables == [("pages", "usp.schema pages/2"), ("sitemaps", "usp.schema sitemaps/2")]
         assert connection.execute("select view_name from duckdb_views() where not internal").fetchall() == []
 
 
@@ -365,7 +365,7 @@ def test_the_schema_of_a_stream() -> None:
     """What a tree says of its schema is what its stream has; and which version it is."""
     schema = pa.schema(odd_tree())
     assert schema.equals(odd_tree().to_arrow().schema, check_metadata=True)
-    assert schema.metadata == {b"usp.schema": b"pages/1"}
+    assert schema.metadata == {b"usp.schema": b"pages/2"}
     assert list(PAGES) == schema.names
     assert pandas.ArrowDtype(pa.timestamp("us", "UTC")).pyarrow_dtype == schema.field("last_modified").type
 

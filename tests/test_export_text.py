@@ -45,7 +45,9 @@ from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import select
 from usp.objects.page import SitemapNewsStory, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
+from usp.origins import normalized_host
 from usp.scan.columns import Columns, columns_of_all
+from usp.scan.url_parts import URL_PARTS, split_urls
 from usp.tree import sitemap_from_bytes
 
 pytestmark = pytest.mark.export
@@ -295,7 +297,8 @@ def test_rows_that_are_kept(make: Any) -> None:
         PAGES, sitemap_url=[HOME] * length, sitemap_type=["urlset"] * length, position=range(1, length + 1)
     )
     read = columns_of_all(tree.pages, lambda page: "", PAGES)
-    columns = Columns(length, {**read.columns, **listed.columns})
+    parts = split_urls(read.columns["url"], URL_PARTS, normalized_host)
+    columns = Columns(length, {**read.columns, **listed.columns, **parts})
     expected = json_rows(tree)
     for kept in (None, [True] * length, only(length, 0), only(length, PIECE_ROWS), [n % 3 == 0 for n in range(length)]):
         text = encoded(make, columns, types=PAGES, kept=kept)

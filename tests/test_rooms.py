@@ -68,7 +68,7 @@ ROOMS = {
         "tree",
         "sources",
     },
-    "export": {"exceptions", "objects", "scan", "limits", "stream"},
+    "export": {"exceptions", "objects", "scan", "origins", "limits", "stream"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
         *("tree", "sources", "check", "export"),

@@ -18,6 +18,7 @@ __all__ = [
     "LOCAL_URL",
     "Origin",
     "host_of",
+    "normalized_host",
     "origin_of",
     "outside",
     "put_credentials",
@@ -118,10 +119,11 @@ def origin_of(url: str) -> Origin:
     parts = urlsplit(url)
     scheme = parts.scheme.lower()
     port = DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
-    return scheme, _normalized_host(parts.hostname or ""), port
+    return scheme, normalized_host(parts.hostname or ""), port
 
 
-def _normalized_host(host: str) -> str:
+def normalized_host(host: str) -> str:
+    """Return a host in lower case, without a dot at the end, and in ASCII if it is an international name."""
     host = host.lower()
     if not host.isascii():
         import idna  # large tables, seldom needed

@@ -11,7 +11,8 @@ from itertools import islice, repeat
 from usp.export.schema import type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan import PAGE_TYPES, Column, Columns, columns_of_all
+from usp.origins import normalized_host
+from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
 
 __all__ = ["Batch", "SitemapPages", "page_columns", "pages_of"]
 
@@ -59,9 +60,12 @@ def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Colum
     }
     if sitemap.source is not None:
         listed["source"] = partial(_repeated, sitemap.source)
+    parts = wanted.intersection(URL_PARTS)
     first = 0
     for length, read in _columns_of(sitemap.pages, wanted):
         added = {name: make(length, first) for name, make in listed.items() if name in wanted}
+        if length and parts:
+            added |= split_urls(read["url"], parts, normalized_host)
         yield Columns(length, {**read, **added})
         first += length
 

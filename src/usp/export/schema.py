@@ -19,7 +19,7 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan import PAGE_TYPES, Column, Columns, Scalar, Struct, Type
+from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, Scalar, Struct, Type
 
 __all__ = [
     "NAMES_IN_SITEMAPS",
@@ -33,7 +33,7 @@ __all__ = [
     "type_name",
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SOURCE = "source"
 #: The columns of a page that do not come from its entry: the sitemap, and the position in it, from 1.
@@ -43,7 +43,10 @@ _LISTED: dict[str, Type] = {
     "position": Scalar.INTEGER,
 }
 _ENTRY = ("url", "last_modified", "last_modified_text", "change_frequency", "priority")
-PAGES: Mapping[str, Type] = MappingProxyType({name: PAGE_TYPES[name] for name in _ENTRY} | _LISTED | PAGE_TYPES)
+_PARTS: dict[str, Type] = dict.fromkeys(URL_PARTS, Scalar.TEXT)
+PAGES: Mapping[str, Type] = MappingProxyType(
+    {name: PAGE_TYPES[name] for name in _ENTRY} | _PARTS | _LISTED | PAGE_TYPES
+)
 SITEMAPS: Mapping[str, Type] = MappingProxyType(
     {
         "url": Scalar.TEXT,

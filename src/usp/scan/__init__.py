@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from usp.scan.survey import is_old as is_old
     from usp.scan.survey import may_be_disallowed as may_be_disallowed
     from usp.scan.survey import same_url_key as same_url_key
+    from usp.scan.url_parts import URL_PARTS as URL_PARTS
+    from usp.scan.url_parts import split_urls as split_urls
     from usp.scan.urls import absolute_url as absolute_url
     from usp.scan.urls import is_http_url as is_http_url
     from usp.scan.urls import strip_url_to_homepage as strip_url_to_homepage
@@ -92,6 +94,7 @@ _MODULES = {
         "may_be_disallowed",
         "same_url_key",
     ),
+    "url_parts": ("URL_PARTS", "split_urls"),
     "urls": ("absolute_url", "is_http_url", "strip_url_to_homepage", "unescaped_url"),
     "values": ("parse_change_frequency", "parse_priority", "plain_text", "unescape"),
     "vocabulary": ("Kind",),

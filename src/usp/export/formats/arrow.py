@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "arrow_writer", "parquet_writer"]
 
 #: Columns that Parquet takes as dictionaries: all rows of a sitemap have the same value, or one of few.
-_OF_FEW_VALUES = ("change_frequency", "sitemap_url", "sitemap_type")
+_OF_FEW_VALUES = ("source", "change_frequency", "host", "sitemap_url", "sitemap_type")
 
 #: Paths to compress with Snappy rather than Zstandard. URLs, most of a file, take half the time, for a quarter more
 #: bytes. So do the forty columns of videos, most of them empty.
-_FAST = ("url", "videos.")
+_FAST = ("url", "path", "videos.")
 _BATCH_ROWS = 10_000  # rows that Parquet encodes at once
 
 #: Paths, by their last name, whose values repeat. For others a dictionary only costs time.
 _REPEATED = {
-    *("change_frequency", "priority", "sitemap_url", "sitemap_type", "problems"),
+    *("source", "change_frequency", "priority", "host", "section", "sitemap_url", "sitemap_type", "problems"),
     *("publication_name", "publication_language", "access", "genres", "keywords", "stock_tickers"),
     *("hreflang", "geo_location", "license"),
     *("category", "tags", "rating", "restriction", "restriction_relationship", "platform", "platform_relationship"),
