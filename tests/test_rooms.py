@@ -18,13 +18,14 @@ MAX_LINES = 700
 MAX_FUNCTION_LINES = 50
 
 # Each room may import itself and those named: the table of docs/design.md.
-FOUNDATION = {"version", "compiled", "logs", "exceptions", "objects", "inflate", "origins", "limits"}
+FOUNDATION = {"version", "compiled", "logs", "keywords", "exceptions", "objects", "inflate", "origins", "limits"}
 MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
 FETCHING = MIDDLE | {"politeness", "progress", "web_client", "drivers", "workers"}
 ROOMS = {
     "version": set(),
     "compiled": set(),
     "logs": set(),
+    "keywords": set(),
     "exceptions": set(),
     "origins": {"exceptions"},
     "objects": {"compiled", "exceptions", "origins"},
@@ -52,7 +53,7 @@ ROOMS = {
         "drivers",
     },
     "tree": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "drivers", "stream"},
-    "sources": {"exceptions", "objects", "scan", "origins", "limits", "web_client", "stream", "tree"},
+    "sources": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "web_client", "stream", "tree"},
     "aio": {"drivers", "stream", "sources"},
     "helpers": FETCHING,
     "check": {
@@ -68,7 +69,7 @@ ROOMS = {
         "tree",
         "sources",
     },
-    "export": {"exceptions", "objects", "scan", "origins", "limits", "stream"},
+    "export": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "stream"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
         *("tree", "sources", "check", "export"),

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, Unpack
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
+from usp.keywords import check_keywords
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
 from usp.origins import CROSS_HOST, outside, split_credentials
 from usp.politeness import Politeness
@@ -162,10 +163,7 @@ def _check_options(
     **fetching: Any,
 ) -> tuple[Options, MakeFetcher]:
     """Check the parameters that every walk has."""
-    for name in fetching:
-        if name not in HomepageOptions.__annotations__:
-            known = ", ".join(HomepageOptions.__annotations__)
-            raise TypeError(f"unexpected keyword argument {name!r}; there are: {known}")
+    check_keywords(fetching, HomepageOptions.__annotations__, "web_client")
     given = {name: value for name, value in fetching.items() if name in FetchOptions.__annotations__}
     options = Options(**{name: value for name, value in given.items() if value is not None})
     choice = SitemapChoice.of(include, exclude, modified_since, choose_callback)

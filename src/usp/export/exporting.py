@@ -19,6 +19,7 @@ from usp.export.formats import STANDARD_OUTPUT, OutputFile, output_file
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import PageCounts, PageReader, PageRows, SourceTree, sitemaps_columns
 from usp.export.selection import Moment, Selection, select_from
+from usp.keywords import check_keywords
 from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.stream import HomepageOptions, SitemapStream
@@ -132,6 +133,7 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
     :raises InvalidArgumentError: for wrong options, before anything is written.
     :raises OSError: if the file cannot be written; an existing file then stays as it was.
     """
+    check_keywords(options, WriteOptions.__annotations__, "path")
     plan = plan_export(path, **options)
     plan.output.check()
     return _write_trees(plan, [SourceTree(None, tree)])
@@ -149,6 +151,7 @@ def export_homepage(
 
     :raises TreeInterrupted: on Ctrl-C; a `KeyboardInterrupt` that has the partial tree. Nothing is written.
     """
+    check_keywords(options, ExportOptions.__annotations__, "path", "web_client")
     of_writing: Any = {name: value for name, value in options.items() if name in WriteOptions.__annotations__}
     of_tree: Any = {name: value for name, value in options.items() if name not in of_writing}
     plan = plan_export(path, **of_writing)

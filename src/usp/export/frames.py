@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Never, TypedDict, Unpack, cast
 
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch, SitemapPages, pages_of
@@ -15,6 +15,7 @@ from usp.export.extras import extra
 from usp.export.reading import PageCounts, PageReader, SourceTree, sitemaps_columns
 from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
+from usp.keywords import check_keywords
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan import Columns
 
@@ -57,6 +58,7 @@ class TreeTable:
         counts: PageCounts | None = None,
         **options: Unpack[TableOptions],
     ) -> None:
+        check_keywords(options, TableOptions.__annotations__, "table")
         self._trees = [SourceTree(None, trees)] if isinstance(trees, AbstractSitemap) else list(trees)
         self._dedupe = options.get("dedupe", False)
         self.name = name
@@ -149,12 +151,15 @@ def to_polars(tree: AbstractSitemap, table: str = "pages", **options: Unpack[Tab
     return found
 
 
-def to_duckdb(tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
+def to_duckdb(
+    tree: AbstractSitemap, database: str | os.PathLike[str] = ":memory:", **unknown: Never
+) -> duckdb.DuckDBPyConnection:
     """Return a connection to a DuckDB database with both tables. Existing tables of these names are replaced.
 
     Times are of type `TIMESTAMP WITH TIME ZONE`, as in `usp sql`. DuckDB shows them in the time zone of the connection,
     which is UTC. To give them to Python as datetimes, DuckDB needs the package pytz; data frames and Arrow do not.
     """
+    check_keywords(unknown, ("database",))
     duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
     connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))
     try:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Never, Unpack, cast
 
 from usp.objects.outcome import Cause, Outcome, OutcomeKind, TreeFacts, cause_of_status, outcome_of
 from usp.objects.page import Pages, SitemapPage
@@ -256,14 +256,14 @@ class AbstractSitemap:
 
         return to_polars(self, table, **options)
 
-    def to_duckdb(self, database: str | os.PathLike[str] = ":memory:") -> duckdb.DuckDBPyConnection:
+    def to_duckdb(self, database: str | os.PathLike[str] = ":memory:", **unknown: Never) -> duckdb.DuckDBPyConnection:
         """Return a DuckDB connection with the tables `pages` and `sitemaps`, times in UTC. Needs the extra `sql`.
 
         :param database: the database file to write the tables to. By default they stay in memory.
         """
         from usp.export.frames import to_duckdb
 
-        return to_duckdb(self, database)
+        return to_duckdb(self, database, **unknown)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Stream the pages to any library that reads Arrow, from the documents, a few sitemaps at a time."""

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
+from usp.keywords import check_keywords
 from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan import is_http_url
@@ -85,6 +86,7 @@ class Source:
         **options: Unpack[HomepageOptions],
     ) -> SitemapStream:
         """Open the stream of its sitemaps. Nothing is read before you ask for the first one."""
+        check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return SitemapStream(self.reading, web_client, memory_bytes=memory_bytes, **options)
         return TreeStream(lambda: self._load(**options))
@@ -93,6 +95,7 @@ class Source:
         self, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
     ) -> AsyncSitemapStream:
         """Open the stream of its sitemaps on asyncio."""
+        check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return AsyncSitemapStream(self.reading, web_client, **options)
         return AsyncTreeStream(lambda: self._load(**options))
