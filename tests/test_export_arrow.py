@@ -6,6 +6,7 @@ import errno
 import gc
 import io
 import os
+import re
 import sys
 import threading
 from array import array
@@ -27,6 +28,7 @@ from tables import TREES, Row, batches_of, columns_with, demo_tree, odd_tree, pa
 from usp.exceptions import MissingExtraError
 from usp.export.arrow import BatchBuilder, arrow_schema, arrow_type, record_batch
 from usp.export.batches import Batch, SitemapPages, page_columns
+from usp.export.extras import Installation
 from usp.export.formats.arrow import arrow_writer, parquet_writer
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import sitemaps_columns
@@ -347,5 +349,5 @@ def test_missing_package(make_writer: MakeWriter, monkeypatch: pytest.MonkeyPatc
     """Without pyarrow, the error names the extra that installs it."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "pyarrow"]:
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'usp\[arrow\]'"):
+    with pytest.raises(MissingExtraError, match=re.escape(Installation.here().command("arrow", "pyarrow"))):
         make_writer(io.BytesIO(), Table("pages", PAGES, PAGE_TYPES), FormatOptions())

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from selecting import TYPES, News, Row, columns_of, kept_rows, selected
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.export.conditions import MAX_LENGTH, Condition
+from usp.export.extras import Installation
 from usp.export.selection import select
 from usp.objects.page import SitemapPageChangeFrequency as Frequency
 
@@ -283,8 +284,7 @@ def test_a_condition_can_be_stopped() -> None:
 def test_without_duckdb(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     """Without DuckDB an error says what to install; all else selects without it."""
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(
-        MissingExtraError, match=re.escape(f"This needs {missing}; install it with: pip install 'usp[sql]'")
-    ):
+    command = Installation.here().command("sql", missing)
+    with pytest.raises(MissingExtraError, match=re.escape(f"This needs {missing}; install it with: {command}")):
         select(TYPES, where="live")
     assert kept_rows(select(TYPES, "url", since="7d").batch(columns_of([Row(url="a")]))) == []

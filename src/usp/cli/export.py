@@ -80,7 +80,7 @@ def register(commands: Subparsers) -> None:
         metavar="FILE",
         help=f"{file_help(TABLE_FORMATS)}\n- for standard output, the default if you name a format",
     )
-    formats = "\n".join(f"  {name}: {one.what}" for name, one in TABLE_FORMATS.items())
+    formats = "\n".join(f"  {name}: {one.description}" for name, one in TABLE_FORMATS.items())
     output.add_argument(
         "-f",
         "--format",

@@ -68,7 +68,7 @@ def register(commands: Subparsers) -> None:
         "query", nargs="?", metavar="QUERY", help="one or several statements; - reads them from standard input"
     )
     output = sql.add_argument_group("output")
-    formats = "\n".join(f"  {name}: {one.what}" for name, one in ANSWER_FORMATS.items())
+    formats = "\n".join(f"  {name}: {one.description}" for name, one in ANSWER_FORMATS.items())
     output.add_argument(
         "-f",
         "--format",

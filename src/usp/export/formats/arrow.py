@@ -209,7 +209,7 @@ _NEEDS = (("pyarrow",), "arrow")
 FORMATS = (
     Format(
         "parquet",
-        "Apache Parquet; needs the extra arrow",
+        "Apache Parquet",
         (".parquet",),
         parquet_writer,
         write_parquet_answer,
@@ -217,7 +217,7 @@ FORMATS = (
     ),
     Format(
         "arrow",
-        "Apache Arrow; needs the extra arrow",
+        "Apache Arrow",
         (".arrow", ".feather"),
         arrow_writer,
         write_arrow_answer,

@@ -71,7 +71,7 @@ class Format:
     """
 
     name: str
-    what: str  #: for --help
+    what: str  #: for --help, where `description` adds the extra
     suffixes: tuple[str, ...]
     table_writer: Callable[[Any, Table, FormatOptions], Writer] | None = None
     answer_writer: Callable[[Answer, Any, FormatOptions], int] | None = None
@@ -82,6 +82,11 @@ class Format:
     holds_tables: bool = False  #: holds several tables
     separator: bytes = b""  #: stands between the answers to several queries, if they go to the same stream
     needs: tuple[tuple[str, ...], str] | None = None  #: packages, and the extra that installs them
+
+    @property
+    def description(self) -> str:
+        """What --help says: what the format is, and which extra it needs."""
+        return self.what if self.needs is None else f"{self.what}; needs the extra {self.needs[1]}"
 
     def __post_init__(self) -> None:
         missing = [name for name in ("table_writer", "answer_writer") if getattr(self, name) is None]

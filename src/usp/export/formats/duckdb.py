@@ -129,7 +129,7 @@ def _quoted(name: str) -> str:
 FORMATS = (
     Format(
         "duckdb",
-        "a DuckDB database; needs the extra sql",
+        "a DuckDB database",
         (".duckdb", ".ddb"),
         duckdb_writer,
         write_answer,

@@ -292,7 +292,7 @@ def _write_value(sheet: _Sheet, row: int, at: int, value: Any) -> None:
 FORMATS = (
     Format(
         "xlsx",
-        "an Excel workbook; needs the extra xlsx",
+        "an Excel workbook",
         (".xlsx",),
         xlsx_writer,
         write_answer,
