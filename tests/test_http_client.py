@@ -28,8 +28,8 @@ from usp.web_client.abstract_client import (
 )
 from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPRequest
 from usp.web_client.policy import RequestPolicy, applying
+from usp.web_client.requests_answers import RequestsAnswer
 from usp.web_client.requests_client import RequestsWebClient
-from usp.web_client.requests_transport import RequestsAnswer
 
 pytestmark = pytest.mark.network
 

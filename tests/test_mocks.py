@@ -1,4 +1,4 @@
-"""Libraries that mock requests: requests-mock, responses and vcrpy, as in the test suites of callers.
+"""Mocks of requests, as in the test suites of callers: requests-mock, responses, vcrpy, and fakes without a library.
 
 The mocked sites have names that do not exist; those of cassettes are on loopback.
 """
@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import pytest
 import requests
@@ -277,6 +278,96 @@ def test_real_requests_beside_a_mock_of_one_session() -> None:
             assert success(client.get(f"{site.url}/x")).raw_data() == b"real"
             check_guarded(client, site)
         assert session.cookies.get_dict() == {}
+
+
+# Fakes without a library
+
+
+def fake_response(url: str, kind: str) -> Any:
+    """Return a response as tests make them: a mock, or one of requests that has its body already."""
+    answer = SITE.get(url, (404, {}, b""))
+    if isinstance(answer, Exception):
+        raise answer
+    response: Any = MagicMock() if kind == "mock" else requests.Response()
+    response.status_code, headers, content = answer
+    response.headers, response.url = requests.structures.CaseInsensitiveDict(headers), url
+    setattr(response, "content" if kind == "mock" else "_content", content)
+    return response
+
+
+@pytest.mark.parametrize("client", list(CLIENTS))
+@pytest.mark.parametrize("method", ["get", "request", "send"])
+@pytest.mark.parametrize("kind", ["mock", "response"])
+def test_replaced_methods(no_network: list[object], client: str, method: str, kind: str) -> None:
+    """A test may replace a method of all sessions, and return anything that looks like a response."""
+
+    def answer(self: requests.Session, *arguments: Any, **_: Any) -> Any:
+        url = arguments[-1] if method != "send" else arguments[0].url
+        return fake_response(url, kind)
+
+    with patch.object(requests.Session, method, answer), CLIENTS[client]() as web_client:
+        check(sitemap_tree_for_homepage(HOME, web_client=web_client, politeness=QUICK))
+
+
+def test_a_mock_in_place_of_a_method(no_network: list[object]) -> None:
+    """The method may be a mock, which was in place when the client was imported or made."""
+    with patch("requests.Session.get", side_effect=lambda url, **_: fake_response(url, "mock")) as get:
+        check(sitemap_tree_for_homepage(HOME, politeness=QUICK))
+    assert get.call_args_list[0].args == (f"{HOME}/robots.txt",)
+    assert get.call_args_list[0].kwargs["stream"] is True
+
+
+class Canned(requests.adapters.BaseAdapter):
+    """An adapter that returns responses with their body, and without a connection."""
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        response: requests.Response = fake_response(request.url or "", "response")
+        response.request = request
+        return response
+
+    def close(self) -> None:
+        pass
+
+
+def test_adapters_with_ready_bodies(no_network: list[object]) -> None:
+    """An adapter that the caller has mounted may return responses that have their body already."""
+    with requests.Session() as session, RequestsWebClient(session=session) as client:
+        session.mount("https://", Canned())
+        check(sitemap_tree_for_homepage(HOME, web_client=client, politeness=QUICK))
+
+
+@pytest.mark.network
+def test_hooks_that_read_the_body() -> None:
+    """A hook of the caller's session may read a body before the client does."""
+    pages = {"/x": (200, {"Content-Encoding": "gzip"}, gzip.compress(b"some text"))}
+    with serve(pages) as site, requests.Session() as session, RequestsWebClient(session=session) as client:
+        session.hooks["response"].append(lambda response, **_: response.content and None)
+        assert success(client.get(f"{site.url}/x")).raw_data() == b"some text"
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("method", ["get", "request", "send"])
+def test_wrapped_methods(method: str) -> None:
+    """Tools that watch requests wrap a method of all sessions. Requests that pass through it are guarded, and exact."""
+    calls = []
+    original = getattr(requests.Session, method)
+
+    def watch(self: requests.Session, *arguments: Any, **options: Any) -> Any:
+        calls.append(arguments)
+        return original(self, *arguments, **options)
+
+    pages = {"/to": (302, {"Location": "/x?%7e=%c3"}, b"moved"), "/x?%7e=%c3": (200, {"Set-Cookie": "a=1"}, b"real")}
+    resolve = resolving({"inner.example": ["127.0.0.1"]})
+    with (
+        serve(pages) as site,
+        patch.object(requests.Session, method, watch),
+        RequestsWebClient(_resolve=resolve) as client,
+    ):
+        assert success(client.get(f"{site.url}/to")).raw_data() == b"real"
+        check_guarded(client, site)
+    assert [path for path, _ in site.requests] == ["/to", "/x?%7e=%c3"]
+    assert all(set(headers) == {"Host", "User-Agent", "Accept-Encoding", "Accept"} for _, headers in site.requests)
+    assert len(calls) == 3
 
 
 # Cassettes

@@ -2,8 +2,8 @@
 
 A session or headers of the caller's go to the homepage's origin only. Other origins get no more than the user agent. So
 the client uses the session itself at the homepage's origin only. Elsewhere it uses the session's adapters, which have
-no credentials and keep no cookies, with a session of its own for each request: libraries that mock requests replace
-methods of sessions.
+no credentials and keep no cookies, with a session of its own for each request (`usp.web_client.requests_answers`):
+those who mock requests replace methods of sessions.
 
 `usp.web_client.http_client` follows redirects and applies the request policy. `usp.web_client.requests_transport` has
 the connections, which check addresses and keep deadlines.
@@ -25,19 +25,17 @@ from usp.web_client.failures import TimedOutError, status_line
 from usp.web_client.http_client import MISTAKES, AbstractHTTPClient, Fetch, HTTPRequest, TransferredResponse
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS
-from usp.web_client.requests_transport import (
-    CURRENT,
+from usp.web_client.requests_answers import (
     ERRORS,
     BareSession,
-    Exchange,
-    GuardedAdapter,
     RequestsAnswer,
     body_reader,
-    guard,
+    header_of,
     is_from_network,
-    resolve,
+    reason_of,
     take_cookies,
 )
+from usp.web_client.requests_transport import CURRENT, Exchange, GuardedAdapter, guard, resolve
 from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     MAX_REMEMBERED_ORIGINS,
@@ -62,11 +60,11 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
 
     def status_message(self) -> str:
         """Return the server's words for the status, or the standard ones."""
-        return status_line(self._response.status_code, self._response.reason).partition(" ")[2]
+        return status_line(self._response.status_code, reason_of(self._response)).partition(" ")[2]
 
     def header(self, case_insensitive_name: str) -> str | None:
         """Return the value of a header."""
-        return self._response.headers.get(case_insensitive_name)
+        return header_of(self._response, case_insensitive_name)
 
     def url(self) -> str:
         """Return the URL after redirects."""
@@ -75,10 +73,11 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
     def _body(self) -> bytes:
         """Return the body as it was transferred. Read it first, if this response was not made by the client."""
         if self._encoded is None:
-            read = body_reader(self._response.raw)
+            read = body_reader(self._response)
             while (piece := read()) and self._receive(piece):
                 pass
-            self._response.close()
+            if self._response.raw is not None:
+                self._response.close()
             self._end()
         return self._encoded or b""
 
@@ -192,21 +191,17 @@ class RequestsWebClient(AbstractHTTPClient):
         if request.is_home and not self._is_own_session:
             exchange.target = None
             return self._send_by_session(request, exchange)
-        prepared = requests.PreparedRequest()
-        prepared.method = "GET"
-        prepared.url = request.url
-        prepared.headers = requests.structures.CaseInsensitiveDict(request.headers)
         timeout: Any = self._timeout  # the types of requests lack some pairs
         options = {"stream": True, "timeout": timeout, "allow_redirects": False, **self._settings_for(request.url)}
         if "send" in vars(self._bare):  # a mock has replaced the method of this one session
             exchange.target = None
-            return self._send_by_replaced_method(prepared, options, exchange)
+            return self._send_by_replaced_method(request, options, exchange)
         exchange.target = request.url
         adapter = self._adapter_for(request.url)
         if not isinstance(adapter, GuardedAdapter):
             request.policy.mark_resolved_elsewhere(host_of(request.url))
-        response = BareSession(adapter).send(prepared, **options)
-        return RequestsAnswer(response, response.headers.get("Location"), exchange)
+        response = BareSession(adapter).get_only(request.url, request.headers, **options)
+        return RequestsAnswer(response, header_of(response, "Location"), exchange)
 
     def success_response(self, answer: Any, url: str, max_bytes: int | None) -> RequestsWebClientSuccessResponse:
         """Return the response of requests."""
@@ -261,17 +256,18 @@ class RequestsWebClient(AbstractHTTPClient):
         )
         # Only has an effect if an adapter of the caller's, and no connection of ours, was used.
         request.policy.mark_resolved_elsewhere(host_of(request.url))
-        return RequestsAnswer(response, location[-1] if location else response.headers.get("Location"), exchange)
+        return RequestsAnswer(response, location[-1] if location else header_of(response, "Location"), exchange)
 
     def _send_by_replaced_method(
-        self, prepared: requests.PreparedRequest, options: dict[str, Any], exchange: Exchange
+        self, request: HTTPRequest, options: dict[str, Any], exchange: Exchange
     ) -> RequestsAnswer:
         """Make one request with the `send` that someone has set on the session, and nothing else that it has."""
+        prepared = requests.Request("GET", request.url, request.headers).prepare()
         location, keep = _keeping(requests.cookies.RequestsCookieJar())
         prepared.hooks["response"].append(keep)
         guard(self._bare)
         response = self._bare.send(prepared, **options)
-        return RequestsAnswer(response, location[-1] if location else response.headers.get("Location"), exchange)
+        return RequestsAnswer(response, location[-1] if location else header_of(response, "Location"), exchange)
 
     def _settings_for(self, url: str) -> dict[str, Any]:
         """Return the proxies and the CA bundle for a URL, from the client, the session, and the environment."""

@@ -8,7 +8,8 @@ A socket finds its request by the `Exchange` that it is lent to, one for each fe
 as when a caller uses the session for something else, everything behaves as in requests, except that certificates of
 proxies are always verified.
 
-All that depends on private names of requests, urllib3 or http.client is in this module.
+All that depends on private names of requests, urllib3 or http.client is in this module and in
+`usp.web_client.requests_answers`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,10 @@ import os
 import socket
 import ssl
 import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar, Token
-from functools import lru_cache, partial
+from functools import lru_cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -39,10 +38,11 @@ from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.origins import host_of
 from usp.web_client.cassettes import connection_class, real_class
-from usp.web_client.http_client import Fetch, HTTPAnswer, header_bytes
+from usp.web_client.http_client import Fetch
 from usp.web_client.lookups import AddressInfo, Resolver, look_up
 from usp.web_client.policy import RefusedError, seconds_until
-from usp.web_client.settings import DRAIN_SECONDS, MAX_INTERIM_ANSWERS, PIECE_BYTES, file_state
+from usp.web_client.requests_answers import drain
+from usp.web_client.settings import MAX_INTERIM_ANSWERS, file_state
 
 if TYPE_CHECKING:
     from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -50,24 +50,9 @@ else:
     HTTPConnection = real_class(urllib3.connection.HTTPConnection)
     HTTPSConnection = real_class(urllib3.connection.HTTPSConnection)
 
-__all__ = [
-    "CURRENT",
-    "ERRORS",
-    "BareSession",
-    "Exchange",
-    "GuardedAdapter",
-    "RequestsAnswer",
-    "body_reader",
-    "guard",
-    "is_from_network",
-    "resolve",
-    "take_cookies",
-]
+__all__ = ["CURRENT", "Exchange", "GuardedAdapter", "guard", "resolve"]
 
 Result = TypeVar("Result")
-
-#: What goes wrong in requests, urllib3 and below them. They raise a bare ValueError for some odd URLs and headers.
-ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
 
 _KEPT_CONNECTIONS = 64  # to one host
 _KEPT_HOSTS = 64
@@ -447,7 +432,7 @@ class GuardedAdapter(requests.adapters.HTTPAdapter):
         response = super().send(request, *args, **options)
         if exchange.target is None and not 200 <= response.status_code < 300:
             # Before the session sees it: its authentication would read the whole body, and inflate it.
-            _drain(response, exchange)
+            drain(response, exchange)
             response._content = b""
             response._content_consumed = True  # type: ignore[attr-defined]  # not in its types
         return response
@@ -494,105 +479,3 @@ def guard(session: requests.Session) -> None:
         if type(adapter) is requests.adapters.HTTPAdapter:
             session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
             adapter.close()
-
-
-class _NoCookies(requests.cookies.RequestsCookieJar):
-    """A jar that stays empty."""
-
-    def extract_cookies(self, response: Any, request: Any) -> None:
-        """Take no cookies."""
-
-
-_NO_COOKIES = _NoCookies()
-
-
-class BareSession(requests.Session):
-    """A session for one request, which adds nothing to it and follows no redirect.
-
-    Its purpose is `send`: libraries that mock requests replace this method of all sessions.
-    """
-
-    stream, verify, cert = True, True, None
-
-    def __init__(self, adapter: requests.adapters.BaseAdapter) -> None:
-        # Session.__init__ makes adapters, which takes longer than the rest of it. `send` needs only these two.
-        self.adapters = OrderedDict({"": adapter})  # for all URLs; requests-mock replaces get_adapter()
-        self.cookies = _NO_COOKIES
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None: requests would read the whole body of a redirect."""
-
-
-class RequestsAnswer(HTTPAnswer):
-    """The answer of requests. `location` is its Location header, which may have been taken away."""
-
-    def __init__(self, response: requests.Response, location: str | None, exchange: Exchange) -> None:
-        # Redirects are switched off, so the URL needs no check.
-        super().__init__("", response.status_code, response.reason, (), body_reader(response.raw), response.close)
-        self.response = response
-        self._location = location
-        self._exchange = exchange
-
-    def header(self, name: str) -> str | None:
-        """Return the value of a header."""
-        return self.response.headers.get(name)
-
-    def location(self) -> bytes | None:
-        """Return the Location header as bytes, or None."""
-        return None if self._location is None else header_bytes(self._location)
-
-    def values(self, name: str) -> list[str]:
-        """Return all values of a header."""
-        get = getattr(getattr(self.response.raw, "headers", None), "getlist", None)
-        return list(get(name)) if get else []
-
-    def discard(self) -> None:
-        """Read a small body, to reuse its connection; close the connection if it is large, endless or slow."""
-        _drain(self.response, self._exchange)
-        self._close = None  # it is closed
-
-
-def _drain(response: requests.Response, exchange: Exchange) -> None:
-    raw = response.raw
-    length = getattr(raw, "length_remaining", None)
-    deadline = exchange.deadline
-    try:
-        if getattr(raw, "chunked", False) if length is None else length <= PIECE_BYTES:
-            exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
-            raw.read(PIECE_BYTES, decode_content=False)
-    except ERRORS:
-        pass  # nobody needs this body
-    finally:
-        exchange.deadline = deadline
-        raw.close()
-
-
-def body_reader(raw: Any) -> Callable[[], bytes]:
-    """Return a function that returns the next piece of a body as soon as it arrives.
-
-    The body keeps its transport encoding: urllib3 trusts the header, and fails if the header is wrong.
-    """
-    if isinstance(raw, urllib3.HTTPResponse) and hasattr(raw, "read1"):
-        return partial(raw.read1, PIECE_BYTES, decode_content=False)
-
-    def pieces() -> Iterator[bytes]:
-        yield from raw.stream(PIECE_BYTES, decode_content=False)
-
-    return partial(next, pieces(), b"")
-
-
-def is_from_network(response: requests.Response) -> bool:
-    """Return whether http.client has received an answer, and not a mock made it."""
-    raw = response.raw
-    received = getattr(raw, "_original_response", None)
-    return isinstance(raw, urllib3.HTTPResponse) and isinstance(received, http.client.HTTPResponse)
-
-
-def take_cookies(response: requests.Response, cookies: requests.cookies.RequestsCookieJar) -> None:
-    """Move the cookies that an answer sets into a jar, so that the session does not see them."""
-    request: Any = getattr(response, "request", None)
-    requests.cookies.extract_cookies_to_jar(cookies, request, response.raw)  # type: ignore[no-untyped-call]
-    message = getattr(getattr(response.raw, "_original_response", None), "msg", None)
-    for name in ("Set-Cookie", "Set-Cookie2"):
-        if message is not None and name in message:  # the headers of a mock raise if there is none
-            del message[name]
