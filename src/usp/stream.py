@@ -14,19 +14,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import ExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, NoReturn, Self, Unpack
+from typing import Any, NamedTuple, NoReturn, Self, Unpack
 
 from usp.documents import Document, Failure
 from usp.drivers.blocking import check_client, client_or_default, is_single_threaded, steps
 from usp.drivers.fetch import ResponseReader
-from usp.drivers.options import HomepageOptions, Reading, walk_for
+from usp.drivers.options import HomepageOptions, Reading, reusable, walk_for
 from usp.exceptions import TreeInterrupted, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MEMORY_BYTES
 from usp.objects.outcome import Cause
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
-from usp.origins import host_of, split_credentials
+from usp.origins import LOCAL_URL, host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
 from usp.walk.order import ArrivalOrder, TreeOrder, tree_places
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
@@ -36,9 +36,11 @@ __all__ = [
     "AsyncSitemapStream",
     "AsyncTreeStream",
     "HomepageOptions",
+    "LoadedTree",
     "Reading",
     "SitemapStream",
     "TreeStream",
+    "reusable",
 ]
 
 _LEAST_SECONDS = 0.01  # a request with less time than this is not worth making
@@ -52,7 +54,7 @@ class _Run:
         self.names: dict[str, str] = {}
         self._memory_bytes = memory_bytes
         self._in_tree_order = in_tree_order
-        self._given = options
+        self._given = reusable(options)  # for another reading
         self._note = ""
         self._start(reading)
 
@@ -95,11 +97,8 @@ class _Run:
             if self._note and is_reached:
                 self.notes.append(self._note)
             self._note = ""
-            why = _short_reason(first.parsed)
-            # A host with a wrong certificate is there: reading it unprotected would be what an attacker wants.
-            is_absent = not is_reached and "certificate" not in why
-            if is_absent and (other := self._reading.if_unreachable) is not None:
-                self._turn_to(other, f"{self._shown()} cannot be reached ({why})")
+            if not is_reached and (other := self._reading.if_unreachable) is not None:
+                self._turn_to(other, f"{self._shown()} cannot be reached ({_short_reason(first.parsed)})")
             elif first.parsed.cause is Cause.UNREADABLE and (other := self._reading.if_no_sitemap) is not None:
                 self._turn_to(other, f"{self._shown()} is not a sitemap")
         return self._next is None
@@ -390,15 +389,26 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         await self.aclose()
 
 
-#: Reads a tree; returns it with the names of its files by the URLs of their sitemaps.
-LoadTree = Callable[[], tuple[AbstractSitemap, dict[str, str]]]
+class LoadedTree(NamedTuple):
+    """A tree that was read in one go, the names of its files by the URLs of their sitemaps, and a note or none."""
+
+    tree: AbstractSitemap
+    names: dict[str, str]
+    note: str = ""
+
+
+#: Reads a tree, with these options.
+LoadTree = Callable[[HomepageOptions], LoadedTree]
 
 
 class TreeStream(SitemapStream):
-    """Iterate over the sitemaps of a tree that is read in one go, such as that of a folder. Nothing is requested."""
+    """Iterate over the sitemaps of a tree that is read in one go, such as that of a folder. Nothing is requested.
 
-    def __init__(self, load: LoadTree) -> None:
-        run = _LoadedRun(load)
+    :param options: those that `load` knows. They are checked now, and not when the tree is read.
+    """
+
+    def __init__(self, load: LoadTree, **options: Unpack[HomepageOptions]) -> None:
+        run = _LoadedRun(load, options)
         self._prepare(run, _loaded(run), None)
 
     @property
@@ -417,8 +427,8 @@ class TreeStream(SitemapStream):
 class AsyncTreeStream(AsyncSitemapStream):
     """Iterate over the sitemaps of a tree that is read in one go, on asyncio. It is read in a thread."""
 
-    def __init__(self, load: LoadTree) -> None:
-        run = _LoadedRun(load)
+    def __init__(self, load: LoadTree, **options: Unpack[HomepageOptions]) -> None:
+        run = _LoadedRun(load, options)
         _Stream.__init__(self, run)
         self._sitemaps = _loaded_async(run)
 
@@ -426,16 +436,22 @@ class AsyncTreeStream(AsyncSitemapStream):
 class _LoadedRun:
     """A tree that is read when it is first asked for, and the place of the sitemap given last."""
 
-    def __init__(self, load: LoadTree) -> None:
+    def __init__(self, load: LoadTree, options: HomepageOptions) -> None:
         self.ancestors: tuple[AbstractSitemap, ...] = ()
-        self.notes: list[str] = []
         self._load = load
-        self._loaded: tuple[AbstractSitemap, dict[str, str]] | None = None
+        self._options = reusable(options)
+        walk_for(Reading(LOCAL_URL), **self._options)  # raises if an option is wrong
+        self._loaded: LoadedTree | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not read, if you may have expected it."""
+        return (self._loaded.note,) if self._loaded is not None and self._loaded.note else ()
 
     @property
     def names(self) -> dict[str, str]:
         """The names of files by the URLs of their sitemaps."""
-        return self._read()[1]
+        return self._read().names
 
     @property
     def is_site(self) -> bool:
@@ -450,7 +466,7 @@ class _LoadedRun:
 
     def tree(self) -> AbstractSitemap:
         """Return the tree."""
-        return self._read()[0]
+        return self._read().tree
 
     def sitemaps(self) -> Iterator[AbstractSitemap]:
         """Give the sitemaps in tree order."""
@@ -458,9 +474,15 @@ class _LoadedRun:
             self.ancestors = ancestors
             yield sitemap
 
-    def _read(self) -> tuple[AbstractSitemap, dict[str, str]]:
+    def _read(self) -> LoadedTree:
         if self._loaded is None:
-            self._loaded = self._load()
+            try:
+                self._loaded = self._load(self._options)
+            except KeyboardInterrupt as interrupt:
+                nothing = InvalidSitemap(LOCAL_URL, "Not read: it was interrupted.", cause=Cause.LIMIT)
+                tree = interrupt.tree if isinstance(interrupt, TreeInterrupted) else nothing
+                self._loaded = LoadedTree(tree, {})
+                raise TreeInterrupted(tree) from None
         return self._loaded
 
 

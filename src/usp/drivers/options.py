@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal, NamedTuple, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
@@ -21,7 +21,16 @@ from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk, Walk
 
-__all__ = ["FetchOptions", "HomepageOptions", "NewOptions", "Options", "Reading", "homepage_walk", "walk_for"]
+__all__ = [
+    "FetchOptions",
+    "HomepageOptions",
+    "NewOptions",
+    "Options",
+    "Reading",
+    "homepage_walk",
+    "reusable",
+    "walk_for",
+]
 
 
 class FetchOptions(TypedDict, total=False):
@@ -100,6 +109,12 @@ class Reading(NamedTuple):
     is_site: bool = True
     if_unreachable: Reading | None = None
     if_no_sitemap: Reading | None = None
+
+
+def reusable(options: HomepageOptions) -> HomepageOptions:
+    """Return the same options, with a tuple in place of each iterator, which could be used only once."""
+    kept: Any = {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+    return cast("HomepageOptions", kept)
 
 
 def walk_for(

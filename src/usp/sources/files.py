@@ -13,7 +13,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Unpack
@@ -36,8 +36,8 @@ from usp.scan import (
     is_http_url,
 )
 from usp.sources.listing import MAX_FILES, ROBOTS, FolderFiles, ZipFiles, name_of
-from usp.stream import HomepageOptions
-from usp.tree import sitemap_from_bytes, sitemap_from_file, sitemap_tree_for_homepage
+from usp.stream import HomepageOptions, Reading, SitemapStream
+from usp.tree import sitemap_from_bytes, sitemap_tree_for_homepage
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
@@ -51,7 +51,11 @@ __all__ = ["Names", "is_archive", "tree_of_bytes", "tree_of_path"]
 Names = dict[str, str]
 
 _LIMITS = Limits(max_sitemaps=2 * MAX_FILES)
-_OPTIONS = ("include", "exclude", "modified_since", "choose_callback", "progress")  # that make sense without a network
+#: Options that make sense without a network, beside those that `_tree_of_folder` names.
+_FOLDER_OPTIONS = (
+    *("include", "exclude", "modified_since", "choose_callback", "recurse_callback"),
+    *("use_known_paths", "respect_robots", "cross_host", "progress"),
+)
 _NO_FILE = "no such file in the folder"
 _UNKNOWN_SITE = "https://example.org/"  # for a site whose files never state their URL
 _IS_CALLED_SITEMAP = re.compile(
@@ -62,7 +66,7 @@ _IS_CALLED_SITEMAP = re.compile(
 def tree_of_path(
     path: str | os.PathLike[str], url: str | None = None, **options: Unpack[HomepageOptions]
 ) -> tuple[AbstractSitemap, Names]:
-    """Return the sitemap of a file, or the tree of a folder or a zip archive.
+    """Return the sitemap of a file, or the tree of a folder or a zip archive, with the names of the files.
 
     :param url: where it is, or will be, served.
     :param options: which sitemaps to read, as for `usp.tree.sitemap_tree_for_homepage`.
@@ -74,19 +78,27 @@ def tree_of_path(
     if os.path.isdir(path):
         return _tree_of_folder(FolderFiles(path), url, options)
     if is_archive(path):
-        return _tree_of_folder(ZipFiles(path), url, options)
-    sitemap = sitemap_from_file(path, url=_url_of_file(path, url))
-    return sitemap, {sitemap.url: path}
+        with closing(ZipFiles(path)) as files:
+            return _tree_of_folder(files, url, options)
+    file_url = _url_of_file(path, url) or LOCAL_URL + _quoted(os.path.basename(path))
+    with open(path, "rb") as file:
+        content = file.read(_limits(options.get("limits")).max_sitemap_bytes + 1)
+        written = os.fstat(file.fileno()).st_mtime
+    return _tree_of_file(_FileClient(content, written), path, file_url, options)
 
 
-def tree_of_bytes(content: bytes, name: str = "-", url: str | None = None) -> tuple[AbstractSitemap, Names]:
+def tree_of_bytes(
+    content: bytes, name: str = "-", url: str | None = None, **options: Unpack[HomepageOptions]
+) -> tuple[AbstractSitemap, Names]:
     """Return the sitemap of some content, as of a file of that name."""
-    sitemap = sitemap_from_bytes(content, url if name == "-" else _url_of_file(name, LOCAL_URL if url is None else url))
-    return sitemap, {sitemap.url: name}
+    file_url = url if name == "-" else _url_of_file(name, LOCAL_URL if url is None else url)
+    return _tree_of_file(_FileClient(content), name, file_url or LOCAL_URL, options)
 
 
 def is_archive(path: str) -> bool:
     """Return whether a file is a zip archive."""
+    if not os.path.isfile(path):
+        return False  # what is read of a pipe cannot be read again
     with suppress(OSError), open(path, "rb") as file:
         return file.read(4) in (b"PK\3\4", b"PK\5\6")
     return False
@@ -107,20 +119,65 @@ def _url_of_file(path: str, url: str | None) -> str | None:
     return url + _quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
 
 
+def _tree_of_file(client: _FileClient, name: str, url: str, options: HomepageOptions) -> tuple[AbstractSitemap, Names]:
+    """Return the sitemap of one file. The sitemaps that it lists stay unfetched."""
+    stream = SitemapStream(
+        Reading(url, is_site=False),
+        client,
+        concurrency=1,
+        limits=options.get("limits"),
+        progress=options.get("progress"),
+        recurse_list_callback=lambda urls, level, above: [],
+    )
+    (sitemap,) = stream  # unlike `stream.tree`, it has its children, as sitemaps that were not fetched
+    sitemap.facts = replace(stream.tree.facts, left_out=0)
+    _describe(sitemap, client.written)
+    return sitemap, {sitemap.url: name}
+
+
+def _describe(sitemap: AbstractSitemap, written: float | None) -> None:
+    """Note when a file was written, in place of what the walk took for an HTTP response."""
+    if sitemap.transport is not None:
+        fetched_at = None if written is None else utc_time(written)
+        sitemap._transport = replace(sitemap.transport, status=None, seconds=None, fetched_at=fetched_at)
+
+
+class _FileClient(AbstractWebClient):
+    """Answer every request with the content of one file."""
+
+    is_thread_safe = True
+
+    def __init__(self, content: bytes, written: float | None = None) -> None:
+        self.written = written
+        self._content = content
+        self._most: int | None = None
+
+    def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
+        """Read no more than this of the file."""
+        self._most = max_response_data_length
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        """Return the content."""
+        return _FileResponse(url, self._content, self._most)
+
+
 def _tree_of_folder(files: FolderFiles, url: str | None, options: HomepageOptions) -> tuple[AbstractSitemap, Names]:
     base = _base_url(url) if url is not None else _stated_base(files)
     client = _FolderClient(files, base)
+    choose = options.get("recurse_list_callback")
 
     def note(urls: list[str], level: int, above: set[str]) -> list[str]:
         client.declared.update(urls)
-        return urls
+        return urls if choose is None else choose(urls, level, above)
 
-    chosen: Any = {name: value for name, value in options.items() if name in _OPTIONS}
+    chosen: Any = {name: value for name, value in options.items() if name in _FOLDER_OPTIONS}
+    has_robots = ROBOTS in files.paths and urlsplit(base).path == "/"  # crawlers read no other robots.txt
+    guesses = files.guesses if options.get("use_known_paths", True) else []
     root = sitemap_tree_for_homepage(
         base,
         client,
-        use_robots=ROBOTS in files.paths and urlsplit(base).path == "/",  # crawlers read no other robots.txt
-        extra_known_paths=[_quoted(path) for path in files.guesses],
+        use_robots=has_robots and options.get("use_robots", True),
+        extra_known_paths=[*map(_quoted, guesses), *(options.get("extra_known_paths") or ())],
         recurse_list_callback=note,
         normalize_homepage_url=False,
         concurrency=1,  # there is no network to wait for
@@ -165,7 +222,11 @@ class _FolderClient(AbstractWebClient):
         except OSError as error:
             self.unreadable[path] = f"the file cannot be read: {error.strerror}"
             return WebClientErrorResponse(self.unreadable[path], retryable=False, status=None)
-        return _FileResponse(url, data[: self._most], is_cut=self._most is not None and len(data) > self._most)
+        return _FileResponse(url, data, self._most)
+
+    def was_asked_for(self, path: str) -> bool:
+        """Return whether a file was read, or could not be. Options may leave files out."""
+        return path in self.written or path in self.unreadable
 
     def url_of(self, path: str) -> str:
         """Return the URL of a file."""
@@ -188,12 +249,12 @@ class _FolderClient(AbstractWebClient):
 
 
 class _FileResponse(LocalWebClientSuccessResponse):
-    """The content of a file."""
+    """The content of a file, up to `most` bytes."""
 
-    def __init__(self, url: str, content: bytes, is_cut: bool) -> None:
+    def __init__(self, url: str, content: bytes, most: int | None) -> None:
         super().__init__(url, "")
-        self._content = content
-        self._is_cut = is_cut
+        self._content = content[:most]
+        self._is_cut = len(self._content) < len(content)
 
     def raw_data(self) -> bytes:
         """Return the bytes of the file."""
@@ -244,17 +305,10 @@ class _FolderTree:
                     transport=sitemap.transport,
                 )
                 path = None
-            self._describe(parent.sub_sitemaps[number], path)
+            if path is not None:
+                self._names[sitemap.url] = self._files.full(path)
+            _describe(parent.sub_sitemaps[number], client.written.get(path or ""))
             self._correct(parent.sub_sitemaps[number], above if path is None else above | {path})
-
-    def _describe(self, sitemap: AbstractSitemap, path: str | None) -> None:
-        """Note the name of a file, and when it was written, in place of what the walk took for an HTTP response."""
-        if path is not None:
-            self._names[sitemap.url] = self._files.full(path)
-        if sitemap.transport is not None:
-            written = self._client.written.get(path or "")
-            fetched_at = None if written is None else utc_time(written)
-            sitemap._transport = replace(sitemap.transport, status=None, seconds=None, fetched_at=fetched_at)
 
     def _each_once(self, roots: list[AbstractSitemap]) -> Iterator[AbstractSitemap]:
         """Yield the top sitemaps, except those whose file is listed under another URL elsewhere in the tree."""
@@ -289,7 +343,7 @@ class _FolderTree:
             reason = f"the folder cannot be read: {why}"
             yield InvalidSitemap(self._client.url_of(path) + "/", reason, cause=Cause.UNREACHABLE)
         for path in self._files.guesses:
-            if self._files.identity(path) in present or path in listed:
+            if self._files.identity(path) in present or path in listed or not self._client.was_asked_for(path):
                 continue
             url = self._client.url_of(path)
             self._names[url] = self._files.full(path)

@@ -6,7 +6,7 @@ import os
 import re
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import BinaryIO, cast
 
 from usp.exceptions import InvalidArgumentError
@@ -16,6 +16,7 @@ __all__ = ["MAX_FILES", "ROBOTS", "FolderFiles", "ZipFiles", "name_of"]
 #: How many files of a folder may be sitemaps.
 MAX_FILES = 100_000
 ROBOTS = "robots.txt"
+_MACOS = "__MACOSX"  # a folder that macOS adds to archives
 _MAX_DEPTH = 100  # of folders: `os.walk` calls itself for each level
 _LOOKS_LIKE_SITEMAP = re.compile(r"\.(?:xml|txt|rss|atom|rdf|gz)", re.IGNORECASE)
 _MAY_BE_LISTED = re.compile(r"[^.]+|.*(?:sitemap|feed).*", re.IGNORECASE)
@@ -47,6 +48,9 @@ class FolderFiles:
             and self._targets.get(path) not in looks
             and not (_without_gz(path) != path and self._has(_without_gz(path)))
         ]
+
+    def close(self) -> None:
+        """Close what is open. Nothing is, for a folder."""
 
     def read(self, path: str, size: int) -> tuple[bytes, float]:
         """Return the first bytes of a file, and when it was last written. Raises OSError."""
@@ -100,18 +104,33 @@ class FolderFiles:
 
 
 class ZipFiles(FolderFiles):
-    """The files of a zip archive that may be sitemaps, in the order of their names."""
+    """The files of a zip archive that may be sitemaps, in the order of their names.
+
+    If the root of the site is a folder in the archive, paths are those below it. No file is ever written.
+    """
 
     def __init__(self, archive: str) -> None:
-        self._archive = archive
         self._members: dict[str, zipfile.ZipInfo] = {}
-        super().__init__(archive)
+        self._top = ""  # the folder with the site
+        try:
+            self._archive = zipfile.ZipFile(archive)
+        except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            raise InvalidArgumentError(f"{archive} cannot be read as a zip archive: {error}") from None
+        try:
+            super().__init__(archive)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the archive."""
+        self._archive.close()
 
     def read(self, path: str, size: int) -> tuple[bytes, float]:
         """Return the first bytes of a member, and when it was last written. Raises OSError."""
         member = self._members[path]
         try:
-            with zipfile.ZipFile(self._archive) as archive, archive.open(member) as file:
+            with self._archive.open(member) as file:
                 data = cast("BinaryIO", file).read(size)
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError) as error:
             raise OSError(0, f"in the archive: {error}") from None
@@ -119,23 +138,39 @@ class ZipFiles(FolderFiles):
             raise OSError(0, f"in the archive: {type(error).__name__}: {error}") from None
         return data, time.mktime((*member.date_time, 0, 0, -1)) if 1970 <= member.date_time[0] <= 2107 else 0.0
 
+    def full(self, path: str) -> str:
+        """Return the path of a member as reports show it."""
+        return super().full(self._top + path)
+
     def _listed(self) -> Iterator[str]:
-        try:
-            with zipfile.ZipFile(self._archive) as archive:
-                members = archive.infolist()
-        except zipfile.BadZipFile as error:
-            raise InvalidArgumentError(f"{self._archive} cannot be read as a zip archive: {error}") from None
-        for member in sorted(members, key=lambda member: member.filename):
-            path = member.filename
-            parts = path.split("/")
-            is_hidden = any(part.startswith(".") for part in parts[:-1])
-            if member.is_dir() or is_hidden or not _may_be_sitemap(parts[-1]) or path in self._members:
-                continue
-            self._members[path] = member
-            yield path
+        members = {_member_path(member): member for member in self._archive.infolist() if not member.is_dir()}
+        wanted = {path: member for path, member in members.items() if _is_wanted_member(path)}
+        self._top = _folder_of_robots(wanted)
+        for path in sorted(wanted):
+            below = path.removeprefix(self._top)
+            self._members[below] = wanted[path]
+            yield below
 
     def _has(self, path: str) -> bool:
         return path in self._members
+
+
+def _member_path(member: zipfile.ZipInfo) -> str:
+    """Return the path of a member as it would be extracted: below the folder, and with slashes."""
+    parts = member.filename.replace("\\", "/").split("/")
+    return "/".join(part for part in parts if part not in ("", ".", ".."))
+
+
+def _is_wanted_member(path: str) -> bool:
+    *folders, name = path.split("/")
+    return _may_be_sitemap(name) and not any(folder.startswith(".") or folder == _MACOS for folder in folders)
+
+
+def _folder_of_robots(paths: Collection[str]) -> str:
+    """Return the folder that has everything in it and a robots.txt: an archive of "public/" has only that in it."""
+    tops = {path.partition("/")[0] for path in paths}
+    top = f"{tops.pop()}/" if len(tops) == 1 else ""
+    return top if f"{top}{ROBOTS}" in paths else ""
 
 
 def name_of(path: str) -> str:
@@ -144,7 +179,8 @@ def name_of(path: str) -> str:
 
 
 def _may_be_sitemap(name: str) -> bool:
-    return _looks_like_sitemap(name) or _MAY_BE_LISTED.fullmatch(name) is not None
+    is_fork = name.startswith("._")  # macOS keeps what it knows about a file in one of this name
+    return not is_fork and (_looks_like_sitemap(name) or _MAY_BE_LISTED.fullmatch(name) is not None)
 
 
 def _looks_like_sitemap(path: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from types import TracebackType
-from typing import NoReturn, Self, Unpack
+from typing import Any, NoReturn, Self, Unpack
 
-from usp.exceptions import InvalidArgumentError, UspError
+from usp.exceptions import InvalidArgumentError, TreeInterrupted, UspError
 from usp.objects.outcome import Outcome, combined
 from usp.objects.sitemap import AbstractSitemap
-from usp.sources.targets import ReadAs, Source, find_source
-from usp.stream import AsyncSitemapStream, HomepageOptions, SitemapStream
+from usp.sources.targets import ReadAs, Source, SourceKind, find_source
+from usp.stream import AsyncSitemapStream, HomepageOptions, SitemapStream, reusable
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 
 __all__ = ["AsyncSourceStream", "SourceStream", "Targets", "find_sources"]
@@ -24,12 +24,16 @@ def find_sources(
     targets: Targets, *, url: str | None = None, read_as: ReadAs = "auto", https_only: bool = False
 ) -> tuple[Source, ...]:
     """Find out what each target is; see `find_source`."""
-    listed = [targets] if isinstance(targets, (str, os.PathLike)) else list(targets)
+    is_one = isinstance(targets, (str, bytes, os.PathLike)) or not isinstance(targets, Iterable)
+    listed: list[Any] = [targets] if is_one else list(targets)  # type: ignore[arg-type]
     if not listed:
         raise InvalidArgumentError("give a target: a site, a sitemap, a file, a folder, or - for standard input")
     if url is not None and len(listed) > 1:
         raise InvalidArgumentError("url says where one file or folder will be served; give one target only")
-    return tuple(find_source(target, url=url, read_as=read_as, https_only=https_only) for target in listed)
+    sources = tuple(find_source(target, url=url, read_as=read_as, https_only=https_only) for target in listed)
+    if sum(source.kind is SourceKind.STANDARD_INPUT for source in sources) > 1:
+        raise InvalidArgumentError("standard input (-) can be read only once")
+    return sources
 
 
 class _Several:
@@ -39,7 +43,8 @@ class _Several:
         self.sources = sources
         self._trees: list[AbstractSitemap] = []
         self._notes: list[str] = []
-        self._part: SitemapStream | AsyncSitemapStream | None = None
+        self._names: dict[str, str] = {}
+        self._part: SitemapStream | AsyncSitemapStream | None = None  # that is being read
 
     @property
     def source(self) -> str:
@@ -52,39 +57,64 @@ class _Several:
         return () if self._part is None else self._part.ancestors
 
     @property
+    def names(self) -> dict[str, str]:
+        """The names of files by the URLs of their sitemaps, for the target that is being read or was read last."""
+        return self._names if self._part is None else self._part.names
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """How targets were read, if not as written: over http, or as a whole site."""
+        """How targets were read, if not as written: over http, as a whole site, or as a folder of the same name."""
         return (*self._notes, *(() if self._part is None else self._part.notes))
 
     @property
     def trees(self) -> tuple[AbstractSitemap, ...]:
-        """The trees of the targets that were read to the end, in their order."""
+        """The trees of the targets that were read, in their order. After an early close, the last one is partial."""
         return tuple(self._trees)
 
     @property
     def tree(self) -> AbstractSitemap:
-        """The tree, if there is one target and it was read to the end."""
-        if len(self.sources) > 1:
-            raise UspError(f"There are {len(self.sources)} targets: use `trees`.")
+        """The tree of the only target, once the stream is exhausted. After an early close: what was read until then.
+
+        :raises UspError: while the stream goes on, or if there are several targets.
+        """
+        self._refuse_several("`trees`")
         if not self._trees:
             raise UspError("The tree is not complete yet: go through the stream to its end, or call read().")
         return self._trees[0]
 
     @property
     def outcome(self) -> Outcome:
-        """How reading ended, over all targets that were read to the end."""
+        """How reading ended, over all targets that were read.
+
+        :raises UspError: before the first target was read.
+        """
+        if not self._trees:
+            raise UspError("There is no outcome yet: go through the stream to its end, or call read().")
         return combined([tree.outcome for tree in self._trees])
 
-    def _ended(self, part: SitemapStream | AsyncSitemapStream) -> None:
-        self._trees.append(part.tree)
-        self._notes += part.notes
-        self._part = None
+    def _refuse_several(self, instead: str) -> None:
+        if len(self.sources) > 1:
+            raise UspError(f"There are {len(self.sources)} targets: use {instead}.")
+
+    def _start(self, part: SitemapStream | AsyncSitemapStream) -> None:
+        if note := self.sources[len(self._trees)].note:
+            self._notes.append(note)
+        self._part = part
+
+    def _end(self) -> None:
+        """Keep what was read of the part that was being read, if there is one."""
+        if (part := self._part) is not None:
+            self._part = None
+            self._trees.append(part.tree)
+            self._notes += part.notes
+            self._names = part.names
 
 
 class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]):
     """Iterate over the sitemaps of one or several sources, each in tree order.
 
-    Close it, or use it in a `with` block, if you leave the loop early. It returns the trees.
+    Close it, or use it in a `with` block, if you leave the loop early. It returns the trees. Ctrl-C raises
+    `TreeInterrupted`, as for a `SitemapStream`.
     """
 
     def __init__(
@@ -94,21 +124,26 @@ class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSite
         **options: Unpack[HomepageOptions],
     ) -> None:
         super().__init__(sources)
-        self._streams = [source.stream(web_client, **options) for source in sources]  # options are checked now
+        given = reusable(options)
+        self._streams = [source.stream(web_client, **given) for source in sources]  # options are checked now
         self._sitemaps = self._all()
 
     def _all(self) -> Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]:
         for stream in self._streams:
-            self._part = stream
-            with stream:
-                yield from stream
-            self._ended(stream)
+            self._start(stream)
+            try:
+                with stream:
+                    yield from stream
+            except Exception:
+                self._part = None  # what cannot be read, such as a file without permission, has no tree
+                raise
+            finally:
+                self._end()
         return self.trees
 
     def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree. For several targets, use `read_all()`."""
-        if len(self.sources) > 1:
-            raise UspError(f"There are {len(self.sources)} targets: use read_all().")
+        self._refuse_several("read_all()")
         return self.read_all()[0]
 
     def read_all(self) -> tuple[AbstractSitemap, ...]:
@@ -142,7 +177,11 @@ class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSite
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if isinstance(error, KeyboardInterrupt) and not isinstance(error, TreeInterrupted):
+                self._sitemaps.throw(error)  # raises TreeInterrupted if a target is being read
+        finally:
+            self.close()
 
 
 class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
@@ -155,21 +194,26 @@ class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
         **options: Unpack[HomepageOptions],
     ) -> None:
         super().__init__(sources)
-        self._streams = [source.stream_async(web_client, **options) for source in sources]
+        given = reusable(options)
+        self._streams = [source.stream_async(web_client, **given) for source in sources]
         self._sitemaps = self._all()
 
     async def _all(self) -> AsyncGenerator[AbstractSitemap, None]:
         for stream in self._streams:
-            self._part = stream
-            async with stream:
-                async for sitemap in stream:
-                    yield sitemap
-            self._ended(stream)
+            self._start(stream)
+            try:
+                async with stream:
+                    async for sitemap in stream:
+                        yield sitemap
+            except Exception:
+                self._part = None  # what cannot be read, such as a file without permission, has no tree
+                raise
+            finally:
+                self._end()
 
     async def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree. For several targets, use `read_all()`."""
-        if len(self.sources) > 1:
-            raise UspError(f"There are {len(self.sources)} targets: use read_all().")
+        self._refuse_several("read_all()")
         return (await self.read_all())[0]
 
     async def read_all(self) -> tuple[AbstractSitemap, ...]:

@@ -17,18 +17,25 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
 from usp.keywords import check_keywords
-from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
-from usp.objects.sitemap import AbstractSitemap
+from usp.limits import MEMORY_BYTES, Limits
 from usp.scan import is_http_url
-from usp.sources.files import Names, is_archive, tree_of_bytes, tree_of_path
-from usp.stream import AsyncSitemapStream, AsyncTreeStream, HomepageOptions, Reading, SitemapStream, TreeStream
+from usp.sources.files import is_archive, tree_of_bytes, tree_of_path
+from usp.stream import (
+    AsyncSitemapStream,
+    AsyncTreeStream,
+    HomepageOptions,
+    LoadedTree,
+    Reading,
+    SitemapStream,
+    TreeStream,
+)
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 
 __all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source"]
@@ -39,13 +46,16 @@ STANDARD_INPUT = "-"
 ReadAs = Literal["auto", "site", "sitemap"]
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-# A name with a dot, "localhost" or an address, with or without a user and a port, up to the path.
+_FILE_URL = re.compile(r"file:/", re.IGNORECASE)
+# A name with a dot or a port, "localhost" or an address, with or without a user, up to the path.
 _HOST = re.compile(
-    r"(?:[^/?#@\s]+@)?(?:[^/?#@\s:.]+(?:\.[^/?#@\s:.]+)+\.?|localhost|\[[0-9a-f:.]+\])(?::\d+)?(?:[/?#]|$)",
+    r"(?:[^/?#@\s]+@)?(?:[^/?#@\s:.]+(?:\.[^/?#@\s:.]+)+\.?|localhost|[^/?#@\s:.]{2,}(?=:\d)|\[[0-9a-f:.]+\])"
+    r"(?::\d+)?(?:[/?#]|$)",
     re.IGNORECASE,
 )
+_TOP_DOMAIN = re.compile(r"\.(?:[^\W\d_]{2,}|xn--[\w-]+)\.?(?::\d+)?$")
 _FILE_NAME = re.compile(r"[^?#]*\.(?:xml|gz|txt|rss|atom|rdf|zip|json|csv|html?)", re.IGNORECASE)
-_LOCAL_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[a-z]:[/\\]", re.IGNORECASE)
+_LOCAL_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[a-z]:[/\\]|file:/", re.IGNORECASE)
 
 
 class SourceKind(StrEnum):
@@ -64,17 +74,21 @@ class SourceKind(StrEnum):
         return self not in (SourceKind.SITE, SourceKind.SITEMAP)
 
 
+_A_KIND = {SourceKind.FILE: "a file", SourceKind.FOLDER: "a folder", SourceKind.ARCHIVE: "an archive"}
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A target of a known kind.
 
-    `target` is as the user gave it. `reading` says how to fetch it, if it is on the web. `url` says where files are, or
-    will be, served. `note` says what else the target could have meant.
+    `target` is as the user gave it. `reading` says how to fetch it, if it is on the web. `path` is that of files, and
+    `url` says where they are, or will be, served. `note` says what else the target could have meant.
     """
 
     target: str
     kind: SourceKind
     reading: Reading | None = None
+    path: str = ""
     url: str | None = None
     note: str = ""
 
@@ -89,7 +103,7 @@ class Source:
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return SitemapStream(self.reading, web_client, memory_bytes=memory_bytes, **options)
-        return TreeStream(lambda: self._load(**options))
+        return TreeStream(self._load, **options)
 
     def stream_async(
         self, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
@@ -98,12 +112,27 @@ class Source:
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return AsyncSitemapStream(self.reading, web_client, **options)
-        return AsyncTreeStream(lambda: self._load(**options))
+        return AsyncTreeStream(self._load, **options)
 
-    def _load(self, **options: Unpack[HomepageOptions]) -> tuple[AbstractSitemap, Names]:
+    def _load(self, options: HomepageOptions) -> LoadedTree:
         if self.kind is SourceKind.STANDARD_INPUT:
-            return tree_of_bytes(_standard_input(), STANDARD_INPUT, self.url)
-        return tree_of_path(self.target, self.url, **options)
+            content = _standard_input((options.get("limits") or Limits()).max_sitemap_bytes)
+            tree, names = tree_of_bytes(content, STANDARD_INPUT, self.url, **options)
+        else:
+            tree, names = tree_of_path(self.path, self.url, **options)
+        return LoadedTree(tree, names, self._unread_note(len(tree.sub_sitemaps)) if not self.is_site else "")
+
+    @property
+    def is_site(self) -> bool:
+        """Whether it is read as a whole site."""
+        return self.kind in (SourceKind.SITE, SourceKind.FOLDER, SourceKind.ARCHIVE)
+
+    def _unread_note(self, listed: int) -> str:
+        """Return a note on the sitemaps that a single file lists."""
+        if not listed:
+            return ""
+        them = "the sitemap that it lists is" if listed == 1 else f"the {listed:,} sitemaps that it lists are"
+        return f"{self.target} was read alone, {them} not; to read all, give a folder or a URL"
 
 
 def find_source(
@@ -119,14 +148,15 @@ def find_source(
     """
     if read_as not in ("auto", "site", "sitemap"):
         raise InvalidArgumentError(f"read_as must be auto, site or sitemap, not {read_as!r}")
-    text = os.fspath(target)
-    if not isinstance(text, str) or not text:
-        raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r}")
+    if not isinstance(target, (str, os.PathLike)) or not isinstance(text := os.fspath(target), str) or not text.strip():
+        raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r:.200}")
+    if url is not None and not is_http_url(url):
+        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r:.200}")
     wanted = _Wanted(text, isinstance(target, str), read_as, https_only)
     source = next(source for find in _TABLE if (source := find(wanted)) is not None)
     if url is not None and not source.kind.is_local:
-        raise InvalidArgumentError(f"url says where files will be served; {text} has a URL already")
-    return source if url is None else Source(source.target, source.kind, url=url, note=source.note)
+        raise InvalidArgumentError(f"url says where files will be served; {text:.200} has a URL already")
+    return source if url is None else replace(source, url=url)
 
 
 class _Wanted(NamedTuple):
@@ -144,40 +174,61 @@ def _stdin(wanted: _Wanted) -> Source | None:
 
 
 def _url(wanted: _Wanted) -> Source | None:
-    text = wanted.text
+    text = wanted.text.strip()
     scheme = _SCHEME.match(text) if wanted.is_text else None
-    if scheme is None:
+    if scheme is None or scheme[1].lower() == "file":
         return None
     if scheme[1].lower() not in ("http", "https"):
-        raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]}: {text!r}")
+        raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {text!r:.200}")
     if not is_http_url(text):
-        raise InvalidArgumentError(f"give a URL like https://example.org/, not {text!r}")
+        raise InvalidArgumentError(f"give a URL like https://example.org/, not {text!r:.200}")
     return _web_source(text, [text], wanted.read_as)
 
 
 def _path(wanted: _Wanted) -> Source | None:
     text = wanted.text
-    if not os.path.lexists(text) and wanted.is_text:
+    path = _local_path(text) if wanted.is_text else text
+    if not os.path.lexists(path) and wanted.is_text:
         return None
-    kind = SourceKind.FOLDER if os.path.isdir(text) else SourceKind.ARCHIVE if is_archive(text) else SourceKind.FILE
-    is_host_too = kind is SourceKind.FOLDER and os.sep not in text and _HOST.match(text)
-    note = f"{text} is a folder here; for the site, write https://{text}/" if is_host_too else ""
-    return Source(text, kind, note=note)
+    kind = SourceKind.FOLDER if os.path.isdir(path) else SourceKind.ARCHIVE if is_archive(path) else SourceKind.FILE
+    is_host_too = wanted.is_text and _is_host(text) and _TOP_DOMAIN.search(_host_part(text))
+    note = f"{text} is {_A_KIND[kind]} here; for the site, write https://{text}" if is_host_too else ""
+    return Source(text, kind, path=path, note=note)
+
+
+def _local_path(text: str) -> str:
+    """Return the path that a text means: a file: URL, one with the home folder as ~, or the path itself."""
+    if not _FILE_URL.match(text) or os.path.lexists(text):
+        return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
+    from urllib.request import url2pathname  # takes long to import, and is rarely needed
+
+    parts = urlsplit(text)
+    if parts.netloc not in ("", "localhost"):
+        raise InvalidArgumentError(f"usp reads files of this machine only: {text!r:.200}")
+    return url2pathname(parts.path)
+
+
+def _host_part(text: str) -> str:
+    return re.split("[/?#]", text, maxsplit=1)[0]
+
+
+def _is_host(text: str) -> bool:
+    """Return whether a text starts with a host, by its form."""
+    return not _LOCAL_PATH.match(text) and bool(_HOST.match(text)) and not _FILE_NAME.fullmatch(_host_part(text))
 
 
 def _host(wanted: _Wanted) -> Source | None:
-    text = wanted.text
-    host = re.split("[/?#]", text, maxsplit=1)[0]
-    if _LOCAL_PATH.match(text) or not _HOST.match(text) or _FILE_NAME.fullmatch(host):
+    text = wanted.text.strip()
+    if not _is_host(text):
         return None
-    schemes = ("https",) if wanted.https_only or "@" in host else ("https", "http")
+    schemes = ("https",) if wanted.https_only or "@" in _host_part(text) else ("https", "http")
     urls = [f"{scheme}://{text}" for scheme in schemes]
     return _web_source(text, urls, wanted.read_as) if all(map(is_http_url, urls)) else None
 
 
 def _nothing(wanted: _Wanted) -> Source:
     raise InvalidArgumentError(
-        f"no such file or folder: {wanted.text!r}; a site is written like example.org or https://example.org/"
+        f"no such file or folder: {wanted.text!r:.200}; a site is written like example.org or https://example.org/"
     )
 
 
@@ -200,7 +251,11 @@ def _web_source(target: str, urls: list[str], read_as: ReadAs) -> Source:
     return Source(target, SourceKind.SITE if is_site else SourceKind.SITEMAP, reading)
 
 
-def _standard_input() -> bytes:
+def _standard_input(most: int) -> bytes:
     if sys.stdin is None:
         raise OSError("there is no standard input to read")
-    return sys.stdin.buffer.read(MAX_SITEMAP_BYTES + 1)  # the parser ignores what is past that
+    binary = getattr(sys.stdin, "buffer", None)
+    if binary is None:  # in a notebook, or in tests
+        return sys.stdin.read().encode()
+    content: bytes = binary.read(most + 1)  # one byte more tells that it is cut
+    return content

@@ -76,7 +76,7 @@ class TimedOutError(TimeoutError):
 
 
 class Failure(NamedTuple):
-    """A message without the host, whether the same request may succeed later, and whether the policy refused it."""
+    """A message without the host, whether the same request may succeed later, and whether usp refused it for safety."""
 
     message: str
     retryable: bool
@@ -96,7 +96,8 @@ def failure_of(error: BaseException) -> Failure:
         case UnicodeError():
             return Failure("no such host", False)  # a name that cannot be encoded cannot exist
         case ssl.SSLCertVerificationError():
-            return Failure(f"the certificate is not valid: {inner.verify_message}", False)
+            # The host is there. Refused, so that nobody falls back to http, as an attacker would want.
+            return Failure(f"the certificate is not valid: {inner.verify_message}", False, is_refused=True)
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ssl.SSLSyscallError():
             return Failure(_CLOSED_MESSAGE, True)
         case ssl.SSLError():

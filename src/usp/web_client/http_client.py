@@ -641,7 +641,7 @@ class Fetch:
             message, retryable, is_refused = failure_of(standard)
             if isinstance(error, self._client.proxy_errors):
                 message = f"the proxy: {message}"
-            elif not is_refused:
+            else:
                 message = self._after_redirects(message)
         return kind(message, retryable, partial=success if size else None, status=None, is_refused=is_refused)
 
