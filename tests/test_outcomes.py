@@ -153,6 +153,7 @@ class TestBlocked:
         """A site that has nothing and fails at a known path may have a sitemap there: it is blocked."""
         outcome = tree_of(Driver("threads"), {"/sitemap_index.xml": status(503)}).outcome
         assert (outcome.kind, shown(outcome)) == (BLOCKED, "http://sitemap_index.xml: 503 Words")
+        assert causes(outcome) == [(Cause.BLOCKED, 1)]
 
     def test_without_robots(self) -> None:
         """With known paths only, what they answer counts."""

@@ -170,17 +170,18 @@ def outcome_of(tree: AbstractSitemap, facts: TreeFacts) -> Outcome:
 
     It reads a document only if nothing but indexes could be read: they may list pages, too.
     """
-    roots = facts.roots or ()
-    named = [(root.cause, root.reason, root.url) for root in roots if root.is_lost and not root.is_guess]
-    missing = tuple(_grouped(chain(named, _missing_in(tree))))
-    losses = [one for one in missing if one.cause.is_loss]
+    lost = [root for root in facts.roots or () if root.is_lost]
+    named = ((root.cause, root.reason, root.url) for root in lost if not root.is_guess)
+    missing = list(_grouped(chain(named, _missing_in(tree))))
     if _is_read(tree) or facts.is_nothing_asked:
+        losses = [one for one in missing if one.cause.is_loss]
         kind = OutcomeKind.PARTIAL if losses or facts.cuts else OutcomeKind.COMPLETE
         reason = _joined(facts.cuts, losses)
     else:
-        guesses = list(_grouped((root.cause, root.reason, root.url) for root in roots if root.is_lost))
-        kind, reason = _nothing_read(missing, guesses, facts)
-    return Outcome(kind, reason, missing, facts.skipped, facts.left_out)
+        if not any(one.cause in _KINDS for one in missing):  # then known paths matter, too
+            missing += _grouped((root.cause, root.reason, root.url) for root in lost)
+        kind, reason = _nothing_read(missing, facts)
+    return Outcome(kind, reason, tuple(missing), facts.skipped, facts.left_out)
 
 
 def combined(outcomes: Sequence[Outcome]) -> Outcome:
@@ -276,15 +277,11 @@ _KINDS = {
 }
 
 
-def _nothing_read(missing: Sequence[Missing], guesses: Sequence[Missing], facts: TreeFacts) -> tuple[OutcomeKind, str]:
-    """Return the outcome of a tree in which nothing could be read.
-
-    What robots.txt and the sitemaps that something names answered matters more than what known paths answered.
-    """
-    for answers in (missing, guesses):
-        for cause, kind in _KINDS.items():
-            if found := [one for one in answers if one.cause is cause]:
-                return kind, _joined(facts.cuts, found)
+def _nothing_read(missing: Sequence[Missing], facts: TreeFacts) -> tuple[OutcomeKind, str]:
+    """Return the outcome of a tree in which nothing could be read, and why."""
+    for cause, kind in _KINDS.items():
+        if found := [one for one in missing if one.cause is cause]:
+            return kind, _joined(facts.cuts, found)
     if facts.is_late:
         return OutcomeKind.UNREACHABLE, _joined(facts.cuts, ())
     if facts.cuts or any(one.cause is Cause.LIMIT for one in missing):
