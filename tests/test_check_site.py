@@ -417,6 +417,39 @@ class TestDiscovery:
         assert [problem.code for problem in report.problems()] == codes
         assert "R711" not in codes or found_in(report) == [(HOME, "R711", None, None)]
 
+    @pytest.mark.parametrize("status", [401, 403, 429, 451])
+    def test_blocked_robots_txt(self, status: int) -> None:
+        """R713: a robots.txt that nobody may read is no reason to tell a site to make a sitemap, or to name its own."""
+        urls = urlset("{base}/a").encode()
+        pages = {"/robots.txt": (status, {}, b""), "/sitemap.xml": (200, {"Content-Type": "text/xml"}, urls)}
+        with serve(pages) as site:
+            found = check_homepage(site.url, politeness=Politeness(tries=1))
+            del pages["/sitemap.xml"]
+            alone = check_homepage(site.url, politeness=Politeness(tries=1))
+        for report, kind in ((found, "partial"), (alone, "blocked")):
+            (problem,) = report.problems()
+            assert problem.code == "R713"
+            assert problem.message.startswith(f"robots.txt answered {status} ")
+            assert (report.outcome.kind, report.is_reached) == (kind, True)
+
+    @pytest.mark.parametrize("path", ["sitemap.xml", "sitemap_index.xml", "sitemap_news.xml.gz"])
+    @pytest.mark.parametrize("status", [403, 503])
+    def test_blocked_known_path(self, path: str, status: int) -> None:
+        """R714: nor is a usual place that could not be fetched. It is reported itself."""
+        with serve({"/robots.txt": (200, {"Content-Type": "text/plain"}, b""), f"/{path}": (status, {}, b"")}) as site:
+            report = check_homepage(site.url, politeness=Politeness(tries=1))
+        (problem,) = report.problems()
+        assert (problem.code, report.outcome.kind) == ("R714", "blocked")
+        assert problem.message.startswith(f"{site.url}/{path} could not be fetched: {status} ")
+
+    def test_blocked_sitemaps(self) -> None:
+        """R706: sitemaps that robots.txt names and that are blocked are reported, and no usual place."""
+        robots = b"Sitemap: {base}/a.xml\n"
+        pages = {"/robots.txt": (200, {"Content-Type": "text/plain"}, robots), "/a.xml": (403, {}, b"")}
+        with serve(pages | {"/sitemap.xml": (403, {}, b"")}) as site:
+            report = check_homepage(site.url, politeness=Politeness(tries=1))
+        assert (list(report.counts()), report.outcome.kind) == (["R706"], "blocked")
+
     def test_no_sitemap_in_a_site_without_robots_txt(self) -> None:
         """R711: a site without robots.txt has it too, but not a tree that the caller may have cut."""
         pages: dict[str, tuple[int, dict[str, str], bytes]] = {}

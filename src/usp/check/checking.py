@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Unpack
+from urllib.parse import urlsplit
 
 from usp.check.report import CheckedSitemap, Report, merged
 from usp.check.return_links import MAX_LINKS, check_return_links
@@ -22,7 +23,7 @@ from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import SMALL_MEMORY_BYTES
-from usp.objects.outcome import Cause
+from usp.objects.outcome import Cause, RootAnswer, lost_roots
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.scan import (
@@ -265,9 +266,12 @@ class Check:
         self._sitemap_rules = [rule for rule in reader.rules if isinstance(rule, SitemapRule)]
         self._site_rules = [rule for rule in reader.rules if isinstance(rule, SiteRule)]
         self._target = tree.url if target is None else target
-        is_robots_missed = any(problem.code == "R704" for problem in self._root_problems())
+        self._is_robots_failed = any(problem.code == "R704" for problem in self._root_problems())
+        self._lost = list(lost_roots(tree))
+        is_robots_missed = self._is_robots_failed or any(map(_is_robots, self._lost))
         self._places = tree_places(tree, is_robots_known and not is_robots_missed, reader.site.name_of)
-        self._is_empty = is_whole and not self._root_problems() and _has_no_sitemap(self._places)
+        is_answered = not self._root_problems() and not self._lost
+        self._is_empty = is_whole and is_answered and _has_no_sitemap(self._places)
         # A sitemap with several places is checked at the first to which a robots.txt leads.
         self._first_led = {place.sitemap.url: place for place in reversed(self._places) if place.robots is not None}
         for sitemap in tree.sub_sitemaps:
@@ -297,6 +301,8 @@ class Check:
         log = ProblemLog(self._tree.url)
         if self._is_empty:
             log.add("R711")
+        for lost in self._lost if not self._is_robots_failed else ():
+            log.add("R713" if _is_robots(lost) else "R714", text=lost.reason, where=lost.url)
         for what, most, sought in self._cuts():
             log.add("C902", text=sought, where=what, total=f"{most:,}")
         root = SitemapCheck(self._tree, self._tree.url, log, pages=len(self._tree.pages))
@@ -369,6 +375,10 @@ def _checked_sitemap(check: SitemapCheck, names: Mapping[str, str]) -> CheckedSi
     by_place = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
     kind, url = type(check.sitemap).__name__, check.sitemap.url
     return CheckedSitemap(check.name, url, kind, check.pages, Problems(by_place, problems.counts), is_file=url in names)
+
+
+def _is_robots(root: RootAnswer) -> bool:
+    return urlsplit(root.url).path.endswith("/robots.txt")
 
 
 def _has_no_sitemap(places: list[TreePlace]) -> bool:

@@ -32,6 +32,7 @@ __all__ = [
     "TreeFacts",
     "cause_of_status",
     "combined",
+    "lost_roots",
     "outcome_of",
 ]
 
@@ -163,6 +164,18 @@ def cause_of_status(status: int | None) -> Cause:
     if status in _GONE:
         return Cause.NOT_FOUND
     return Cause.BLOCKED if status >= 400 else Cause.UNREADABLE
+
+
+def lost_roots(tree: AbstractSitemap) -> list[RootAnswer]:
+    """Return the answers of robots.txt and of known paths that may hide sitemaps from a tree.
+
+    Of the known paths where nobody says that there is a sitemap, only the first counts, and only if they decide the
+    outcome.
+    """
+    lost = [root for root in tree.facts.roots or () if root.is_lost]
+    named = [root for root in lost if not root.is_guess]
+    missing = {url for missing in tree.outcome.missing for url in missing.urls}
+    return named or [root for root in lost if root.url in missing][:1]
 
 
 def outcome_of(tree: AbstractSitemap, facts: TreeFacts) -> Outcome:

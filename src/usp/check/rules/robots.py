@@ -83,4 +83,12 @@ RULES = (
         " robots.txt",
     ),
     Rule("R712", WARNING, 'no reader takes this line for a sitemap; write "Sitemap: {text}"'),
+    # The check itself reports these two, with the root.
+    Rule(
+        "R713",
+        WARNING,
+        'robots.txt answered {text}, which crawlers take for "no robots.txt"; sitemaps that only robots.txt names are'
+        " missing here",
+    ),
+    Rule("R714", ERROR, "{where} could not be fetched: {text}; there may be a sitemap that is missing here"),
 )
