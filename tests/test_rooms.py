@@ -68,7 +68,9 @@ ROOMS = {
         "stream",
         "tree",
         "sources",
+        "notebook",
     },
+    "notebook": {"objects"},
     "export": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "stream"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
@@ -78,10 +80,13 @@ ROOMS = {
     "__main__": {"cli"},
 }
 # These import upwards, inside a function: `SitemapFetcher.sitemap()` runs a walk with the blocking driver,
-# `tree.to_arrow()` and its siblings call the exports, and the table of problem codes is made of the rules.
+# `tree.to_arrow()` and its siblings call the exports, `_repr_html_` calls `usp.notebook`, and the table of problem
+# codes is made of the rules.
 EXCEPTIONS = {
     ("fetch_parse/fetcher.py", "drivers"),
     ("objects/sitemap.py", "export"),
+    ("objects/sitemap.py", "notebook"),
+    ("objects/page.py", "notebook"),
     ("objects/codes.py", "check"),
 }
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects", "origins", "limits", "politeness", "progress")

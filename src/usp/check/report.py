@@ -37,6 +37,21 @@ def _found(counts: Counter[str]) -> str:
     return ", ".join(plural(found[one], one.noun) for one in reversed(Severity) if found[one]) or "no problems"
 
 
+def _code_row(code: str, count: int, first: Problem | None) -> tuple[str, ...]:
+    """Return the row of a code in a notebook."""
+    from usp.notebook import escaped, short_link
+
+    place = "" if first is None else f"{short_link(first.url, first.place)}<br>{escaped(first.message)}"
+    return code, codes.CODES[code].severity.noun, f"{count:,}", place
+
+
+def _sitemap_row(sitemap: CheckedSitemap) -> tuple[str, ...]:
+    """Return the row of a sitemap in a notebook."""
+    from usp.notebook import short_link
+
+    return short_link(sitemap.url, sitemap.name or sitemap.url), f"{sitemap.pages:,}", _found(sitemap.problems.counts)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckedSitemap:
     """One sitemap and its problems.
@@ -102,7 +117,33 @@ class Report:
         return f"{plural(self.sitemap_count, 'sitemap')}, {plural(self.pages, 'page')}, {_found(self.counts())}"
 
     def __repr__(self) -> str:
-        return described(self, self.target, self.summary(), "" if self.is_reached else "not reached")
+        return described(self, self.target, self._sentence())
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: a table of codes, the worst first, and one of the sitemaps with problems."""
+        from usp import notebook  # most programs do not need it
+
+        first: dict[str, Problem] = {}
+        for problem in self.problems():
+            first.setdefault(problem.code, problem)
+        counts = list(self.counts().items())
+        rows = [_code_row(code, count, first.get(code)) for code, count in counts[: notebook.MAX_ROWS]]
+        wrong = [sitemap for sitemap in self.sitemaps if sitemap.problems.counts]
+        parts = []
+        if rows:
+            parts.append(notebook.table(("Code", "Severity", "Number", "The first one"), rows, numbers=("Number",)))
+        if len(wrong) > 1:
+            listed = map(_sitemap_row, wrong[: notebook.MAX_ROWS])
+            parts.append(notebook.table(("Sitemap", "Pages", "Problems"), listed, numbers=("Pages",)))
+        if len(wrong) > notebook.MAX_ROWS:
+            parts.append(notebook.note(f"... and {plural(len(wrong) - notebook.MAX_ROWS, 'more sitemap')}."))
+        return notebook.framed("Report", self.target, self._sentence(), parts)
+
+    def _sentence(self) -> str:
+        """Return the summary, and the outcome unless it is complete."""
+        is_complete = self.outcome.kind is OutcomeKind.COMPLETE
+        outcome = ("" if self.is_reached else "not reached") if is_complete else str(self.outcome.kind)
+        return ", ".join(filter(None, (self.summary(), outcome)))
 
     def selected(self, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Report:
         """Return a report with only those problems whose code starts with one of `select` and with none of `ignore`.

@@ -486,3 +486,9 @@ class Pages(Sequence[SitemapPage]):
     def __repr__(self) -> str:
         length = self.known_length
         return f"<Pages: {'not counted' if length is None else plural(length, 'page')}>"
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: the first pages, and a histogram of dates."""
+        from usp.notebook import pages_html  # most programs do not need it
+
+        return pages_html(self)

@@ -57,14 +57,17 @@ class Problem:
         return codes.CODES[self.code].severity
 
     def __str__(self) -> str:
-        return f"{self._place(self.url)}: {self.severity}: {self.code} {self.message}"
+        return f"{self.place}: {self.severity}: {self.code} {self.message}"
 
     def __repr__(self) -> str:
-        place = self._place(printable(shortened(self.url)))
+        url = printable(shortened(self.url))
+        place = url + self.place.removeprefix(self.url)
         return f"<Problem {self.code} {place}: {printable(shortened(self.message))}>"
 
-    def _place(self, url: str) -> str:
-        return ":".join([url, *(str(number) for number in (self.line, self.column) if number is not None)])
+    @property
+    def place(self) -> str:
+        """The URL, the line and the column, as far as they are known: http://example.org/sitemap.xml:3:17."""
+        return ":".join([self.url, *(str(number) for number in (self.line, self.column) if number is not None)])
 
     def to_dict(self) -> dict[str, object]:
         """Return the problem as a dictionary of its fields and its severity."""

@@ -313,6 +313,12 @@ class AbstractSitemap:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {printable(shortened(self.url))}: {self._summary()}>"
 
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: counts, a histogram of dates, and a table of sitemaps or of the first pages."""
+        from usp.notebook import sitemap_html  # most programs do not need it
+
+        return sitemap_html(self)
+
 
 class InvalidSitemap(AbstractSitemap):
     """A sitemap that could not be fetched or parsed. `reason` says why.

@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from html import escape
 from itertools import islice
 from math import log1p
 
 from usp.check.formats.views import name_of, place_of
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import RulePage, rule_page
+from usp.notebook import escaped as _escaped
+from usp.notebook import linked as _linked
 from usp.objects.codes import CODES, GROUPS, Severity
-from usp.objects.problem import Problem, printable
+from usp.objects.problem import Problem
 from usp.objects.wording import plural, plural_noun
 from usp.version import __version__
 
@@ -175,21 +176,9 @@ def _moment(now: datetime | None) -> str:
     return f', checked <time datetime="{now.isoformat(timespec="seconds")}">{written}</time>'
 
 
-def _escaped(text: str) -> str:
-    return escape(printable(text))
-
-
 def _text(text: str) -> str:
     """Return a text of a page with its `code` marked up."""
     return _CODE.sub(r"<code>\1</code>", _escaped(text))
-
-
-def _linked(url: str, shown: str | None = None) -> str:
-    """Return a text, as a link if the URL is http or https."""
-    text = _escaped(url if shown is None else shown)
-    if not _LINKED.fullmatch(url):
-        return text
-    return f'<a href="{_escaped(url)}" rel="noreferrer noopener">{text}</a>'
 
 
 # Light and dark, narrow and wide, and on paper. Text has a contrast of at least 4.5 in both schemes. The colours of
