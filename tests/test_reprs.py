@@ -7,13 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from support import FakeClient, index, urlset
-from usp import Limits, Politeness, sitemap_from_bytes, sitemap_from_str, sitemap_tree_for_homepage
+from usp import (
+    Limits,
+    Politeness,
+    sitemap_from_bytes,
+    sitemap_from_str,
+    sitemap_tree_for_homepage,
+    stream_sitemaps_for_homepage,
+)
+from usp import open as usp_open
 from usp.check import check_tree
 from usp.check.report import CheckedSitemap, Report
+from usp.objects.outcome import Outcome, OutcomeKind
 from usp.objects.page import (
     Pages,
     SitemapImage,
@@ -75,6 +85,8 @@ CASES: list[tuple[object, str]] = [
         Transport(H, "https://h/", 200, size=12_345, seconds=0.3149, is_whole=False),
         "<Transport http://h/: redirected to https://h/, status 200, 12,345 bytes, in 0.315 s, cut short>",
     ),
+    (Outcome(OutcomeKind.PARTIAL, "robots.txt: 503"), "<Outcome partial: robots.txt: 503>"),
+    (Outcome(OutcomeKind.COMPLETE), "<Outcome complete>"),
     (Limits(), "Limits()"),
     (Limits(max_pages=10, tree_seconds=60), "Limits(max_pages=10, tree_seconds=60)"),
     (Politeness(spacing=0.5, crawl_delay=True), "Politeness(spacing=0.5, crawl_delay=True)"),
@@ -96,6 +108,19 @@ CASES: list[tuple[object, str]] = [
 def test_reprs(value: object, expected: str) -> None:
     """A repr says what matters in one line."""
     assert repr(value) == expected
+
+
+def test_reprs_of_streams(tmp_path: Path) -> None:
+    """A stream says what it reads, without a password, and whether it is over."""
+    with stream_sitemaps_for_homepage("http://user:secret@h/", FakeClient(SITE)) as stream:
+        assert repr(stream) == "<SitemapStream http://h/: not over>"
+        list(stream)
+        assert repr(stream) == "<SitemapStream http://h/: over>"
+    (tmp_path / "s.txt").write_text("http://h/a")
+    with usp_open([tmp_path / "s.txt", "http://user:secret@h/"]) as several:
+        assert repr(several) == "<SourceStream: 0 of 2 sources read>"
+        next(several)
+        assert "secret" not in repr(several)
 
 
 def test_settings_can_be_copied_from_their_repr() -> None:

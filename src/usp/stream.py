@@ -26,6 +26,7 @@ from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MEMORY_BYTES
 from usp.objects.outcome import Cause
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
+from usp.objects.wording import described
 from usp.origins import LOCAL_URL, host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
 from usp.walk.order import ArrivalOrder, TreeOrder, tree_places
@@ -164,6 +165,10 @@ class _Stream:
         if self._tree is None:
             self._tree = self._run.tree()
         return self._tree
+
+    def __repr__(self) -> str:
+        name = self._run.homepage_url if isinstance(self._run, _Run) else ""  # that of files is in the files
+        return described(self, name, "over" if self._is_over else "not over")
 
 
 class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):

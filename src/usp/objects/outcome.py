@@ -18,7 +18,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from usp.objects.problem import shortened
-from usp.objects.wording import plural
+from usp.objects.wording import described, plural
 
 if TYPE_CHECKING:
     from usp.objects.sitemap import AbstractSitemap
@@ -91,7 +91,7 @@ class Missing:
         return f"{what}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Outcome:
     """How a run ended.
 
@@ -117,6 +117,9 @@ class Outcome:
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}" if self.reason else str(self.kind)
+
+    def __repr__(self) -> str:
+        return described(self, self.kind, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Self, Unpack
 from usp.exceptions import InvalidArgumentError, TreeInterrupted, UspError
 from usp.objects.outcome import Outcome, combined
 from usp.objects.sitemap import AbstractSitemap
+from usp.objects.wording import described, plural
 from usp.sources.targets import ReadAs, Source, SourceKind, find_source
 from usp.stream import AsyncSitemapStream, HomepageOptions, SitemapStream, reusable
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
@@ -45,6 +46,10 @@ class _Several:
         self._notes: list[str] = []
         self._names: dict[str, str] = {}
         self._part: SitemapStream | AsyncSitemapStream | None = None  # that is being read
+
+    def __repr__(self) -> str:
+        # Without the targets: they may have a password.
+        return described(self, "", f"{len(self._trees):,} of {plural(len(self.sources), 'source')} read")
 
     @property
     def source(self) -> str:
