@@ -23,8 +23,8 @@ pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 EXPORT = (ROOT / "docs" / "export.md").read_text("utf-8")
-FETCHING = (ROOT / "docs" / "fetching.md").read_text("utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```", README + EXPORT + FETCHING, re.DOTALL)
+GUIDES = [(ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("fetching", "outcomes", "choosing")]
+EXAMPLES = re.findall(r"```python\n(.*?)```", "".join([README, EXPORT, *GUIDES]), re.DOTALL)
 
 
 def generator() -> ModuleType:
@@ -41,7 +41,7 @@ def generator() -> ModuleType:
 def test_examples_run(
     example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every Python example of the README, the export guide and the fetching guide runs on the example website."""
+    """Every Python example of the README and of the guides runs on the example website."""
     monkeypatch.chdir(tmp_path)
     with demo_site() as homepage:
         exec(compile(example.replace("https://www.example.org/", homepage), "README.md", "exec"), {})  # noqa: S102 -- running it is the test

@@ -47,6 +47,7 @@ NAMES = {
     "usp.objects.problem": "Problem Problems",
     "usp.objects.codes": "CODES Severity",
     "usp.objects.dates": "aware",
+    "usp.objects.outcome": "Cause Missing Outcome OutcomeKind",
     "usp.objects.transport": "Transport",
 }
 

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from usp.exceptions import SitemapException as SitemapException
     from usp.exceptions import TreeInterrupted as TreeInterrupted
     from usp.exceptions import UspError as UspError
+    from usp.fetch_parse.parsed import ChildSitemap as ChildSitemap
     from usp.limits import Limits as Limits
     from usp.objects.codes import Severity as Severity
     from usp.objects.dates import aware as aware
+    from usp.objects.outcome import Cause as Cause
+    from usp.objects.outcome import Outcome as Outcome
+    from usp.objects.outcome import OutcomeKind as OutcomeKind
     from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY as SITEMAP_PAGE_DEFAULT_PRIORITY
     from usp.objects.page import SitemapImage as SitemapImage
     from usp.objects.page import SitemapNewsStory as SitemapNewsStory
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "usp.exceptions": ("SitemapException", "TreeInterrupted", "UspError"),
+    "usp.fetch_parse.parsed": ("ChildSitemap",),
     "usp.limits": ("Limits",),
     "usp.objects.page": (
         "SITEMAP_PAGE_DEFAULT_PRIORITY",
@@ -66,6 +71,7 @@ _MODULES = {
     ),
     "usp.objects.codes": ("Severity",),
     "usp.objects.dates": ("aware",),
+    "usp.objects.outcome": ("Cause", "Outcome", "OutcomeKind"),
     "usp.objects.problem": ("Problem", "Problems"),
     "usp.objects.sitemap": (
         "AbstractIndexSitemap",
