@@ -177,7 +177,7 @@ def test_interrupted(path: Path) -> None:
 
 def test_interrupted_and_kept(path: Path) -> None:
     """If the caller keeps what was fetched, the file has it, including sitemaps behind the one that was waited for."""
-    exported = interrupted_export(plan_export(path, has_source=True), keep=lambda trees: len(trees) == 2)
+    exported = interrupted_export(plan_export(path, has_source=True), keep_partial=True)
     expected = [("first", "http://x/1"), *(("second", page.url) for page in exported.trees[1].all_pages())]
     assert exported.is_written
     assert len(expected) == exported.rows > 3
@@ -200,11 +200,11 @@ def test_interrupted_between_sites(path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(TreeInterrupted) as caught:
-        run_export(plan_export(path), sites(("a", site("a", "http://x/1"))), keep=bool)
+        run_export(plan_export(path), sites(("a", site("a", "http://x/1"))), keep_partial=True)
     assert caught.value.tree.url == "http://a.example/"
     assert [row["url"] for row in rows(path)] == ["http://x/1"]
     with pytest.raises(KeyboardInterrupt) as plain:
-        run_export(plan_export(path), sites(), keep=bool)
+        run_export(plan_export(path), sites(), keep_partial=True)
     assert not isinstance(plain.value, TreeInterrupted)
 
 
@@ -235,7 +235,7 @@ def test_interrupted_within_a_row(path: Path) -> None:
 
     torn = replace(plan, output=replace(plan.output, format=replace(plan.output.format, table_writer=writer)))
     with pytest.raises(TreeInterrupted):
-        run_export(torn, [(None, site("a", "http://x/1"))], keep=bool)
+        run_export(torn, [(None, site("a", "http://x/1"))], keep_partial=True)
     assert path.read_text() == "url\nhttp://x/1\n"
 
 

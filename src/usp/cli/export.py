@@ -38,6 +38,8 @@ columns of pages:
   {", ".join(list(PAGES)[5:9])},
   {", ".join(list(PAGES)[9:])};
   also fields of news: news.title, news.publish_date, ...
+columns of images, videos and alternates:
+  {", ".join(list(TABLES["images"])[:4])}, then their fields
 columns of sitemaps:
   {", ".join(list(SITEMAPS)[:6])},
   {", ".join(list(SITEMAPS)[6:])}
@@ -102,7 +104,10 @@ def register(commands: Subparsers) -> None:
 
 def _add_selection(group: Group) -> None:
     group.add_argument(
-        "--table", choices=TABLES, metavar="TABLE", help="pages (default) or sitemaps; databases and workbooks get both"
+        "--table",
+        choices=TABLES,
+        metavar="TABLE",
+        help=f"{', '.join(TABLES)} (default: pages;\nin databases and workbooks also sitemaps)",
     )
     group.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
     group.add_argument(

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice, repeat
 
-from usp.export.schema import type_name
+from usp.export.schema import SOURCE, type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
 from usp.origins import normalized_host
 from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
 
-__all__ = ["Batch", "SitemapPages", "page_columns", "pages_of"]
+__all__ = ["Batch", "SitemapPages", "page_columns", "pages_of", "repeated_column"]
 
 _MANY = 1 << 16  # rows; few sitemaps have more
 _MANY_PAGES = 1 << 13  # page objects at a time; each takes about 1 kB
@@ -59,7 +59,7 @@ def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Colum
         "position": _positions,
     }
     if sitemap.source is not None:
-        listed["source"] = partial(_repeated, sitemap.source)
+        listed[SOURCE] = partial(_repeated, sitemap.source)
     parts = wanted.intersection(URL_PARTS)
     first = 0
     for length, read in _columns_of(sitemap.pages, wanted):
@@ -80,8 +80,12 @@ def _columns_of(pages: Sequence[SitemapPage], wanted: frozenset[str]) -> Iterato
 
 
 def _repeated(text: str, length: int, _first: int) -> Column:
-    data = text.encode("utf-8", "replace")
-    return Column(length, memoryview(data * length), _multiples(len(data), length + 1))
+    return repeated_column(text.encode("utf-8", "replace"), length)
+
+
+def repeated_column(text: bytes, length: int) -> Column:
+    """Return a column that has the same text in every row."""
+    return Column(length, memoryview(text * length), _multiples(len(text), length + 1))
 
 
 def _positions(length: int, first: int) -> Column:

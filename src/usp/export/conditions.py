@@ -65,6 +65,7 @@ class Condition:
         # A condition may call columns as sitemaps do: DuckDB gets such a column under that name, too.
         aliases = {alias: name for alias, name in NAMES_IN_SITEMAPS.items() if name in types and alias not in types}
         sources = {name: name for name in types} | aliases
+        first = next(iter(types))  # to evaluate a condition without columns, once for each row
         try:
             self._connection.execute(_SETTINGS)
             names = self._names(text)
@@ -72,7 +73,7 @@ class Condition:
         except self._duckdb.Error as error:
             self._connection.close()
             _refuse(_message(error))
-        self._sources = {name: source for name, source in sources.items() if name in names} or {"url": "url"}
+        self._sources = {name: source for name, source in sources.items() if name in names} or {first: first}
         self._schema = self._schema_of(self._sources)
         self.needed = frozenset(self._sources.values())
 

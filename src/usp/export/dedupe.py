@@ -42,20 +42,36 @@ class FirstOfEach:
         self._starts = array("Q")  # where the buckets start in the file, and where the last one ends
 
     def batch(self, batch: Batch) -> Batch:
-        """Drop the rows whose URL was in an earlier row.
+        """Drop the rows whose URL was in an earlier row; of images and the like, those whose page was.
 
         :raises OSError: if the temporary file cannot be written, or read.
         """
-        urls = batch.columns.columns.get("url")
-        if urls is None:
+        columns = batch.columns.columns
+        if (page_urls := columns.get("page_url")) is not None:
+            kept = self._kept_items(page_urls, columns["page_position"], batch.kept)
+        elif (urls := columns.get("url")) is None:
             return batch
-        texts = _texts(urls)
-        if batch.kept is None:
-            kept = bytes(self._firsts(texts))
+        elif batch.kept is None:
+            kept = bytes(self._firsts(_texts(urls)))
         else:
-            firsts = iter(self._firsts(compress(texts, batch.kept)))
+            firsts = iter(self._firsts(compress(_texts(urls), batch.kept)))
             kept = bytes(is_kept and next(firsts) for is_kept in batch.kept)
         return Batch(batch.columns, None if 0 not in kept else kept)
+
+    def _kept_items(self, urls: Column, positions: Column, kept: bytes | None) -> bytes:
+        """Return a byte for each row. Rows of one page are neighbours, and all of them are kept, or none is."""
+        assert positions.data is not None
+        rows = range(positions.length) if kept is None else list(compress(range(positions.length), kept))
+        numbers = positions.data.tolist()
+        first_rows: dict[int, int] = {}  # the position of a page -> its first row
+        for row in rows:
+            first_rows.setdefault(numbers[row], row)
+        texts = list(_texts(urls))
+        is_new = dict(zip(first_rows, self._firsts(texts[row] for row in first_rows.values()), strict=True))
+        found = bytearray(positions.length)
+        for row in rows:
+            found[row] = is_new[numbers[row]]
+        return bytes(found)
 
     def close(self) -> None:
         """Free the memory and the file."""

@@ -123,12 +123,13 @@ def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack
 
     :param path: the file; its ending says the format, unless you give one. "-" is standard output.
     :param format: "parquet", "arrow", "csv", "tsv", "json", "jsonl", "sqlite", "duckdb" or "xlsx".
-    :param table: "pages" or "sitemaps". A database or a workbook has both, unless you name one.
+    :param table: "pages", "sitemaps", "images", "videos" or "alternates". A database or a workbook has the first two,
+        unless you name one.
     :param columns: the columns to write, in this order; all if None.
     :param where: which rows: a condition in SQL, like "last_modified >= '2025-01-01'". It needs the extra `sql`.
     :param since: only pages modified since then: "2025-01-01", "7d" for seven days ago, or a date.
     :param until: only pages modified until then, in the same forms. A date includes the whole day.
-    :param dedupe: whether to leave out pages that an earlier sitemap lists.
+    :param dedupe: whether to leave out pages that an earlier sitemap lists, or the images and the like of such pages.
     :param raw_csv: whether to write CSV and TSV cells as they are, even if a spreadsheet would run them.
     :raises InvalidArgumentError: for wrong options, before anything is written.
     :raises OSError: if the file cannot be written; an existing file then stays as it was.
@@ -251,7 +252,7 @@ def _write_trees(plan: ExportPlan, trees: Sequence[SourceTree]) -> Exported:
 
 
 class _TableWriter:
-    """Writes the planned tables: pages while sitemaps arrive, sitemaps at the end."""
+    """Writes the planned tables: pages, or their images and the like, while sitemaps arrive; sitemaps at the end."""
 
     def __init__(self, plan: ExportPlan, file: Any) -> None:
         self.rows = 0  # of the requested table
@@ -259,8 +260,9 @@ class _TableWriter:
         self._file = file
         self._stack = ExitStack()
         self._reader: PageReader[Any] | None = None
-        if (selection := plan.selections.get("pages")) is not None:
-            self._writer = _writer("pages", selection, plan, file)
+        if (table := next((name for name in plan.selections if name != "sitemaps"), None)) is not None:
+            selection = plan.selections[table]
+            self._writer = _writer(table, selection, plan, file)
             self._stack.callback(self._writer.drop)
             self._reader = self._stack.enter_context(PageReader(selection, self._writer.encode, dedupe=plan.dedupe))
 

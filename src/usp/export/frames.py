@@ -78,7 +78,7 @@ class TreeTable:
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of the table, from its start."""
-        batches = self._pages() if self.name == "pages" else self._sitemap_rows()
+        batches = self._sitemap_rows() if self.name == "sitemaps" else self._pages()
         return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._combined(batches))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

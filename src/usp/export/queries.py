@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
-from itertools import takewhile
+from itertools import combinations, takewhile
 from typing import Any
 
 from usp.exceptions import InvalidArgumentError
@@ -22,6 +24,10 @@ from usp.objects.sitemap import AbstractSitemap
 __all__ = ["Query"]
 
 _ROWS_AT_ONCE = 10_000
+#: What stands before a dot at the end: a name, or the end of another expression, like unnest(images).
+_BEFORE_DOT = re.compile(rb"""([\w"]*)\s*\.\s*$""")
+_MAX_WORDS = 4  # before dots; each doubles the ways to replace names
+_MAX_NAME = 200  # bytes before a name that are looked at
 #: The types of statements that always have a result. MULTI is a PIVOT.
 _WITH_RESULT = {"SELECT", "EXPLAIN", "MULTI"}
 #: The columns of statements that only say what they did.
@@ -81,24 +87,38 @@ class Query:
         try:
             return self._connection.sql(text)
         except self._duckdb.BinderException:
-            renamed = self._renamed(text)
-            if renamed == text:
+            renamings = [renamed for renamed in self._renamings(text) if renamed != text]
+            if not renamings:
                 raise
-            return self._connection.sql(renamed)
+        for renamed in renamings:
+            with suppress(self._duckdb.BinderException):
+                return self._connection.sql(renamed)
+        return self._connection.sql(renamings[-1])  # raises the error to show
 
-    def _renamed(self, text: str) -> str:
-        """Replace the names of sitemaps, like lastmod, with the names of columns."""
+    def _renamings(self, text: str) -> Iterator[str]:
+        """Give the statement with the names of sitemaps, like lastmod, replaced by the names of columns.
+
+        What follows a dot may be a column, as in p.loc, or a field of an image, as in i.loc. So it gives all ways:
+        `loc` replaced after none of the words that stand before a dot, then after some.
+        """
         data = text.encode()
         tokens = [(start, kind.name) for start, kind in self._duckdb.tokenize(text)]
         ends = [start for start, _ in tokens[1:]] + [len(data)]
-        for (start, kind), end in reversed(list(zip(tokens, ends, strict=True))):
+        places: list[tuple[int, int, str, bytes | None]] = []  # start, end, column, and the word before a dot
+        for (start, kind), end in zip(tokens, ends, strict=True):
             word = data[start:end].rstrip()
             name = NAMES_IN_SITEMAPS.get(word.decode().lower())
-            if name == "url" and data[:start].rstrip().endswith(b"."):
-                continue  # a field of an image: unnest(images).loc
             if kind == "identifier" and name is not None:
-                data = data[:start] + name.encode() + data[start + len(word) :]
-        return data.decode()
+                dotted = _BEFORE_DOT.search(data[max(0, start - _MAX_NAME) : start]) if name == "url" else None
+                places.append((start, start + len(word), name, dotted[1].lower() if dotted else None))
+        words = sorted({before for *_, before in places if before})[:_MAX_WORDS]
+        for size in range(len(words) + 1):
+            for chosen in map(set, combinations(words, size)):
+                renamed = data
+                for start, end, name, before in reversed(places):
+                    if before is None or before in chosen:
+                        renamed = renamed[:start] + name.encode() + renamed[end:]
+                yield renamed.decode()
 
     def answers(self, trees: AbstractSitemap | Sequence[SourceTree]) -> Iterator[Answer]:
         """Run the statements, and give the answer of each that has one. Read it before you ask for the next.
@@ -108,8 +128,9 @@ class Query:
         :param trees: a tree, or several with the names of their sources.
         """
         pages = TreeTable(trees, "pages")
-        self._connection.register("pages", pages)
-        self._connection.register("sitemaps", TreeTable(trees, "sitemaps", counts=pages.counts))
+        for name in TABLES:
+            table = pages if name == "pages" else TreeTable(trees, name, counts=pages.counts)
+            self._connection.register(name, table)
         number = 0
         for statement in self._statements:
             relation = self._in_thread(partial(self._relation, statement.query))

@@ -19,13 +19,15 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, Scalar, Struct, Type
+from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, List, Scalar, Struct, Type
 
 __all__ = [
+    "ITEM_TABLES",
     "NAMES_IN_SITEMAPS",
     "PAGES",
     "SCHEMA_VERSION",
     "SITEMAPS",
+    "SOURCE",
     "TABLES",
     "column_at",
     "flattened",
@@ -35,7 +37,8 @@ __all__ = [
 
 SCHEMA_VERSION = 2
 
-_SOURCE = "source"
+#: The column that says which of several targets a row is from.
+SOURCE = "source"
 #: The columns of a page that do not come from its entry: the sitemap, and the position in it, from 1.
 _LISTED: dict[str, Type] = {
     "sitemap_url": Scalar.TEXT,
@@ -61,12 +64,31 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
         "fetched_at": Scalar.TIME,
     }
 )
-TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType({"pages": PAGES, "sitemaps": SITEMAPS})
+#: Lists of pages that are tables of their own: a row for each item. They have the names of their columns in `PAGES`.
+ITEM_TABLES = ("images", "videos", "alternates")
+_OF_ITEMS: dict[str, Type] = {
+    "page_url": Scalar.TEXT,
+    "sitemap_url": Scalar.TEXT,
+    "page_position": Scalar.INTEGER,
+    "position": Scalar.INTEGER,
+}
+
+
+def _item_types(name: str) -> Mapping[str, Type]:
+    kind = PAGES[name]
+    if not isinstance(kind, List) or not isinstance(kind.item, Struct) or kind.item.fields.keys() & _OF_ITEMS.keys():
+        raise TypeError(f"the column {name!r} of pages cannot be a table: it is {kind}")
+    return MappingProxyType(_OF_ITEMS | dict(kind.item.fields))
+
+
+TABLES: Mapping[str, Mapping[str, Type]] = MappingProxyType(
+    {"pages": PAGES, "sitemaps": SITEMAPS} | {name: _item_types(name) for name in ITEM_TABLES}
+)
 
 
 def table_types(table: str, *, has_source: bool = False) -> Mapping[str, Type]:
     """Return the columns of a table. With `has_source`, the first one is `source`: what the user named to be read."""
-    return {_SOURCE: Scalar.TEXT, **TABLES[table]} if has_source else TABLES[table]
+    return {SOURCE: Scalar.TEXT, **TABLES[table]} if has_source else TABLES[table]
 
 
 #: Names of elements in sitemaps -> names of columns. Users may write both.

@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
 from usp.export.conditions import Condition
-from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, column_at, table_types
+from usp.export.items import ITEM_NEEDS, item_columns, spread
+from usp.export.schema import ITEM_TABLES, NAMES_IN_SITEMAPS, PAGES, SOURCE, TABLES, column_at, table_types
 from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
 __all__ = ["Moment", "Selection", "datetime_of", "select", "select_from"]
@@ -46,16 +47,27 @@ class Selection:
     needed: frozenset[str]
     period: Period | None = None
     condition: Condition | None = None
+    items: str | None = None  # the table of items that is made from the columns of pages
 
     def batch(self, columns: Columns) -> Batch:
-        """Mark the rows that are selected."""
-        kept = None if self.period is None else self.period.kept(columns, self.types)
+        """Mark the rows that are selected. A table of items takes the columns of pages."""
+        types = self.types if self.items is None else PAGES
+        kept = None if self.period is None else self.period.kept(columns, types)
+        if self.items is not None:
+            if kept is not None and 1 not in kept:
+                return Batch(Columns(0, {}))
+            columns, counts = item_columns(self.items, columns, self._wanted())
+            kept = None if kept is None else bytes(spread(kept, counts))
         if self.condition is not None and (kept is None or 1 in kept):
             holds = self.condition.kept(columns)
             kept = holds if kept is None else _both(kept, holds)
         if kept is None or 0 not in kept:
             return Batch(columns)
         return Batch(columns, kept) if 1 in kept else Batch(Columns(0, {}))
+
+    def _wanted(self) -> set[str]:
+        """Return the names of the columns to write, and of those that the condition reads."""
+        return {_root(path) for path in self.chosen} | (self.condition.needed if self.condition else set())
 
     def interrupt(self) -> None:
         """End the work of other threads, which raises in them."""
@@ -75,7 +87,7 @@ def select_from(
 ) -> Selection:
     """Select from the table of this name, as `select` does. `dedupe` must make sense for that table."""
     if table not in TABLES:
-        raise InvalidArgumentError(f"There is no table {table!r}; there are {' and '.join(TABLES)}")
+        raise InvalidArgumentError(f"There is no table {table!r}; there are {', '.join(TABLES)}")
     if table == "sitemaps" and (dedupe or since is not None or until is not None):
         raise InvalidArgumentError("`dedupe`, `since` and `until` are about pages, not about sitemaps")
     return select(table_types(table, has_source=has_source), columns, where, since, until, table=table)
@@ -104,17 +116,22 @@ def select(
     chosen = _chosen(types, columns)
     condition = None if where is None else Condition(where, types, table)
     period = None
+    items = table if table in ITEM_TABLES else None
     if since is not None or until is not None:
-        if types.get(_MODIFIED) is not Scalar.TIME:
+        if items is None and types.get(_MODIFIED) is not Scalar.TIME:
             raise InvalidArgumentError(f"since and until need a column {_MODIFIED}, which this table does not have")
         period = Period(
             _EARLIEST if since is None else _moment("since", since, now),
             _LATEST if until is None else _moment("until", until, now, is_end=True),
         )
-    needed = {"url", *(path.partition(".")[0] for path in chosen)}
+    wanted = {_root(path) for path in chosen} | (condition.needed if condition else set())
+    needed = {"url"} | wanted if items is None else ITEM_NEEDS | {items} | (wanted & {SOURCE})
     needed |= {_MODIFIED, _STORY} if period else set()
-    needed |= condition.needed if condition else set()
-    return Selection(types, chosen, frozenset(needed), period, condition)
+    return Selection(types, chosen, frozenset(needed), period, condition, items)
+
+
+def _root(path: str) -> str:
+    return path.partition(".")[0]
 
 
 def _chosen(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> dict[str, Type]:
@@ -122,8 +139,8 @@ def _chosen(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> d
     if columns is None:
         return dict(types)
     written = (name.strip() for name in (columns.split(",") if isinstance(columns, str) else columns))
-    names = [NAMES_IN_SITEMAPS.get(name, name) for name in written]
     known = _all_paths(types)
+    names = [name if name in known else _as_column(name) for name in written]
     if not any(names):
         raise InvalidArgumentError(f"columns names no column; there are {', '.join(known)}")
     for place, name in enumerate(names):
@@ -132,6 +149,12 @@ def _chosen(types: Mapping[str, Type], columns: Sequence[str] | str | None) -> d
         if name in names[:place]:
             raise InvalidArgumentError(f"columns names {name} twice; there are {', '.join(known)}")
     return {name: known[name] for name in names}
+
+
+def _as_column(path: str) -> str:
+    """Return a path with its last name as columns are called, where it is the name of an element, like lastmod."""
+    parent, dot, name = path.rpartition(".")
+    return f"{parent}{dot}{NAMES_IN_SITEMAPS.get(name, name)}"
 
 
 def _all_paths(types: Mapping[str, Type]) -> dict[str, Type]:

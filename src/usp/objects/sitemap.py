@@ -231,7 +231,8 @@ class AbstractSitemap:
     def to_arrow(self, table: str = "pages", **options: Unpack[TableOptions]) -> pyarrow.Table:
         """Return the pages of this sitemap and of all sitemaps below it as a pyarrow table. Needs the extra `arrow`.
 
-        :param table: "pages", or "sitemaps" for a table of the sitemaps themselves.
+        :param table: "pages"; "sitemaps" for a table of the sitemaps themselves; "images", "videos" or "alternates" for
+            a row for each of these.
         :param columns: the columns to return, in this order, such as "url,news.title". None means all.
         :param where: a condition in SQL that rows must meet, such as "last_modified >= '2025-01-01'". Needs the extra
             `sql`.
