@@ -306,6 +306,18 @@ def test_entries_with_extensions_are_taken() -> None:
         assert (len(pages), position) == (1, len(buffer)), body
 
 
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
+def test_the_url_of_the_sitemap_is_looked_up_once() -> None:
+    """The compiled reader asks for the URL of the sitemap once for a document, not once for each page."""
+    convert = Mock(return_value="http://h/s.xml")
+    grammar = grammar_of(NAMESPACES)
+    assert grammar is not None
+    buffer = b"".join(b"<url><loc>http://h/%d</loc></url>" % i for i in range(9))
+    pages, _, _, _ = READERS.pages(str, convert).take(grammar, buffer, 0)
+    assert [page.sitemap_url for page in pages] == ["http://h/s.xml"] * 9
+    assert convert.call_count == 1
+
+
 @each_reader
 def test_what_is_wrong_is_left(readers: Readers) -> None:
     """The checking reader skips no entry that has a problem."""

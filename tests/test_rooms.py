@@ -33,7 +33,7 @@ ROOMS = {
     "limits": {"exceptions"},
     "politeness": {"exceptions"},
     "progress": set(),
-    "scan": {"compiled", "exceptions", "objects"},
+    "scan": {"compiled", "exceptions", "objects", "origins"},
     "documents": {"exceptions", "inflate", "limits", "logs"},
     "fetch_parse": FOUNDATION | {"scan", "documents"},
     "walk": {"objects", "origins", "limits", "documents", "fetch_parse"},

@@ -14,6 +14,7 @@ import pytest
 from support import SITEMAP_XMLNS, urlset
 from usp.exceptions import StripURLToHomepageException
 from usp.objects.problem import ProblemLog
+from usp.origins import LOCAL_URL
 from usp.scan.dates import parse_date
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
@@ -195,6 +196,7 @@ def test_placeholders(text: str, is_one: bool) -> None:
         ("www.example.com/x", "http://h/", "http://www.example.com/x"),
         ("www.example.com/x", "", "https://www.example.com/x"),
         ("www.example.com/x", "http://[bad", "https://www.example.com/x"),
+        ("www.example.com/x", f"{LOCAL_URL}sitemap.xml", "https://www.example.com/x"),
         ("WWW.Example.com", "https://h/", "https://WWW.Example.com"),
         ("www.example.com:8080/x?y#z", "https://h/", "https://www.example.com:8080/x?y#z"),
         ("www.example.com?x", "https://h/", "https://www.example.com?x"),

@@ -99,6 +99,7 @@ cdef class Context:
     cdef GrammarTables grammar_tables
     cdef object resolve
     cdef object convert
+    cdef object sitemap_url  # of the document; None until a page is asked for it
 
 
 cdef class Reader:

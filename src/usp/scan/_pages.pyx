@@ -270,6 +270,10 @@ cdef class Entry:
             return self.stated(&cell, "priority", parse_priority) if self.find(PRIORITY, &cell) else None
         if name == "stated_change_frequency":
             return self.stated(&cell, "change_frequency", parse_change_frequency) if self.find(CHANGEFREQ, &cell) else None
+        if name == "sitemap_url":
+            if self.context.sitemap_url is None:
+                self.context.sitemap_url = self.context.convert(self.element(), name)
+            return self.context.sitemap_url
         made = False
         if name == "news_story":
             made = self.news_story()

@@ -8,6 +8,7 @@ from functools import lru_cache
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
+from usp.origins import LOCAL_URL
 
 __all__ = [
     "INVISIBLE",
@@ -122,7 +123,12 @@ def is_without_scheme(text: str, base: str) -> bool:
 
 @lru_cache(64)
 def _scheme_and_own_hosts(base: str) -> tuple[str, frozenset[str]]:
-    """Return the scheme of a URL, "https" if it has none, and its host in all forms that a text may start with."""
+    """Return the scheme of a URL, and its host in all forms that a text may start with.
+
+    The scheme is https if it is not known: if there is no URL, or if it was made up.
+    """
+    if base.startswith(LOCAL_URL):
+        return "https", frozenset()
     try:
         parts = urlsplit(base)
         host, port = (parts.hostname or "").removeprefix("www."), parts.port
