@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -155,9 +156,10 @@ class FakeClient(AbstractWebClient):
 class Server:
     """A website on loopback. `pages` maps paths to (status, headers, body); `{base}` in a body is the server's URL."""
 
-    def __init__(self, pages: dict[str, tuple[int, dict[str, str], bytes]], port: int) -> None:
+    def __init__(self, pages: dict[str, tuple[int, dict[str, str], bytes]], port: int, scheme: str = "http") -> None:
         self.pages = pages
-        self.url = f"http://127.0.0.1:{port}"
+        self.address = f"127.0.0.1:{port}"
+        self.url = f"{scheme}://{self.address}"
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.connections: set[tuple[str, int]] = set()
 
@@ -166,7 +168,11 @@ class Server:
 
 
 @contextmanager
-def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Server]:
+def serve(
+    pages: dict[str, tuple[int, dict[str, str], bytes]], context: ssl.SSLContext | None = None
+) -> Iterator[Server]:
+    """Serve a website, over TLS if there is a context."""
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -193,7 +199,9 @@ def serve(pages: dict[str, tuple[int, dict[str, str], bytes]]) -> Iterator[Serve
             """Ignore clients that close their connection, as some tests do."""
 
     with QuietServer(("127.0.0.1", 0), Handler) as server:
-        site = Server(pages, server.server_address[1])
+        site = Server(pages, server.server_address[1], "https" if context else "http")
+        if context is not None:  # the thread of a connection does the handshake, so that none holds up the others
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:

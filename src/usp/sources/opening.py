@@ -42,6 +42,7 @@ class _Several:
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
+        self._source = sources[0]
         self._trees: list[AbstractSitemap] = []
         self._notes: list[str] = []
         self._names: dict[str, str] = {}
@@ -54,7 +55,7 @@ class _Several:
     @property
     def source(self) -> str:
         """The target that the sitemap given last belongs to, as you gave it."""
-        return self.sources[min(len(self._trees), len(self.sources) - 1)].target
+        return self._source.target
 
     @property
     def ancestors(self) -> tuple[AbstractSitemap, ...]:
@@ -102,8 +103,8 @@ class _Several:
             raise UspError(f"There are {len(self.sources)} targets: use {instead}.")
 
     def _start(self, part: SitemapStream | AsyncSitemapStream) -> None:
-        if note := self.sources[len(self._trees)].note:
-            self._notes.append(note)
+        self._source = self.sources[len(self._trees)]
+        self._notes += [self._source.note] if self._source.note else []
         self._part = part
 
     def _end(self) -> None:
