@@ -17,7 +17,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from usp.cli.output import LogLines, duration, say, size
-from usp.objects.problem import printable
+from usp.objects.wording import plural, printable
 from usp.progress import Progress
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ProgressMeter:
         latest = self.latest
         return [
             f"{latest.done:,}/{latest.found:,} sitemaps",
-            f"{self._earlier_pages + latest.pages:,} pages",
+            plural(self._earlier_pages + latest.pages, "page"),
             size(self.bytes),
             f"{size(self._rate(self.bytes))}/s",
             duration(int(self.seconds()), 0),

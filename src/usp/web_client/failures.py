@@ -17,7 +17,7 @@ from http import HTTPStatus
 from http.client import HTTPException, RemoteDisconnected
 from typing import NamedTuple
 
-from usp.objects.problem import printable, shortened
+from usp.objects.wording import plural, printable, shortened
 from usp.web_client.policy import RefusedError
 
 __all__ = [
@@ -131,7 +131,7 @@ def late_message(seconds: float, *, has_begun: bool = False) -> str:
 
 def cut_off_message(error: BaseException, size: int) -> str:
     """Describe an error in the middle of a body, of which `size` bytes have arrived."""
-    message = f"the body was cut off after {size} bytes"
+    message = f"the body was cut off after {plural(size, 'byte')}"
     return f"timed out: {message}" if isinstance(_innermost(error), TimeoutError) else message
 
 

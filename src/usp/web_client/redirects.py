@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from urllib.parse import urljoin
 
-from usp.objects.problem import printable, shortened
+from usp.objects.wording import plural, printable, shortened
 from usp.origins import Origin, origin_of, put_credentials, requested_url, split_credentials
 from usp.web_client.policy import RequestPolicy
 
@@ -64,7 +64,7 @@ class Redirects:
         """
         self._requested.add((self.url, self.cookie()))
         if len(self._requested) > self._policy.limits.max_redirects:
-            return f"redirected more than {self._policy.limits.max_redirects} times"
+            return f"redirected more than {plural(self._policy.limits.max_redirects, 'time')}"
         self._keep_cookies(set_cookies)
         try:
             url = self._with_credentials(requested_url(urljoin(self.url, _text(location))))
