@@ -85,10 +85,12 @@ class Exchange:
         self._token: Token[Exchange | None] = CURRENT.set(self)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         CURRENT.reset(self._token)
         for connection in list(self._lent):
             self.give_back(connection)
+            if error is not None:
+                connection.close_now()  # nobody else knows of it, if a hook of the caller's has raised
 
     def seconds_left(self) -> float:
         """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
@@ -200,6 +202,11 @@ class _Timed(socket.socket):
         """Send all bytes."""
         self._apply_deadline()
         super().sendall(*args)
+
+    def close_now(self) -> None:
+        """Close, even if a response still reads from here."""
+        self.close()
+        self._real_close()  # type: ignore[attr-defined]  # not in its types
 
     def _apply_deadline(self) -> None:
         if self.exchange is None:
