@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import socket
+import tracemalloc
+import zipfile
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +17,7 @@ import pytest
 import usp.sources.listing
 from support import index, urlset
 from usp.exceptions import InvalidArgumentError, SitemapException, UspError
+from usp.limits import Limits
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -42,7 +46,7 @@ def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
-def put(folder: Path, files: dict[str, str | bytes]) -> str:
+def put(folder: Path, files: Mapping[str, str | bytes]) -> str:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -393,3 +397,160 @@ def test_urls_that_are_none(tmp_path: Path) -> None:
     for url in ("http://", "www.example.org/", "ftp://h/"):
         with pytest.raises(UspError, match="http"):
             tree_of_path(tmp_path / "s.xml", url)
+
+
+# Zip archives.
+
+
+def archive(path: Path, files: Mapping[str, str | bytes], **options: Any) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, content in files.items():
+            opened.writestr(name, content, **options)
+    return path
+
+
+SITE_FILES: dict[str, str | bytes] = {
+    "robots.txt": f"Sitemap: {W}index.xml\n",
+    "index.xml": index(W + "maps/a.xml.gz", W + "maps/gone.xml"),
+    "maps/a.xml.gz": gzip.compress(urlset(W + "1").encode()),
+    "maps/extra.xml": urlset(W + "2"),
+    "page.html": "<html></html>",
+}
+
+
+def test_an_archive_is_a_site(tmp_path: Path) -> None:
+    """A zip archive gives the tree that its folder would give, whatever its name is."""
+    folder = put(tmp_path / "site", SITE_FILES)
+    path = archive(tmp_path / "site.bak", SITE_FILES)
+    tree, names = tree_of_path(path)
+    assert shape(tree) == shape(tree_of_path(folder)[0])
+    assert names[W + "maps/extra.xml"] == os.path.join(path, "maps", "extra.xml")
+    packed = tree.sub_sitemaps[0].sub_sitemaps[0].sub_sitemaps[0]
+    assert packed.transport is not None
+    assert (packed.transport.status, packed.transport.size) == (None, len(SITE_FILES["maps/a.xml.gz"]))
+    assert tree.outcome.kind == tree_of_path(folder)[0].outcome.kind == "complete"
+
+
+def test_an_archive_of_a_folder(tmp_path: Path) -> None:
+    """If everything is in one folder that has a robots.txt, this folder is the root of the site."""
+    inside = {f"public/{name}": content for name, content in SITE_FILES.items()}
+    path = archive(tmp_path / "site.zip", inside)
+    tree, names = tree_of_path(path)
+    assert shape(tree) == shape(tree_of_path(archive(tmp_path / "flat.zip", SITE_FILES))[0])
+    assert names[W + "index.xml"] == os.path.join(path, "public", "index.xml")
+    del inside["public/robots.txt"]
+    tree, _ = tree_of_path(archive(tmp_path / "site.zip", inside), W)
+    assert W + "public/maps/extra.xml" in [sitemap.url for sitemap in tree.all_sitemaps()]
+
+
+def test_names_in_an_archive(tmp_path: Path) -> None:
+    """Names with ".." or a leading slash stay inside. Hidden folders, archives and what macOS adds are skipped."""
+    nested = archive(tmp_path / "nested.zip", SITE_FILES).read_bytes()
+    path = archive(
+        tmp_path / "site.zip",
+        {
+            "/etc/a.xml": urlset(W + "1"),
+            "../../b.xml": urlset(W + "2"),
+            "maps\\c.xml": urlset(W + "3"),
+            "./d.xml": urlset(W + "4"),
+            "__MACOSX/._sitemap.xml": b"\0\5\26\7",
+            "._sitemap.xml": b"\0\5\26\7",
+            ".git/sitemap.xml": urlset(W + "5"),
+            "sitemap.zip": nested,
+        },
+    )
+    tree, names = tree_of_path(path, W)
+    assert shape(tree) == {W: [W + "b.xml", W + "d.xml", W + "etc/a.xml", W + "maps/c.xml"]}
+    assert all(name.startswith(str(path)) and ".." not in name for name in names.values())
+    assert sorted(os.listdir(tmp_path)) == ["nested.zip", "site.zip"]
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_the_last_of_the_same_name_counts(tmp_path: Path) -> None:
+    """If an archive has several files of one name, the last one counts, as for programs that extract it."""
+    with zipfile.ZipFile(tmp_path / "site.zip", "w") as opened:
+        for number in range(3):
+            opened.writestr("a.xml", urlset(f"{W}{number}"))
+    tree, _ = tree_of_path(tmp_path / "site.zip")
+    assert [page.url for page in tree.all_pages()] == [W + "2"]
+
+
+@pytest.mark.slow
+def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive with more files than a folder may have is refused, before anything of it is read."""
+    path = archive(tmp_path / "site.zip", {f"{number}.xml": urlset(W) for number in range(201)})
+    monkeypatch.setattr(usp.sources.listing, "MAX_FILES", 201)
+    assert len(tree_of_path(path)[0].sub_sitemaps) == 201
+    monkeypatch.setattr(usp.sources.listing, "MAX_FILES", 200)
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)
+    with pytest.raises(InvalidArgumentError, match="more than 200 files"):
+        tree_of_path(path)
+
+
+@pytest.mark.slow
+def test_a_bomb(tmp_path: Path) -> None:
+    """A member is read up to the limit, however large it says it is, and has a problem."""
+    bomb = urlset(W + "1").encode() + b" " * 10_000_000
+    path = archive(tmp_path / "site.zip", {"a.xml": bomb, "b.xml.gz": gzip.compress(bomb), "c.xml": urlset(W + "2")})
+    assert path.stat().st_size < 100_000
+    tracemalloc.start()
+    try:
+        tree, _ = tree_of_path(path, limits=Limits(max_sitemap_bytes=100_000))
+        codes = [sitemap.problem_counts["T804"] for sitemap in tree.sub_sitemaps]
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert codes == [1, 1, 0]
+    assert [page.url for page in tree.all_pages()] == [W + "1", W + "1", W + "2"]
+    assert tree.outcome.kind == "partial"
+
+
+def test_a_damaged_archive(tmp_path: Path) -> None:
+    """A damaged member is an invalid sitemap with the reason. The others are read."""
+    path = archive(tmp_path / "site.zip", {"sitemap.xml": urlset(*(f"{W}{n}" for n in range(99))), "b.xml": urlset(W)})
+    data = bytearray(path.read_bytes())
+    data[60:90] = bytes(30)
+    path.write_bytes(data)
+    tree, names = tree_of_path(path, W)
+    assert [type(sitemap).__name__ for sitemap in tree.sub_sitemaps] == ["PagesXMLSitemap", "InvalidSitemap"]
+    broken = tree.sub_sitemaps[1]
+    assert isinstance(broken, InvalidSitemap)
+    assert "the file cannot be read: in the archive: " in broken.reason
+    assert names[broken.url] == os.path.join(path, "sitemap.xml")
+    assert tree.outcome.kind == "partial"
+    for size in (4, 100, len(data) - 10):
+        path.write_bytes(data[:size])
+        with pytest.raises(InvalidArgumentError, match=r"site\.zip cannot be read as a zip archive: "):
+            tree_of_path(path)
+
+
+def test_an_encrypted_archive(tmp_path: Path) -> None:
+    """A member with a password is an invalid sitemap that says so."""
+    path = archive(tmp_path / "site.zip", {"sitemap.xml": urlset(W + "1")})
+    data = bytearray(path.read_bytes())
+    data[6] |= 1  # the flag in the header of the member
+    data[data.index(b"PK\1\2") + 8] |= 1  # and in the directory
+    path.write_bytes(data)
+    tree, _ = tree_of_path(path, W)
+    (sitemap,) = tree.sub_sitemaps
+    assert isinstance(sitemap, InvalidSitemap)
+    assert "password" in sitemap.reason
+
+
+def test_an_archive_without_sitemaps(tmp_path: Path) -> None:
+    """An archive in which nothing looks like a sitemap is refused, like a folder."""
+    for files in ({}, {"page.html": "<html></html>"}, {"folder/": ""}):
+        with pytest.raises(InvalidArgumentError, match=r"no sitemap in .*site\.zip"):
+            tree_of_path(archive(tmp_path / "site.zip", files))
+
+
+def test_archives_are_closed(tmp_path: Path) -> None:
+    """No archive stays open, whether it can be read or not."""
+    good = archive(tmp_path / "a.zip", SITE_FILES)
+    empty = archive(tmp_path / "b.zip", {"page.html": ""})
+    tree_of_path(good)
+    with pytest.raises(InvalidArgumentError):
+        tree_of_path(empty)
+    if os.path.isdir("/proc/self/fd"):
+        targets = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+        assert not {str(good), str(empty)} & set(targets)

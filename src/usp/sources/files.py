@@ -20,7 +20,7 @@ from typing import Any, Unpack
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from usp.exceptions import InvalidArgumentError
-from usp.limits import MAX_SITEMAP_BYTES, Limits
+from usp.limits import Limits
 from usp.objects.outcome import Cause
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -162,6 +162,8 @@ class _FileClient(AbstractWebClient):
 
 
 def _tree_of_folder(files: FolderFiles, url: str | None, options: HomepageOptions) -> tuple[AbstractSitemap, Names]:
+    limits = _limits(options.get("limits"))
+    files.max_bytes = limits.max_sitemap_bytes
     base = _base_url(url) if url is not None else _stated_base(files)
     client = _FolderClient(files, base)
     choose = options.get("recurse_list_callback")
@@ -181,7 +183,7 @@ def _tree_of_folder(files: FolderFiles, url: str | None, options: HomepageOption
         recurse_list_callback=note,
         normalize_homepage_url=False,
         concurrency=1,  # there is no network to wait for
-        limits=_limits(options.get("limits")),
+        limits=limits,
         **chosen,
     )
     return _FolderTree(files, client).corrected(root)
@@ -400,7 +402,7 @@ def _folder_above(url_path: str, files: FolderFiles) -> str:
 
 def _read(files: FolderFiles, path: str, url: str) -> AbstractSitemap | None:
     try:
-        return sitemap_from_bytes(files.read(path, MAX_SITEMAP_BYTES + 1)[0], url)
+        return sitemap_from_bytes(files.read(path, files.max_bytes)[0], url)
     except OSError:
         return None
 

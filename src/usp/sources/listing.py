@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import BinaryIO, cast
 
 from usp.exceptions import InvalidArgumentError
+from usp.limits import MAX_SITEMAP_BYTES
 
 __all__ = ["MAX_FILES", "ROBOTS", "FolderFiles", "ZipFiles", "name_of"]
 
@@ -31,6 +32,7 @@ class FolderFiles:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.max_bytes = MAX_SITEMAP_BYTES  # to read of one file
         self.unlisted: dict[str, str] = {}  # folders that cannot be read, and why
         self._real_folder = os.path.realpath(folder)
         self._targets: dict[str, str] = {}  # links -> the files that they lead to
