@@ -203,3 +203,10 @@ def test_help(run_here: RunHere) -> None:
             run = run_here("help", name)
             assert (run.returncode, run.stdout) == (0, run_here(name, "--help").stdout)
     assert run_here("help", "nosuch").returncode == 2
+
+
+@pytest.mark.parametrize("name", ["completion", "help"])
+def test_help_fits_into_80_columns(name: str, run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help of these commands fits into 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert [line for line in run_here(name, "--help").stdout.splitlines() if len(line) > 80] == []

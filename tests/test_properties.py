@@ -42,6 +42,7 @@ markup = st.lists(
 
 def look_at_everything(sitemap: AbstractSitemap) -> None:
     repr(sitemap)
+    sitemap._repr_html_()
     sitemap.to_dict()
     assert all(page.url.lower().startswith("http") for page in sitemap.all_pages())
     assert all(problem.message for problem in sitemap.all_problems())
