@@ -314,12 +314,12 @@ def test_files_of_one_result(run_here: RunHere, server: Server) -> None:
     """A file that holds one table is refused for several results, before anything is fetched where that is known."""
     run = run_here("sql", "-k", "-q", server.url, "select 1; select 2", "-o", "a.csv")
     assert (run.returncode, server.paths()) == (2, [])
-    assert "a csv file holds one result" in run.stderr
+    assert "a file in the format csv holds one result" in run.stderr
     assert "write to .duckdb, .db or .xlsx" in run.stderr
     late = "create table t (a int); insert into t values (1) returning a; select 2"
     run = run_here("sql", "-k", "-q", server.url, late, "-o", "a.csv")
     assert (run.returncode, os.listdir()) == (2, [])
-    assert "a csv file holds one result" in run.stderr
+    assert "a file in the format csv holds one result" in run.stderr
 
 
 def test_queries_without_a_result(run_here: RunHere, server: Server) -> None:

@@ -122,7 +122,7 @@ def one_result(format_name: str) -> str:
     """Return the message for several results that cannot be written to one file of a format."""
     *others, last = [one.suffixes[0] for one in TABLE_FORMATS.values() if one.holds_tables]
     return (
-        f"a {format_name} file holds one result, and this query has several;"
+        f"a file in the format {format_name} holds one result, and this query has several;"
         f" write to {', '.join(others)} or {last}, or run one SELECT"
     )
 
@@ -156,7 +156,7 @@ def output_file(
         )
     found = formats[name]
     if is_gzipped and not found.is_text:
-        raise InvalidArgumentError(f"A {name} file is not compressed with gzip: leave out {_GZIP}")
+        raise InvalidArgumentError(f"Files in the format {name} are not compressed with gzip: leave out {_GZIP}")
     if found.is_named and (path == STANDARD_OUTPUT or is_stream(path)):
-        raise InvalidArgumentError(f"A {name} file cannot be written to standard output; name a file")
+        raise InvalidArgumentError(f"The format {name} cannot be written to standard output; name a file")
     return OutputFile(path, found, is_gzipped)
