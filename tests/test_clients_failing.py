@@ -313,3 +313,10 @@ def test_failures_that_are_no_refusals(make: Make) -> None:
         assert not error(make().get(server.url)).is_refused()
     assert not error(make(_resolve=resolving({})).get("http://nosuch.example/")).is_refused()
     assert not error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get("http://some.example/")).is_refused()
+
+
+@pytest.mark.parametrize("host", ["nosuch.invalid", "INVALID.", "a.b.Invalid"])
+def test_names_that_never_exist(make: Make, host: str) -> None:
+    """A name below .invalid does not exist, and is not looked up: without a network, a lookup could not tell."""
+    response = error(make(_resolve=failing_look_up(socket.EAI_AGAIN)).get(f"http://{host}/"))
+    assert (response.message(), response.retryable()) == ("no such host", False)

@@ -39,6 +39,7 @@ def look_up(
     resolve: Resolver, host: str, port: int, policy: RequestPolicy, seconds: float | None
 ) -> Sequence[AddressInfo]:
     """Return the addresses of a host. Raise `TimeoutError` when time is up, `RefusedError` if the tree is cancelled."""
+    _check_special(host)
     if _is_address(host):
         return resolve(host, port)
     return call_in_time(lambda: resolve(host, port), policy, seconds)
@@ -46,6 +47,7 @@ def look_up(
 
 async def look_up_async(resolve: Resolver, host: str, port: int) -> Sequence[AddressInfo]:
     """Return the addresses of a host, on asyncio."""
+    _check_special(host)
     try:
         return await call_in_thread(lambda: resolve(host, port))
     except RuntimeError as error:
@@ -109,6 +111,15 @@ async def call_in_thread(function: Callable[[], Result]) -> Result:
 
     threading.Thread(target=work, name="usp blocking call", daemon=True).start()
     return await future
+
+
+def _check_special(host: str) -> None:
+    """Raise an error for names that never exist. A system without a network would say that it cannot tell.
+
+    https://www.rfc-editor.org/rfc/rfc6761#section-6.4
+    """
+    if host.rstrip(".").lower().rpartition(".")[2] == "invalid":
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
 
 def _is_address(host: str) -> bool:

@@ -66,8 +66,9 @@ class BareSession(requests.Session):
     def __init__(self, adapter: requests.adapters.BaseAdapter) -> None:
         self.adapters = OrderedDict({"": adapter})  # for all URLs; requests-mock replaces get_adapter()
 
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Return None: requests would read the whole body of a redirect."""
+    def resolve_redirects(self, *_: Any, **__: Any) -> Iterator[Any]:
+        """Return nothing: requests would read the whole body of a redirect."""
+        return iter(())
 
     def get_only(self, url: str, headers: dict[str, str], **options: Any) -> requests.Response:
         """Make a GET request with exactly these headers. Call all methods that someone has replaced."""
