@@ -23,7 +23,7 @@ pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 EXPORT = (ROOT / "docs" / "export.md").read_text("utf-8")
-GUIDES = [(ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("fetching", "outcomes", "choosing")]
+GUIDES = [(ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("fetching", "outcomes", "choosing", "sources")]
 EXAMPLES = re.findall(r"```python\n(.*?)```", "".join([README, EXPORT, *GUIDES]), re.DOTALL)
 
 
@@ -43,8 +43,13 @@ def test_examples_run(
 ) -> None:
     """Every Python example of the README and of the guides runs on the example website."""
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "public").mkdir()
+    for name in ("sitemap.xml", "public/sitemap.xml"):
+        (tmp_path / name).write_text("<urlset><url><loc>https://www.example.org/a</loc></url></urlset>")
     with demo_site() as homepage:
-        exec(compile(example.replace("https://www.example.org/", homepage), "README.md", "exec"), {})  # noqa: S102 -- running it is the test
+        example = example.replace("https://www.example.org/", homepage)
+        example = example.replace('"example.org"', repr(homepage.removeprefix("http://")))
+        exec(compile(example, "README.md", "exec"), {})  # noqa: S102 -- running it is the test
     if "print(" in example:
         assert capsys.readouterr().out
 
