@@ -19,6 +19,8 @@ from usp.cli import main
 from usp.exceptions import InvalidArgumentError
 from usp.export import write
 from usp.export.exporting import export_stream, plan_export, run_export
+from usp.export.formats.base import FormatOptions
+from usp.export.formats.csv import write_answer
 from usp.export.queries import Query
 from usp.export.schema import ITEM_TABLES, TABLES
 from usp.objects.page import SitemapImage, SitemapPage
@@ -215,3 +217,12 @@ def test_names_of_sitemaps(tree: AbstractSitemap, table: str, written: str, colu
     """Columns and conditions may call columns as sitemaps do, unless the table has a column of that name."""
     found = tree.to_arrow(table, columns=written, where=f"{written.split(',')[0]} is null or true")
     assert found.schema.names == columns
+
+
+def test_times_of_queries_have_one_width(tree: AbstractSitemap) -> None:
+    """Times in the CSV of a query have no fractions of seconds, as in an export."""
+    stream = io.BytesIO()
+    with closing(Query("select unnest([timestamp '2024-05-08 10:00:00.5', timestamp '2024-05-08']) as t")) as query:
+        (answer,) = query.answers(tree)
+        assert write_answer(answer, stream, FormatOptions()) == 2
+    assert stream.getvalue() == b"t\n2024-05-08T10:00:00\n2024-05-08T00:00:00\n"

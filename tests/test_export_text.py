@@ -36,7 +36,7 @@ from tables import (
     tree_of,
     write,
 )
-from usp.export.batches import Batch
+from usp.export.batches import Batch, page_columns, pages_of
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.formats.cells import PIECE_ROWS
 from usp.export.formats.csv import csv_writer, tsv_writer
@@ -69,8 +69,14 @@ def undone(cell: str, is_raw: bool = False) -> str:
 
 
 def csv_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows as CSV has them: with paths, and with nothing as an empty cell."""
-    return [{path: "" if value is None else value for path, value in flat(row).items()} for row in rows]
+    """Rows as CSV has them: with paths, nothing as an empty cell, and times without fractions of a second."""
+    return [{path: _cell(path, value) for path, value in flat(row).items()} for row in rows]
+
+
+def _cell(path: str, value: Any) -> Any:
+    if value is None:
+        return ""
+    return re.sub(r"\.\d+Z$", "Z", value) if path in ("last_modified", "news.publish_date") else value
 
 
 def from_cells(cells: Row, is_raw: bool = False) -> Row:
@@ -310,6 +316,23 @@ def test_rows_that_are_kept(make: Any) -> None:
             assert [from_cells(row) for row in cells] == csv_rows(kept_rows)
     header = encoded(make, Columns(0, {}), types=PAGES)
     assert encoded(make, columns, types=PAGES, kept=[False] * length) == header
+
+
+@pytest.mark.parametrize("make", [csv_writer, tsv_writer])
+def test_times_have_one_width(make: Any) -> None:
+    """However precisely a sitemap writes a time, all times in a file have the same number of characters."""
+    dates = ("2024-05-08", "2024-05-08T10:00Z", "2024-05-08T10:00:00.999999Z", "1969-12-31T23:59:59.5Z", "2024-05")
+    entries = "".join(f"<url><loc>{HOME}{date}</loc><lastmod>{date}</lastmod></url>" for date in dates)
+    sitemap = sitemap_from_bytes(f"<urlset>{entries}</urlset>".encode())
+    columns = next(page_columns(pages_of(sitemap), ["last_modified"]))
+    _, *lines = encoded(make, columns, types={"last_modified": PAGES["last_modified"]}).splitlines()
+    assert lines == [
+        "2024-05-08T00:00:00Z",
+        "2024-05-08T10:00:00Z",
+        "2024-05-08T10:00:00Z",
+        "1969-12-31T23:59:59Z",
+        "2024-05-01T00:00:00Z",
+    ]
 
 
 def only(length: int, number: int) -> list[bool]:

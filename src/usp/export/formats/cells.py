@@ -230,36 +230,42 @@ class _Days(dict[int, str]):
 _days = _Days()
 
 
-def time_texts(times: list[int]) -> list[str]:
-    """Write times in microseconds since 1970 as 2024-05-08T10:00:00Z, with microseconds if there are any."""
+def time_texts(times: list[int], *, in_seconds: bool = False) -> list[str]:
+    """Write times in microseconds since 1970 as 2024-05-08T10:00:00Z, with microseconds if there are any.
+
+    With `in_seconds` all texts have this width: fractions of a second are cut off.
+    """
     distinct = set(times)
     if len(distinct) > len(times) // 2:
-        return list(_time_texts(times))
-    texts = dict(zip(distinct, _time_texts(distinct), strict=True))
+        return list(_time_texts(times, in_seconds))
+    texts = dict(zip(distinct, _time_texts(distinct, in_seconds), strict=True))
     return list(map(texts.__getitem__, times))
 
 
-def _time_texts(times: Iterable[int]) -> Iterator[str]:
+def _time_texts(times: Iterable[int], in_seconds: bool) -> Iterator[str]:
     days, minutes, seconds = _days, _MINUTES, _SECONDS
     for moment in times:
         second, fraction = divmod(moment, 1_000_000)
         day, second = divmod(second, 86_400)
         minute, second = divmod(second, 60)
-        if fraction:
+        if fraction and not in_seconds:
             yield f"{days[day]}{minutes[minute]}{second:02}.{fraction:06}Z"
         else:
             yield f"{days[day]}{minutes[minute]}{seconds[second]}"
 
 
-def scalar_parts(kind: Scalar, column: Column, *, quote: str, nothing: str) -> Parts:
-    """Write the values of a column that is no text, with quotes around times and change frequencies."""
+def scalar_parts(kind: Scalar, column: Column, *, quote: str, nothing: str, in_seconds: bool = False) -> Parts:
+    """Write the values of a column that is no text, with quotes around times and change frequencies.
+
+    With `in_seconds` times have one width, without fractions of a second.
+    """
     if kind is Scalar.BOOLEAN:
         flags = flags_of(column.data or memoryview(b""), column.length)
         return [["true" if flag else "false" for flag in flags]]
     assert column.data is not None
     values = column.data.tolist()
     if kind is Scalar.TIME:
-        return [quote, time_texts(values), quote]
+        return [quote, time_texts(values, in_seconds=in_seconds), quote]
     if kind is Scalar.INTEGER:
         return [list(map(str, values))]
     if kind is Scalar.NUMBER:

@@ -1,10 +1,10 @@
 r"""CSV (RFC 4180) and TSV in UTF-8, with a header. Lines end with a line feed, which all readers and line tools take.
 
-The header has the paths of the columns, like news.title. Times are ISO 8601 in UTC, 2024-05-08T10:00:00Z, with
-microseconds if there are any. Booleans are true and false. Lists are JSON. Null is an empty cell, an empty text is
-`""`. In a table of one column both are `""`, because readers skip empty lines.
+The header has the paths of the columns, like news.title. Times are ISO 8601 in UTC, 2024-05-08T10:00:00Z, all of
+this width: fractions of a second are cut off, except inside lists. Booleans are true and false. Lists are JSON. Null is
+an empty cell, an empty text is `""`. In a table of one column both are `""`, because readers skip empty lines.
 
-A file reads back equal after two changes to text cells are undone:
+But for these fractions, a file reads back equal after two changes to text cells are undone:
 
 - A cell that a spreadsheet would run as a formula gets an apostrophe in front: one that begins with `=`, `+`, `-`, `@`,
   their full-width forms, a tab or a line break, also after spaces and quotation marks. An apostrophe in front of such a
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
 from typing import BinaryIO, NamedTuple
 
@@ -140,7 +141,7 @@ class _CSVWriter(Writer):
         if kind is Scalar.TEXT:
             parts = _text_parts(column, self._is_raw, self._dialect)
         elif isinstance(kind, Scalar):
-            parts = scalar_parts(kind, column, quote="", nothing=nothing)
+            parts = scalar_parts(kind, column, quote="", nothing=nothing, in_seconds=True)
         else:
             # JSON contains no line feed, so that all cells can be quoted at once.
             texts = row_texts(length, json_parts(kind, column, length))
@@ -182,6 +183,8 @@ def write_answer(answer: Answer, stream: BinaryIO, options: FormatOptions, diale
     def cell(value: object) -> str:
         if value is None:
             return nothing
+        if isinstance(value, datetime):
+            value = value.replace(microsecond=0)
         text = value if isinstance(value, str) else answer_text(value)
         return text if is_number(value) else csv_cell(text, options.keep_formulas, dialect)
 
