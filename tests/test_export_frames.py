@@ -215,7 +215,7 @@ def test_selecting_the_first_of_each() -> None:
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ("page", {}, "There is no table 'page'; there are pages and sitemaps"),
+        ("page", {}, "There is no table 'page'; there are pages, sitemaps, images"),
         ("sitemaps", {"dedupe": True}, "are about pages, not about sitemaps"),
         ("sitemaps", {"since": "7d"}, "are about pages, not about sitemaps"),
         ("pages", {"columns": "nosuch"}, "nosuch"),

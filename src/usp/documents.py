@@ -65,6 +65,7 @@ class Document:
         "_ahead",
         "_body",
         "_engine",
+        "_inflated_size",
         "_is_cut",
         "_limit",
         "_may_be_compressed",
@@ -103,6 +104,7 @@ class Document:
         self._engine: Engine | None = None  # has inflated the document to its end
         self._is_cut = False
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
+        self._inflated_size: int | None = None  # once somebody has read to the end
         self._ahead: bytes | None = None  # the inflated text, for the next read
 
     @property
@@ -114,6 +116,11 @@ class Document:
     def is_cut(self) -> bool:
         """Whether the inflated document is larger than the limit. It is known after `first_read`."""
         return self._is_cut
+
+    @property
+    def inflated_size(self) -> int | None:
+        """The number of inflated bytes, up to the limit. None if the document is compressed and was never read."""
+        return self._inflated_size if self._may_be_compressed else min(self.size, self._limit)
 
     @property
     def charset(self) -> str | None:
@@ -196,7 +203,11 @@ class Document:
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()
-        return inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine)
+        size = 0
+        for piece in inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine):
+            size += len(piece)
+            yield piece
+        self._inflated_size = size
 
 
 class Body(Protocol):

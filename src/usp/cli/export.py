@@ -42,7 +42,8 @@ columns of images, videos and alternates:
   {", ".join(list(TABLES["images"])[:4])}, then their fields
 columns of sitemaps:
   {", ".join(list(SITEMAPS)[:6])},
-  {", ".join(list(SITEMAPS)[6:])}
+  {", ".join(list(SITEMAPS)[6:12])},
+  {", ".join(list(SITEMAPS)[12:])}
 
 Rows are written as sitemaps arrive, in the order of the tree. The file appears
 when it is complete. With several targets, the first column is `source`.

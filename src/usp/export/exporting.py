@@ -264,7 +264,9 @@ class _TableWriter:
             selection = plan.selections[table]
             self._writer = _writer(table, selection, plan, file)
             self._stack.callback(self._writer.drop)
-            self._reader = self._stack.enter_context(PageReader(selection, self._writer.encode, dedupe=plan.dedupe))
+            self._reader = self._stack.enter_context(
+                PageReader(selection, self._writer.encode, dedupe=plan.dedupe, dates="sitemaps" in plan.selections)
+            )
 
     def __enter__(self) -> Self:
         return self

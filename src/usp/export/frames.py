@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Never, TypedDict, Unpack, cast
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch, SitemapPages, pages_of
 from usp.export.extras import extra
-from usp.export.reading import PageCounts, PageReader, SourceTree, sitemaps_columns
+from usp.export.reading import PageCounts, PageReader, PageStats, SourceTree, sitemaps_columns
 from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
 from usp.keywords import check_keywords
@@ -47,7 +47,8 @@ class TreeTable:
     Any library that takes Arrow can read it, any number of times. Each time it is read from the documents of the tree,
     a few sitemaps at a time, so that the whole table is never in memory. If a reader is dropped, reading stops.
 
-    `counts` are known numbers of pages. A table of pages collects them while it is read.
+    `counts` are known numbers of pages. A table of pages collects them while it is read, and with `dates` the newest
+    date of each sitemap.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class TreeTable:
         name: str = "pages",
         *,
         counts: PageCounts | None = None,
+        dates: bool = False,
         **options: Unpack[TableOptions],
     ) -> None:
         check_keywords(options, TableOptions.__annotations__, "table")
@@ -72,8 +74,9 @@ class TreeTable:
             has_source=any(source is not None for source, _ in self._trees),
         )
         self.schema = arrow_schema(self.selection.chosen, name)
-        self.counts: dict[str, int | None] = {}
+        self.counts: dict[str, PageStats | None] = {}
         self._given_counts = counts
+        self._keeps_dates = dates
         self._sitemaps: list[Columns] | None = None  # kept, because counting pages takes time
 
     def reader(self) -> pa.RecordBatchReader:
@@ -88,7 +91,7 @@ class TreeTable:
         return cast(object, self.schema.__arrow_c_schema__())
 
     def _pages(self) -> Iterator[pa.RecordBatch]:
-        with PageReader(self.selection, self._encoded, dedupe=self._dedupe) as reader:
+        with PageReader(self.selection, self._encoded, dedupe=self._dedupe, dates=self._keeps_dates) as reader:
             for rows in reader.over(self._all_pages()):
                 yield rows.encoded
             self.counts.update(reader.counts)
@@ -164,7 +167,7 @@ def to_duckdb(
     connection: duckdb.DuckDBPyConnection = duckdb_.connect(os.fspath(database))
     try:
         connection.execute("set TimeZone = 'UTC'")  # DuckDB would show times in the zone of the machine
-        pages = TreeTable(tree, "pages")
+        pages = TreeTable(tree, "pages", dates=True)
         _fill(connection, pages, TreeTable(tree, "sitemaps", counts=pages.counts))
     except BaseException:
         connection.close()  # which undoes what was begun

@@ -127,7 +127,7 @@ class Query:
 
         :param trees: a tree, or several with the names of their sources.
         """
-        pages = TreeTable(trees, "pages")
+        pages = TreeTable(trees, "pages", dates=True)
         for name in TABLES:
             table = pages if name == "pages" else TreeTable(trees, name, counts=pages.counts)
             self._connection.register(name, table)

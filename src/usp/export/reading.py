@@ -12,23 +12,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from usp.export.batches import Batch, SitemapPages, page_columns, pages_of
 from usp.export.dedupe import FirstOfEach
 from usp.export.schema import SITEMAPS, type_name
-from usp.export.selection import Selection
+from usp.export.selection import PAGE_DATES, Selection, newest_date
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
 from usp.scan import Columns, Scalar, column_of
 
-__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "SourceTree", "sitemaps_columns"]
+__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "PageStats", "SourceTree", "sitemaps_columns"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _MAX_WORKERS = 4
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OrderedPool(Generic[Item, Result]):
@@ -84,16 +86,29 @@ class PageRows(Generic[Result]):
     pages: int
     kept: int
     encoded: Result
+    newest: int | None = None
+
+
+class PageStats(NamedTuple):
+    """The number of pages of a sitemap, and their newest date in microseconds since 1970, if their dates were read."""
+
+    pages: int
+    newest: int | None = None
+    is_dated: bool = False
 
 
 class PageReader(Generic[Result]):
     """Read the pages of several sitemaps at once, and give their rows in order, selected and encoded.
 
-    `counts` has the number of pages by the URL of the sitemap; None if two sitemaps of one URL differ.
+    `counts` has the number of pages by the URL of the sitemap, and with `dates` their newest date; None if two sitemaps
+    of one URL differ.
     """
 
-    def __init__(self, selection: Selection, encode: Callable[[Batch], Result], *, dedupe: bool = False) -> None:
-        self.counts: dict[str, int | None] = {}
+    def __init__(
+        self, selection: Selection, encode: Callable[[Batch], Result], *, dedupe: bool = False, dates: bool = False
+    ) -> None:
+        self.counts: dict[str, PageStats | None] = {}
+        self._has_dates = dates and selection.needed >= PAGE_DATES
         self.pages = 0
         self._selection = selection
         self._encode = encode
@@ -135,24 +150,31 @@ class PageReader(Generic[Result]):
         for columns in page_columns(sitemap, self._selection.needed):
             batch = self._selection.batch(columns)
             encoded = batch if self._firsts is not None else self._encode(batch)
-            yield PageRows(columns.length, batch.kept_count, encoded)
+            newest = newest_date(columns) if self._has_dates else None
+            yield PageRows(columns.length, batch.kept_count, encoded, newest)
 
     def _finished(self, found: Iterable[tuple[str, Iterator[PageRows[Any]]]]) -> Iterator[PageRows[Result]]:
         for url, parts in found:
-            pages = 0
+            pages, newest = 0, None
             for rows in parts:
                 pages += rows.pages
+                newest = _later(newest, rows.newest)
                 if self._firsts is None:
                     yield rows
                 else:
                     batch = self._firsts.batch(rows.encoded)
                     yield PageRows(rows.pages, batch.kept_count, self._encode(batch))
             self.pages += pages
-            self.counts[url] = pages if self.counts.setdefault(url, pages) == pages else None
+            stats = PageStats(pages, newest, self._has_dates)
+            self.counts[url] = stats if self.counts.setdefault(url, stats) == stats else None
+
+
+def _later(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else max(first, second)
 
 
 #: URLs of sitemaps -> the number of their pages. If a number is missing or None, the pages are counted.
-PageCounts = Mapping[str, int | None]
+PageCounts = Mapping[str, PageStats | None]
 
 
 class SourceTree(NamedTuple):
@@ -178,7 +200,12 @@ def _of_transport(value: Callable[[Transport], Any]) -> Callable[[_Place], Any]:
     return of
 
 
-#: The values of each column, except the number of pages.
+def _inflated_size(place: _Place) -> int | None:
+    parser = place.sitemap.parser
+    return None if parser is None else parser.inflated_size
+
+
+#: The values of each column, except those that are found by reading the document.
 _VALUES: dict[str, Callable[[_Place], Any]] = {
     "url": lambda place: place.sitemap.url,
     "parent": lambda place: None if place.parent is None else place.parent.url,
@@ -187,7 +214,11 @@ _VALUES: dict[str, Callable[[_Place], Any]] = {
     "status": _of_transport(lambda transport: transport.status),
     "reason": lambda place: place.sitemap.reason if isinstance(place.sitemap, InvalidSitemap) else None,
     "bytes": _of_transport(lambda transport: transport.size),
+    "bytes_inflated": _inflated_size,
     "last_modified": lambda place: place.sitemap.last_modified,
+    "http_last_modified": _of_transport(lambda transport: transport.last_modified),
+    "etag": _of_transport(lambda transport: transport.etag),
+    "seconds": _of_transport(lambda transport: transport.seconds),
     "fetched_at": _of_transport(lambda transport: transport.fetched_at),
 }
 
@@ -205,8 +236,7 @@ def sitemaps_columns(
     """
     places = list(_places(tree))
     values = {name: list(map(value, places)) for name, value in _VALUES.items() if name in wanted}
-    if "pages" in wanted:
-        values["pages"] = _page_counts([place.sitemap for place in places], counts or {})
+    values |= _read_values([place.sitemap for place in places], counts or {}, wanted)
     found = {
         name: column_of(SITEMAPS[name], column)
         for name, column in values.items()
@@ -226,13 +256,35 @@ def _places(tree: AbstractSitemap) -> Iterator[_Place]:
         ahead += (_Place(sitemap, place.sitemap, place.depth + 1) for sitemap in reversed(below))
 
 
-def _page_counts(sitemaps: list[AbstractSitemap], counts: PageCounts) -> list[int]:
-    known = [0 if isinstance(sitemap, InvalidSitemap) else counts.get(sitemap.url) for sitemap in sitemaps]
-    uncounted = [sitemap for sitemap, count in zip(sitemaps, known, strict=True) if count is None]
-    with closing(OrderedPool(_count)) as pool:
-        counted = pool.over(uncounted)
-        return [next(counted) if count is None else count for count in known]
+#: The columns that are found by reading the document.
+_READ = {"pages", "newest", "problems"}
 
 
-def _count(sitemap: AbstractSitemap) -> int:
-    return sum(columns.length for columns in page_columns(pages_of(sitemap), ()))
+def _read_values(sitemaps: list[AbstractSitemap], counts: PageCounts, wanted: Collection[str]) -> dict[str, list[Any]]:
+    """Return the wanted columns that are found by reading documents, several at once."""
+    wanted = _READ.intersection(wanted)
+    if not wanted:
+        return {}
+
+    def read(sitemap: AbstractSitemap) -> dict[str, Any]:
+        stats = _stats_of(sitemap, counts.get(sitemap.url), wanted)
+        newest = None if stats.newest is None else _EPOCH + timedelta(microseconds=stats.newest)
+        problems = sum(sitemap.problem_counts.values()) if "problems" in wanted else None
+        return {"pages": stats.pages, "newest": newest, "problems": problems}
+
+    with closing(OrderedPool(read)) as pool:
+        found = list(pool.over(sitemaps))
+    return {name: [values[name] for values in found] for name in wanted}
+
+
+def _stats_of(sitemap: AbstractSitemap, known: PageStats | None, wanted: Collection[str]) -> PageStats:
+    """Return the known statistics of the pages, or read them, if something of them is wanted."""
+    if isinstance(sitemap, InvalidSitemap) or wanted == {"problems"}:
+        return PageStats(0)
+    if known is not None and (known.is_dated or "newest" not in wanted):
+        return known
+    pages, newest = 0, None
+    for columns in page_columns(pages_of(sitemap), PAGE_DATES if "newest" in wanted else ()):
+        pages += columns.length
+        newest = _later(newest, newest_date(columns) if "newest" in wanted else None)
+    return PageStats(pages, newest, "newest" in wanted)

@@ -59,8 +59,14 @@ SITEMAPS: Mapping[str, Type] = MappingProxyType(
         "status": Scalar.INTEGER,
         "reason": Scalar.TEXT,
         "bytes": Scalar.INTEGER,
+        "bytes_inflated": Scalar.INTEGER,
         "pages": Scalar.INTEGER,
+        "newest": Scalar.TIME,
+        "problems": Scalar.INTEGER,
         "last_modified": Scalar.TIME,
+        "http_last_modified": Scalar.TIME,
+        "etag": Scalar.TEXT,
+        "seconds": Scalar.NUMBER,
         "fetched_at": Scalar.TIME,
     }
 )

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
+from itertools import compress
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
@@ -16,7 +17,7 @@ from usp.export.items import ITEM_NEEDS, item_columns, spread
 from usp.export.schema import ITEM_TABLES, NAMES_IN_SITEMAPS, PAGES, SOURCE, TABLES, column_at, table_types
 from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
-__all__ = ["Moment", "Selection", "datetime_of", "select", "select_from"]
+__all__ = ["PAGE_DATES", "Moment", "Selection", "datetime_of", "newest_date", "select", "select_from"]
 
 #: A point in time as callers give it: "2025-01-01", "2025-01-01T10:00:00+02:00", "7d" for seven days ago, or a date.
 Moment = str | date | datetime
@@ -33,6 +34,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = timedelta(days=1) // _MICROSECOND
 _EARLIEST, _LATEST = -(1 << 63), (1 << 63) - 1
 _MODIFIED, _STORY, _PUBLISHED = "last_modified", "news", "news.publish_date"
+#: The columns of pages that have their dates.
+PAGE_DATES = frozenset({_MODIFIED, _STORY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def select(
         )
     wanted = {_root(path) for path in chosen} | (condition.needed if condition else set())
     needed = {"url"} | wanted if items is None else ITEM_NEEDS | {items} | (wanted & {SOURCE})
-    needed |= {_MODIFIED, _STORY} if period else set()
+    needed |= PAGE_DATES if period else set()
     return Selection(types, chosen, frozenset(needed), period, condition, items)
 
 
@@ -206,6 +209,22 @@ class Period:
         first, last = self.first, self.last
         found = bytes([first <= moment <= last for moment in column.data])
         return found if column.valid is None else _both(found, _flags(column))
+
+
+def newest_date(columns: Columns) -> int | None:
+    """Return the newest date of pages, in microseconds since 1970: of the modification, else of the publication."""
+    modified = column_at(columns, PAGES, _MODIFIED)
+    published = column_at(columns, PAGES, _PUBLISHED)
+    dates: list[int] = []
+    if modified is not None:
+        assert modified.data is not None
+        dates += modified.data if modified.valid is None else compress(modified.data, _flags(modified))
+    if published is not None and (modified is None or modified.valid is not None):
+        assert published.data is not None
+        known = _both(_flags(published), _flags(columns.columns[_STORY]))
+        is_modified = bytes(columns.length) if modified is None else _flags(modified)
+        dates += (date for date, *flags in zip(published.data, known, is_modified, strict=True) if flags == [1, 0])
+    return max(dates, default=None)
 
 
 def _flags(column: Column) -> bytes:

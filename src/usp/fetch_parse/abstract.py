@@ -44,6 +44,11 @@ class AbstractSitemapParser(abc.ABC):
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Read the whole document and log its problems. The inspector, if any, is called for its entries."""
 
+    @property
+    def inflated_size(self) -> int | None:
+        """The number of bytes of the inflated document; None if that is not known."""
+        return None if self.document is None else self.document.inflated_size
+
     def read_ahead(self) -> None:
         """Inflate the document now for the next read, if that takes one step and little memory."""
         if self.document is not None:
