@@ -339,7 +339,7 @@ def test_the_library_prints_nothing() -> None:
     with serve({"/robots.txt": (200, {}, b"Sitemap: /missing.xml\nSitemap: ftp://x")}) as site:
         program = f"import usp; print(usp.sitemap_tree_for_homepage({site.url!r}, use_known_paths=False).problems)"
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("()\n", "")
+    assert (run.stdout, run.stderr) == ("<Problems: none>\n", "")
 
 
 def test_sitemap_from_str() -> None:
