@@ -354,6 +354,8 @@ def test_wrapped_methods(method: str) -> None:
 
     def watch(self: requests.Session, *arguments: Any, **options: Any) -> Any:
         calls.append(arguments)
+        assert self.headers == {}
+        self.cookies.set("b", "2")
         return original(self, *arguments, **options)
 
     pages = {"/to": (302, {"Location": "/x?%7e=%c3"}, b"moved"), "/x?%7e=%c3": (200, {"Set-Cookie": "a=1"}, b"real")}

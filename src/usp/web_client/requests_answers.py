@@ -45,11 +45,14 @@ class _NoCookies(requests.cookies.RequestsCookieJar):
     def extract_cookies(self, response: Any, request: Any) -> None:
         """Take no cookies."""
 
+    def set_cookie(self, cookie: Any, *args: Any, **options: Any) -> None:
+        """Take no cookie."""
+
 
 class BareSession(requests.Session):
     """A session for one request, which adds nothing to it and follows no redirect.
 
-    Its purpose are the methods that tests replace for all sessions.
+    It exists for its methods, which tests replace for all sessions.
     """
 
     # What Session.__init__ sets. It would also make adapters, which takes longer than all the rest.
@@ -57,14 +60,14 @@ class BareSession(requests.Session):
     stream = verify = True
     trust_env = False
     max_redirects = 0
-    hooks: dict[str, list[Any]] = {"response": []}  # noqa: RUF012 -- nobody changes it
-    params: dict[str, Any] = {}  # noqa: RUF012
-    proxies: dict[str, str] = {}  # noqa: RUF012
-    headers = requests.structures.CaseInsensitiveDict()
     cookies = _NoCookies()
 
     def __init__(self, adapter: requests.adapters.BaseAdapter) -> None:
         self.adapters = OrderedDict({"": adapter})  # for all URLs; requests-mock replaces get_adapter()
+        self.headers = requests.structures.CaseInsensitiveDict()
+        self.hooks: dict[str, list[Any]] = {"response": []}
+        self.params: dict[str, Any] = {}
+        self.proxies: dict[str, str] = {}
 
     def resolve_redirects(self, *_: Any, **__: Any) -> Iterator[Any]:
         """Return nothing: requests would read the whole body of a redirect."""
