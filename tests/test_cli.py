@@ -90,9 +90,9 @@ def test_sources(site: Server, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_log_goes_to_standard_error(site: Server) -> None:
-    """Failures are logged on standard error, more with -v, and never on standard output."""
+    """The log is on standard error with -v, more with -vv, and never on standard output."""
     for option, wanted, unwanted in [
-        ((), "WARNING:usp.", "INFO:usp."),
+        ((), "usp: does not exist: ", ":usp."),
         (("-v",), "INFO:usp.", "DEBUG:"),
         (("-vv",), "DEBUG:", "\x1b"),
     ]:
@@ -106,7 +106,8 @@ def test_log_goes_to_standard_error(site: Server) -> None:
 def test_log_file(site: Server, tmp_path: Path) -> None:
     """The log goes to the file of -l."""
     run = usp("ls", "-v", "-l", str(tmp_path / "usp.log"), site.url)
-    (summary,) = run.stderr.splitlines()
+    said, summary = run.stderr.splitlines()
+    assert said.startswith(f"usp: does not exist: {site.url}/missing.xml: 404 ")
     assert summary.startswith("usp: 5 sitemaps")
     assert "404 Not Found" in (tmp_path / "usp.log").read_text()
 
@@ -160,10 +161,10 @@ def test_output_that_cannot_be_written(site: Server) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ls", "example.org"], "give one like https://example.org/"),
-        (["ls", "ftp://example.org/"], "is not an HTTP"),
+        (["ls", "nosuch.xml"], "no such file or folder: 'nosuch.xml'; a site is written like example.org or https://"),
+        (["ls", "ftp://example.org/"], "usp reads http and https, not ftp"),
         (["demo", "--port", "abc"], "0 to 65535"),
-        (["ls"], "required: URL"),
+        (["ls"], "give a target: "),
         (["ls", "-f", "nosuch", "http://h/"], "choose from"),
         (["nosuch"], "invalid choice"),
         (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
@@ -187,17 +188,17 @@ def test_wrong_use(arguments: list[str], message: str) -> None:
 
 
 def test_nothing_found(run_here: RunHere, site: Server) -> None:
-    """A site without sitemaps is exit code 0 and a message; an unreachable site is exit code 3."""
+    """A site without sitemaps, and one that does not answer, are exit code 3 and one line."""
     site.pages.clear()
     run = run_here("ls", site.url)
-    assert (run.returncode, run.stdout) == (0, f"{site.url}/\n")
-    assert run.stderr.splitlines()[-1] == f"usp: no sitemaps found at {site.url}/"
+    assert (run.returncode, run.stdout) == (3, "")
+    why = "robots.txt names no sitemap, and there is none at the usual paths"
+    assert run.stderr == f"usp: no sitemap at {site.url}/: {why}\n"
     with serve({}) as gone:
         pass
     run = run_here("ls", "-k", gone.url)
     assert run.returncode == 3
-    assert run.stderr.splitlines()[-1].startswith("usp: Unable to fetch sitemap from")
-    assert "connection refused" in run.stderr
+    assert run.stderr == f"usp: cannot reach {gone.url.removeprefix('http://')}: connection refused\n"
 
 
 def test_port_in_use(site: Server) -> None:
@@ -229,7 +230,7 @@ def test_summary(site: Server) -> None:
     """The last line is a summary; missing known paths do not count as failures. -q turns it off."""
     run = usp("ls", "-f", "pages", site.url)
     summary = run.stderr.splitlines()[-1]
-    assert re.fullmatch(r"usp: 5 sitemaps \(1 failed\), 3 pages, \d+ B in \d\.\d s", summary)
+    assert re.fullmatch(r"usp: 5 sitemaps \(1 missing\), 3 pages, \d+ B in \d\.\d s", summary)
     del site.pages["/sitemap_news.xml"]
     site.pages["/robots.txt"] = (200, {}, b"Sitemap: {base}/a.xml")
     assert usp("ls", site.url).stderr.startswith("usp: 2 sitemaps, 2 pages, ")
@@ -289,24 +290,30 @@ def test_what_may_be_fetched(site: Server, capsys: pytest.CaptureFixture[str]) -
     arguments = ("-k", "-f", "pages", "--cross-host", "same-host")
     assert output(capsys, site, *arguments) == "{base}/1\nhttp://other.example/2\n"
     site.requests.clear()
-    assert output(capsys, site, *arguments, "--respect-robots") == ""
+    assert main(["ls", *arguments, "--respect-robots", site.url]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"usp: nothing may be read: {site.url}/index.xml: ")
+    assert printed.err.endswith(" (--respect-robots)\n")
     assert site.paths() == ["/robots.txt"]
 
 
 def test_limits(site: Server) -> None:
     """If a limit is reached, a line after the output says so."""
     run = usp("ls", "-q", "-f", "pages", "--max-pages", "1", site.url)
-    assert (run.returncode, run.stdout) == (0, f"{site.url}/1\n")
-    assert run.stderr == "usp: the tree has 1 page (limits.max_pages); the rest was skipped\n"
+    assert (run.returncode, run.stdout) == (4, f"{site.url}/1\n")
+    assert (
+        run.stderr
+        == "usp: stopped: the tree has 1 page (--max-pages)\nusp: not fetched because of a limit: 1 sitemap\n"
+    )
     slow = {"/robots.txt": ok("Sitemap: {base}/a.xml\nSitemap: {base}/b.xml"), "/a.xml": ok(urlset("http://h/1"))}
     with serve_faults({**slow, "/b.xml": Request.pause}) as server:
         run = usp("ls", "-k", "-f", "pages", "--max-time", "0.7", server.url)
-        assert (run.returncode, run.stdout) == (0, "http://h/1\n")
-        said, summary = run.stderr.splitlines()[-2:]
-        assert re.fullmatch(
-            r"usp: the tree's time .*0\.7 seconds.* \(limits.tree_seconds\); the rest was skipped", said
-        )
-        assert summary.startswith("usp: 3 sitemaps (1 failed or not fetched), 1 page, ")
+        assert (run.returncode, run.stdout) == (4, "http://h/1\n")
+        said, skipped, summary = run.stderr.splitlines()
+        assert said == "usp: stopped: the tree's time is up, after 0.7 seconds (--max-time)"
+        assert skipped == "usp: not fetched because of a limit: 1 sitemap"
+        assert summary.startswith("usp: partial: 3 sitemaps (1 missing), 1 page, ")
         run = usp("ls", "-v", "-k", "--timeout", "0.2", "--max-time", "3", server.url)
         assert "no answer within 0.2 s" in run.stderr
 

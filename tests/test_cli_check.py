@@ -120,8 +120,7 @@ def test_not_reached(run_here: RunHere) -> None:
     """A site that does not answer gives exit code 3 and the reason."""
     run = run_here("check", "--select", "X", "http://127.0.0.1:1/")
     assert run.returncode == 3
-    assert run.stderr.startswith("usp: http://127.0.0.1:1/ could not be reached: ")
-    assert run.stderr.count("\n") == 1
+    assert run.stderr == "usp: cannot reach 127.0.0.1:1: connection refused\n"
 
 
 @pytest.mark.parametrize(
@@ -144,8 +143,8 @@ def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give a TARGET"),
-        (("www.example.org",), "no such file or folder: 'www.example.org'; a site needs https:// before it"),
+        ((), "give a target"),
+        (("nosuch.xml",), "no such file or folder: 'nosuch.xml'; a site is written like example.org"),
         (("https://www.example.org:99999/",), "a port is a number"),
         (("--select", "X9", "-"), "no code starts with 'X9'; there are X101, X102"),
         (("--ignore", "x1O2", "-"), "no code starts with 'X1O2'; did you mean X"),
@@ -154,9 +153,8 @@ def test_fail_on(run_here: RunHere, file: Path, level: str, document: str, code:
         (("--max", "-1", "-"), "give a number of problems, 0 or more, not '-1'"),
         (("--fail-on", "note", "-"), "invalid choice: 'note'"),
         (("-f", "pdf", "-"), "invalid choice: 'pdf'"),
-        (("--url", "www.example.org", "-"), "argument --url: give one like https://"),
+        (("--url", "www.example.org", "-"), "--url must be one like https://"),
         (("--url", "https://h/", "https://h/"), "--url says where files will be served"),
-        (("-r", "-k", "https://h/"), "nowhere to look"),
         (("--explain", "X999"), "there is no code 'X999'"),
         (("https://h/", "--explain", "X102"), "no TARGET"),
         (("-o", "no/such/folder/report", "-"), "No such folder"),
@@ -298,9 +296,10 @@ def test_every_code_is_explained(run_here: RunHere) -> None:
 
 
 def test_whole_site(run_here: RunHere, site: Server) -> None:
-    """A URL means the whole site. If it has a path, a line says so, without the password."""
+    """A URL where no sitemap is means the whole site. A line says so, without the password."""
+    site.pages["/shop/"] = (200, {}, b"<!doctype html><html></html>")
     run = run_here("check", site.url.replace("//", "//user:secret@") + "/shop/")
-    assert run.stderr == f"usp: checking the whole site of {site.url}/, and the document at this URL\n"
+    assert run.stderr == f"usp: {site.url}/shop/ is not a sitemap; reading the whole site {site.url}/\n"
     assert "secret" not in run.stdout + run.stderr
     assert run.returncode == 1
 
@@ -387,8 +386,9 @@ def test_no_sitemaps(run_here: RunHere, site: Server) -> None:
     """A site that answers but has no sitemap is reported as such."""
     site.pages.clear()
     run = run_here("check", site.url)
-    assert run.returncode == 1
+    assert run.returncode == 3
     assert "error    R711  no sitemap was found" in run.stdout
+    assert run.stderr.startswith(f"usp: no sitemap at {site.url}/: ")
     assert run.stdout.endswith("0 sitemaps, 0 pages, 1 error\n")
 
 

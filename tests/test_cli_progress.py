@@ -173,7 +173,8 @@ def test_progress_line(columns: int) -> None:
     assert run.stdout.count(b"\n") == 22_000
     screen = found.screen()
     summary = "".join(screen.shown())
-    assert re.fullmatch(r"usp: 13 sitemaps \(1 failed\), 22,000 pages, [\d.]+ (kB|MB) in \d\.\d s", summary)
+    said = r"usp: does not exist: http://127\.0\.0\.1:\d+/2\.xml: 404 \w+"
+    assert re.fullmatch(rf"{said}usp: 13 sitemaps \(1 missing\), 22,000 pages, [\d.]+ (kB|MB) in \d\.\d s", summary)
     assert all(len([row for row in rows if row]) <= 1 for rows in screen.states)
     drawn = [rows[0] for rows in screen.states if rows[0]]
     assert max(map(len, drawn)) <= columns - 3
@@ -190,7 +191,7 @@ def test_drawn_seldom_and_while_nothing_comes() -> None:
     with serve_faults(site(count=200, seconds=0, stuck=(199,), pages=1)) as server, terminal() as found:
         started = time.monotonic()
         run_on(found, "-k", "-q", "-c", "30", "--max-time", "2", server.url)
-        assert found.text().startswith("usp: the tree's time")  # -q: no line
+        assert found.text().startswith("usp: stopped: the tree's time")  # -q: no line
         run_on(found, "-k", "-l", os.devnull, "-c", "30", "--max-time", "2", server.url)
         seconds = time.monotonic() - started
     lines = found.screen().progress_lines()
@@ -330,7 +331,7 @@ def test_interrupted_while_fetching(concurrency: str) -> None:
     assert printed.count("\t\t\thttp://h/") == 4000
     *_, summary = said.splitlines()
     assert "usp: interrupted; the results are partial" in said.splitlines()
-    assert summary.startswith("usp: 5 sitemaps (2 failed or not fetched), 4,000 pages, ")
+    assert summary.startswith("usp: 5 sitemaps (2 missing), 4,000 pages, ")
 
 
 def test_interrupted_before_anything_was_had() -> None:
@@ -380,9 +381,10 @@ def test_ctrl_c_on_a_terminal() -> None:
             os.write(found.leader, b"\x03")
             assert usp.wait(timeout=60) == 130
     assert "^C" in found.text()
-    message, *summary = found.screen().shown()
+    message, missing, *summary = found.screen().shown()
     assert message == "usp: interrupted; the results are partial"
-    assert "".join(summary).startswith("usp: 10 sitemaps (2 failed or not fetched), 14,000 pages, ")
+    assert missing.startswith("usp: does not exist: ")
+    assert "".join(summary).startswith("usp: 10 sitemaps (2 missing), 14,000 pages, ")
 
 
 def test_no_standard_error() -> None:

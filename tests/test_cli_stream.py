@@ -53,7 +53,7 @@ def test_pages_are_printed_while_others_are_waited_for() -> None:
     assert printed == "http://h/3\n"  # the page after the missing sitemap, and nothing twice
     message, summary = said.splitlines()[-2:]
     assert message == "usp: interrupted; the results are partial"
-    assert summary.startswith("usp: 4 sitemaps (1 failed or not fetched), 3 pages, ")
+    assert summary.startswith("usp: 4 sitemaps (1 missing), 3 pages, ")
 
 
 def test_interrupted_below_a_limit_on_pages() -> None:
@@ -83,7 +83,7 @@ def test_a_limit_inside_the_last_sitemap_is_said(most: str) -> None:
     with serve_faults(site(a=pages("1", "2"))) as server:
         run = usp("ls", "-q", "-k", "-f", "pages", "--max-pages", most, server.url)
     assert run.stdout.count("\n") == int(most)
-    said = "usp: the tree has 1 page (limits.max_pages); the rest was skipped\n"
+    said = "usp: stopped: the tree has 1 page (--max-pages)\n"
     assert run.stderr == (said if most == "1" else "")
 
 

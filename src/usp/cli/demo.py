@@ -53,7 +53,7 @@ def _port(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve the website, and read it unless --serve is given. Return the exit code."""
-    log_to(None, -1)
+    log_to(None, 0)
     port = arguments.port if arguments.port is not None else _DEFAULT_PORT if arguments.serve else 0
     with demo_site(port) as homepage:
         if arguments.serve:

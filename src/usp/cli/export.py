@@ -71,7 +71,7 @@ def register(commands: Subparsers) -> None:
         "export",
         usage="usp export [OPTION ...] TARGET ... (-o FILE | -f FORMAT)",
         help="write a site's pages to a file: Parquet, CSV, SQLite, ...",
-        description="Read sites or files, and write their pages, or their sitemaps, to a file as a table.",
+        description="Read sites or files, and write their pages or sitemaps to a file as a table.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )

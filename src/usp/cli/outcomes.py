@@ -45,6 +45,7 @@ _IS_NAMED = {
     Cause.NOT_FOUND: "does not exist",
     Cause.TRUNCATED: "cut short",
     Cause.LOOP: "skipped",
+    Cause.DISALLOWED: "left out",
     Cause.LEFT_OUT: "left out",
 }
 _OPTIONS = {
@@ -55,7 +56,7 @@ _OPTIONS = {
     "respect_robots": "--respect-robots",
     "`include`": "--include",
 }
-_DECISIVE = (Cause.BLOCKED, Cause.UNREACHABLE, Cause.REFUSED)
+_DECISIVE = (Cause.BLOCKED, Cause.UNREACHABLE, Cause.REFUSED, Cause.DISALLOWED)
 _SLOWER = "try again later, or more gently: -c 1 --spacing 2"
 #: The start of a status -> what to try.
 _ADVICE = {
@@ -113,7 +114,7 @@ class Ending:
 
     @property
     def _is_flawed(self) -> bool:
-        return any(missing.cause is not Cause.LEFT_OUT for missing in self.outcome.missing)
+        return any(not missing.cause.is_choice for missing in self.outcome.missing)
 
     def say(self, counts: TreeCounts | None = None, cost: tuple[int, float] | None = None, *, is_quiet: bool) -> None:
         """Say what is missing and why, and a summary. If quiet, say only what is lost.
@@ -149,6 +150,8 @@ def _nothing(name: str, outcome: Outcome) -> str:
     url, why = (name, outcome.reason) if decisive is None else (decisive.urls[0], decisive.reason)
     if outcome.kind is OutcomeKind.UNREACHABLE:
         return f"cannot reach {_host(url)}: {why}"
+    if decisive is not None and decisive.cause is Cause.DISALLOWED:
+        return f"nothing may be read: {url}: {_in_words_of_options(why)}"
     if outcome.kind is OutcomeKind.BLOCKED:
         advice = next((advice for status, advice in _ADVICE.items() if why.startswith(status)), "")
         return f"blocked by {_host(url)}: {url} answered {why}{advice and f'; {advice}'}"

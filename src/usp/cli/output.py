@@ -92,7 +92,7 @@ class TreeCounts:
                 continue
             self.sitemaps += 1
             if isinstance(sitemap, InvalidSitemap):
-                is_left_out = sitemap.cause in (Cause.LEFT_OUT, Cause.LOOP)
+                is_left_out = sitemap.cause.is_choice or sitemap.cause is Cause.LOOP
                 self.left_out += is_left_out
                 self.failed += not is_left_out
             elif sitemap.transport is not None and not sitemap.transport.is_whole:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -33,7 +34,7 @@ def find_targets(arguments: argparse.Namespace) -> tuple[Source, ...]:
         # Headers are secrets, such as cookies; and a host that answers over http only gets them unprotected.
         return find_sources(arguments.targets, url=arguments.url, read_as=read_as, https_only=bool(arguments.header))
     except InvalidArgumentError as error:
-        arguments.refuse(str(error))
+        arguments.refuse(re.sub(r"^url\b", "--url", str(error)))
         raise
 
 
@@ -51,11 +52,12 @@ class Reader:
 
     def streams(self, memory_bytes: int = MEMORY_BYTES) -> Iterator[tuple[str | None, SitemapStream]]:
         """Open the stream of each source, when it is its turn. With several, each has its name."""
-        for source in self.sources:
+        for number, source in enumerate(self.sources):
+            if number:
+                self._meter.next_source()
             stream = source.stream(self.client, memory_bytes=memory_bytes, **self.options)
             yield source.target if len(self.sources) > 1 else None, stream
             self.note(*stream.notes)
-            self._meter.next_source()
 
     def note(self, *notes: str) -> None:
         """Keep notes for the end: the progress is in the way now."""

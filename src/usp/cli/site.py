@@ -81,8 +81,8 @@ def add_since_option(group: Group, what: str) -> None:
     group.add_argument(
         "--since",
         metavar="DATE",
-        help=f"{what} only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago. Sitemaps that"
-        " their index\nsays are older are skipped",
+        help=f"{what} only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago. Skip sitemaps"
+        " that\ntheir index says are older",
     )
     group.add_argument("--no-prune", action="store_true", help="with --since, read older sitemaps all the same")
 

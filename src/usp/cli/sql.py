@@ -65,7 +65,7 @@ def register(commands: Subparsers) -> None:
     )
     add_targets(sql)
     sql.add_argument(
-        "query", nargs="?", metavar="QUERY", help="one or several statements; - reads them from standard input"
+        "query", nargs="?", metavar="QUERY", help="one or several statements; - reads them from\nstandard input"
     )
     output = sql.add_argument_group("output")
     formats = "\n".join(f"  {name}: {one.description}" for name, one in ANSWER_FORMATS.items())

@@ -181,8 +181,20 @@ def _url(wanted: _Wanted) -> Source | None:
     if scheme[1].lower() not in ("http", "https"):
         raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {text!r:.200}")
     if not is_http_url(text):
-        raise InvalidArgumentError(f"give a URL like https://example.org/, not {text!r:.200}")
+        raise InvalidArgumentError(_why_not_http(text))
     return _web_source(text, [text], wanted.read_as)
+
+
+def _why_not_http(text: str) -> str:
+    """Return what is wrong with a URL."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        port = re.search(r"://[^/?#]*:([^/?#:\]]*)(?:[/?#]|$)", text)
+        if port is not None and "[" not in text:
+            return f"a port is a number from 0 to 65535, not {port[1]!r:.20}"
+    return f"give a URL like https://example.org/, not {text!r:.200}"
 
 
 def _path(wanted: _Wanted) -> Source | None:
