@@ -394,6 +394,15 @@ def test_a_sitemap_that_is_refused(read: Read, status: int, kind: str, reason: s
     assert result.sitemaps == [result.tree]
 
 
+@pytest.mark.parametrize("status", [200, 204])
+def test_a_sitemap_that_is_empty(read: Read, status: int) -> None:
+    """A URL that answers with nothing is not read as its site, either: it is more likely a mistake than a page."""
+    with serve(as_pages(DOCUMENTS) | {"/broken.xml": (status, {}, b"")}) as site:
+        result = read(f"{site.url}/broken.xml")
+        assert site.paths() == ["/broken.xml"]
+    assert (result.outcome.kind, result.notes) == ("empty", ())
+
+
 def test_a_sitemap_that_cannot_be_reached(read: Read) -> None:
     """A URL with a scheme is read with that scheme only."""
     port = closed_port()
@@ -553,6 +562,18 @@ def test_devices(read: Read) -> None:
     assert read("/dev/null").outcome.kind == "empty"
     result = read("/dev/zero", limits=Limits(max_sitemap_bytes=100_000))
     assert result.outcome.kind == "empty"
+
+
+def test_outcomes_name_files(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outcome of files has their names, not the URLs that usp makes up for them."""
+    monkeypatch.chdir(tmp_path)
+    Path("page.html").write_text(HTML)
+    Path("public").mkdir()
+    Path("public/sitemap.xml").write_text(HTML)
+    Path("public/other.xml").write_text(urlset(W))
+    assert str(read("page.html").outcome) == "empty: page.html: its root element is <html>"
+    path = os.path.join("public", "sitemap.xml")
+    assert str(read("public").outcome) == f"partial: {path}: its root element is <html>"
 
 
 def test_files_that_cannot_be_read(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,7 @@ class _Run:
             self._note = ""
             if not is_reached and (other := self._reading.if_unreachable) is not None:
                 self._turn_to(other, f"{self._shown()} cannot be reached ({_short_reason(first.parsed)})")
-            elif first.parsed.cause is Cause.UNREADABLE and (other := self._reading.if_no_sitemap) is not None:
+            elif _is_something_else(first.parsed) and (other := self._reading.if_no_sitemap) is not None:
                 self._turn_to(other, f"{self._shown()} is not a sitemap")
         return self._next is None
 
@@ -509,6 +509,11 @@ async def _loaded_async(run: _LoadedRun) -> AsyncGenerator[AbstractSitemap, None
 
 def _reading_of(target: str | Reading) -> Reading:
     return target if isinstance(target, Reading) else Reading(target)
+
+
+def _is_something_else(parsed: ParsedSitemap) -> bool:
+    """Return whether a URL serves something that is not a sitemap. An empty answer is more likely a mistake."""
+    return parsed.cause is Cause.UNREADABLE and not (parsed.transport is not None and parsed.transport.size == 0)
 
 
 def _short_reason(parsed: ParsedSitemap) -> str:

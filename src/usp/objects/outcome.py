@@ -11,8 +11,8 @@ empty         the site answers, and has no sitemap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -145,7 +145,7 @@ class TreeFacts:
     """What a walk knows and a tree does not show.
 
     `roots` is None if the tree is one sitemap and what is below it. `cuts` say which limits were reached. `is_late`
-    says whether the time for the tree was up.
+    says whether the time for the tree was up. `names` are those of files, by the URLs of their sitemaps.
     """
 
     roots: tuple[RootAnswer, ...] | None = None
@@ -153,6 +153,7 @@ class TreeFacts:
     is_late: bool = False
     skipped: int = 0
     left_out: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_nothing_asked(self) -> bool:
@@ -188,7 +189,8 @@ def outcome_of(tree: AbstractSitemap, facts: TreeFacts) -> Outcome:
     """
     lost = [root for root in facts.roots or () if root.is_lost]
     named = ((root.cause, root.reason, root.url) for root in lost if not root.is_guess)
-    missing = list(_grouped(chain(named, _missing_in(tree))))
+    found = ((cause, reason, facts.names.get(url, url)) for cause, reason, url in _missing_in(tree))
+    missing = list(_grouped(chain(named, found)))
     if _is_read(tree) or facts.is_nothing_asked:
         losses = [one for one in missing if one.cause.is_loss]
         kind = OutcomeKind.PARTIAL if losses or facts.cuts else OutcomeKind.COMPLETE

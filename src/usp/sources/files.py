@@ -130,9 +130,10 @@ def _tree_of_file(client: _FileClient, name: str, url: str, options: HomepageOpt
         recurse_list_callback=lambda urls, level, above: [],
     )
     (sitemap,) = stream  # unlike `stream.tree`, it has its children, as sitemaps that were not fetched
-    sitemap.facts = replace(stream.tree.facts, left_out=0)
+    names = {sitemap.url: name}
+    sitemap.facts = replace(stream.tree.facts, left_out=0, names=names)
     _describe(sitemap, client.written)
-    return sitemap, {sitemap.url: name}
+    return sitemap, names
 
 
 def _describe(sitemap: AbstractSitemap, written: float | None) -> None:
@@ -287,9 +288,10 @@ class _FolderTree:
         kept = [sitemap for sitemap in self._each_once(root.sub_sitemaps) if not self._is_prose(sitemap)]
         kept += self._invalid(kept)
         tree = IndexWebsiteSitemap(root.url, kept, problems=root.problems)
-        tree.facts = replace(root.facts, roots=None)
         urls = dict.fromkeys(sitemap.url for sitemap in (tree, *tree.all_sitemaps()))
-        return tree, {url: self._names[url] for url in urls if url in self._names}
+        names = {url: self._names[url] for url in urls if url in self._names}
+        tree.facts = replace(root.facts, roots=None, names=names)
+        return tree, names
 
     def _correct(self, parent: AbstractSitemap, above: set[str]) -> None:
         """Correct everything below a node; `above` are the files of the node and its ancestors."""
