@@ -611,6 +611,33 @@ class TestCounts:
             found.add((outcome.kind, outcome.skipped, outcome.left_out))
         assert len(found) == 1
 
+    @pytest.mark.parametrize("use_known_paths", [False, True])
+    @pytest.mark.parametrize("most", [3, 10, 30, 100])
+    def test_order_of_nested_indexes(self, most: int, use_known_paths: bool) -> None:
+        """A large site is cut at the same place in whatever order answers arrive, after not too many requests."""
+        home = "https://x.example/"
+        site = {f"{home}robots.txt": "".join(f"Sitemap: {home}{n}.xml\n" for n in range(20))}
+        site |= {f"{home}{n}.xml": index(*(f"{home}{n}/{m}.xml" for m in range(20))) for n in range(20)}
+        site[f"{home}sitemap.xml"] = index(*(f"{home}known/{m}.xml" for m in range(200)))
+        found = set()
+        for seed in range(20):
+            limits = Limits(max_sitemaps=most)
+            walk, _, _ = homepage_walk(home, limits=limits, use_known_paths=use_known_paths)
+            order = random.Random(seed)
+            waiting, asked = list(iter(walk.next, None)), 0
+            while waiting:
+                fetcher = waiting.pop(order.randrange(len(waiting)))
+                if not walk.take_back(fetcher):
+                    asked += 1
+                    walk.receive(fetcher, Document(fetcher.url, site.get(fetcher.url, urlset(home)).encode()))
+                waiting += iter(walk.next, None)
+            assert asked <= 3 * most + 50
+            tree = walk.tree()
+            found.add((tuple(sitemap.url for sitemap in tree.all_sitemaps()), tree.outcome))
+        ((urls, outcome),) = found
+        assert len(urls) == most + 1  # one stands for all that follow
+        assert outcome.kind is PARTIAL
+
     def test_exact(self) -> None:
         """What your options leave out is not skipped by a limit, and the other way round."""
         tree = sitemap_tree_for_homepage(

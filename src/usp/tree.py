@@ -52,21 +52,21 @@ def sitemap_tree_for_homepage(
 ) -> IndexWebsiteSitemap:
     """Fetch the whole sitemap tree of a website.
 
+        from usp.tree import sitemap_tree_for_homepage
+        tree = sitemap_tree_for_homepage("https://www.example.org/")
+
     :param homepage_url: any URL of the site.
     :param web_client: fetches the URLs; None for a `RequestsWebClient`.
     :param use_robots: whether to read the sitemaps that robots.txt names.
-    :param use_known_paths: whether to try paths where sitemaps are often found.
-    :param extra_known_paths: more such paths.
+    :param use_known_paths: whether to try paths where sitemaps are often found; `extra_known_paths` are more of them.
     :param recurse_callback: called with a child's URL, its parent's level and the URLs above; False leaves it out.
     :param recurse_list_callback: called with the URLs of all children, likewise; returns those to fetch.
     :param normalize_homepage_url: whether to strip `homepage_url` to the homepage; False keeps its path.
-    :param include: regular expressions for sitemap URLs; only those that match are read, and what is below them.
-    :param exclude: regular expressions for sitemap URLs; those that match are left out, and what is below them.
+    :param include: regular expressions for the URLs of sitemaps to read; `exclude` are for those to leave out.
     :param modified_since: a datetime; sitemaps that their index says are more than a day older are left out.
     :param choose_callback: called with all children as `usp.ChildSitemap`s, likewise; returns those to fetch.
     :param concurrency: requests at once to one host, 8 if None; a client that is not `is_thread_safe` gets one.
-    :param limits: limits on sitemaps, pages, bytes and seconds; see `usp.limits.Limits`.
-    :param politeness: waits between requests, and retries; see `usp.politeness.Politeness`.
+    :param limits: a `usp.Limits`, on sitemaps, pages, bytes and time; `politeness` is a `usp.Politeness`, with waits.
     :param respect_robots: whether to leave out sitemaps that a robots.txt disallows.
     :param cross_host: hosts that the site may lead to: "allow" for any, "same-site" or "same-host".
     :param progress: called with a `usp.progress.Progress` for each sitemap found, fetched, parsed or failed.

@@ -273,6 +273,8 @@ class Schedule:
                 continue
             job = host.queue.popleft()
             self._list(host)
+            if self._is_dropped(job):
+                continue
             if job.origin.is_doubtful and not job.tries:
                 job.origin.held_jobs.append(job)
                 continue
@@ -284,6 +286,12 @@ class Schedule:
             host.start_request(now)
             return Fetch(job)
         return None
+
+    def _is_dropped(self, job: Job) -> bool:
+        """Return whether nothing needs the result of a job that has not started."""
+        if job.fetcher is None or job.tries or requested_url(job.url) in self._waiting_for_https:
+            return False
+        return job.url == job.fetcher.url and self._walk.take_back(job.fetcher)
 
     # What happens with a result
 

@@ -44,18 +44,24 @@ class Node:
         """Return the children that are fetched."""
         return [child for child in self.children if isinstance(child, Node)]
 
-    def urls(self) -> Iterator[str]:
-        """Give every URL of this node and all below it: requested, answered after redirects, and declared."""
+    def with_all_below(self) -> Iterator[Node]:
+        """Give this node and all below it, in tree order."""
         nodes = [self]
-        seen: set[int] = set()  # several nodes may share a parsed sitemap
         while nodes:
             node = nodes.pop()
+            yield node
+            if node.children:
+                nodes.extend(reversed(node.child_nodes()))
+
+    def urls(self) -> Iterator[str]:
+        """Give every URL of this node and all below it: requested, answered after redirects, and declared."""
+        seen: set[int] = set()  # several nodes may share a parsed sitemap
+        for node in self.with_all_below():
             yield requested_url(node.fetcher.url)
             if node.parsed is not None and id(node.parsed) not in seen:
                 seen.add(id(node.parsed))
                 yield requested_url(node.parsed.url)
                 yield from (requested_url(child.url) for child in node.parsed.children)
-            nodes.extend(node.child_nodes())
 
 
 class RootVerdicts(Protocol):
@@ -73,6 +79,12 @@ class OrderedArrivals:
     def __init__(self, walk: RootVerdicts) -> None:
         self._walk = walk
         self._ahead: list[tuple[int, Node | InvalidSitemap]] = [(0, root) for root in reversed(walk.roots)]
+
+    @property
+    def awaited(self) -> Node | None:
+        """The first node in tree order that has not arrived; None if there is none."""
+        place = self._ahead[-1][1] if self._ahead else None
+        return place if isinstance(place, Node) and place.parsed is None else None
 
     def advance(self) -> Iterator[tuple[int, Node | InvalidSitemap]]:
         """Give the next places, each with its level in the tree, up to the first that has not arrived."""

@@ -16,6 +16,8 @@ Rules that live here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from itertools import islice
 
 from usp.documents import Document, Failure
 from usp.fetch_parse.fetcher import SitemapFetcher, named
@@ -31,7 +33,7 @@ from usp.walk.unfetched import count_left_out, count_skipped, requested_urls
 
 __all__ = ["Refusal", "TreeCut", "Walk", "pages_reached"]
 
-_SPARE_NODES = 20  # beyond twice the limit on sitemaps, for small limits
+_SPARE_NODES = 20  # beyond a multiple of the limit on sitemaps, for small limits
 
 #: Returns why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
@@ -55,7 +57,9 @@ class Walk:
         self._to_visit = self.roots[::-1]  # a stack: children come before the siblings of their parent
         self._parsed: dict[str, ParsedSitemap] = {}  # by requested URL
         self._waiting: dict[str, list[Node]] = {}  # URLs that are being fetched -> the nodes that wait for them
+        self._given = 0  # fetchers given out
         self._node_count = 0
+        self._many_nodes = self.limits.max_sitemaps + _SPARE_NODES  # with more of them, some may be dropped
         self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
         self._arrivals: Arrivals | None = None
         self._unmatched: set[Node] = set()  # sitemaps that were fetched, and do not match `include`
@@ -65,8 +69,7 @@ class Walk:
 
     def next(self) -> SitemapFetcher | None:
         """Return a fetcher to fetch now; None if there is none before the next `receive`."""
-        while self._to_visit or self._release():
-            node = self._to_visit.pop()
+        while (node := self._next_node()) is not None:
             key = requested_url(node.fetcher.url)
             if (why := self._why_unwanted(node)) is not None:
                 self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {why}.", Cause.LEFT_OUT))
@@ -78,8 +81,25 @@ class Walk:
                 self._waiting[key].append(node)
             else:
                 self._waiting[key] = [node]
+                self._given += 1
                 return node.fetcher
         return None
+
+    def _next_node(self) -> Node | None:
+        """Return the next node to visit.
+
+        Nodes are visited before those in front of them have arrived, and may prove to be past `limits.max_sitemaps`. If
+        as many were requested as the tree may have, the others are visited one by one, in tree order.
+        """
+        if not self._to_visit and not self._release():
+            return None
+        if self._given < self.limits.max_sitemaps + _SPARE_NODES + len(self.roots):
+            return self._to_visit.pop()
+        node = self._cut.awaited
+        if node is not None and node in self._to_visit:
+            self._to_visit.remove(node)
+            return node
+        return None if self._waiting else self._to_visit.pop()
 
     def receive(self, fetcher: SitemapFetcher, response: Document | Failure | ParsedSitemap) -> None:
         """Take the response for a fetcher, parsed or not. After a stop, it is ignored."""
@@ -102,6 +122,17 @@ class Walk:
     def is_waiting_for(self, url: str) -> bool:
         """Return whether a URL was given out and has not arrived."""
         return requested_url(url) in self._waiting
+
+    def take_back(self, fetcher: SitemapFetcher) -> bool:
+        """Take back a fetcher that was given out, if nothing needs it any more. Return whether so.
+
+        Ask this just before the request: limits may have dropped the nodes that waited for it.
+        """
+        key = requested_url(fetcher.url)
+        if self._waiting.get(key) == []:
+            del self._waiting[key]
+            self._given -= 1
+        return key not in self._waiting
 
     def stop(self, reason: str, *, is_late: bool = False) -> None:
         """Leave out everything that has not arrived. `is_late` says whether that is because the time was up."""
@@ -213,7 +244,8 @@ class Walk:
     def _children_of(self, node: Node, parsed: ParsedSitemap) -> Iterator[Node | InvalidSitemap]:
         """Give the children of a node. Past the limit, one invalid sitemap stands for all the others.
 
-        One node gets no more children than the tree may have sitemaps, and all nodes together no more than twice that.
+        One node gets no more children than the tree may have sitemaps, and all nodes together no more than four times
+        that; see `_drop_surplus`.
         """
         if not parsed.children:
             return
@@ -224,7 +256,7 @@ class Walk:
         if chosen and fetcher.recursion_level >= fetcher.max_depth:
             reason = f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"
             self._limited.setdefault(node, []).append(reason)
-        left = max(0, min(most - fetcher.recursion_level - 1, 2 * most + _SPARE_NODES - self._node_count))
+        left = max(0, min(most - fetcher.recursion_level - 1, 4 * most + _SPARE_NODES - self._node_count))
         for child in fetcher.fetchers(chosen[:left], parsed):
             self._node_count += 1
             if isinstance(child, InvalidSitemap):
@@ -264,8 +296,58 @@ class Walk:
 
     def _count(self) -> None:
         """Stop the walk if the tree has as many sitemaps or pages as the limits allow."""
+        if self._node_count > self._many_nodes:
+            self._drop_surplus()
         if self._cut.count():
             self.stop(self._cut.reason)
+
+    def _drop_surplus(self) -> None:
+        """Drop the nodes that are past `limits.max_sitemaps` for certain.
+
+        Each node counts as a sitemap, whatever its answer is, and answers only add nodes. So a node that has too many
+        before it in tree order will never be part of the tree. Of a root without a verdict, nothing counts yet.
+        """
+        most = self.limits.max_sitemaps
+        kept = 0
+        dropped: set[Node] = set()
+        certain = PlaceCount(most)
+        for root in self.roots:
+            count = copy(certain)
+            nodes = [root]
+            count.add(root)
+            for node in islice(root.with_all_below(), 1, None):
+                if count.is_full:
+                    break
+                count.add(node)
+                nodes.append(node)
+            if self.verdict(root):
+                certain = count
+            kept += sum(len(node.children) for node in nodes)
+            dropped |= self._drop_all_but(nodes)
+        self._to_visit = [node for node in self._to_visit if node not in dropped]
+        for key, waiting in self._waiting.items():
+            self._waiting[key] = [node for node in waiting if node not in dropped]
+        self._node_count = kept
+        self._many_nodes = max(most, kept) + most // 8 + _SPARE_NODES  # not too soon: it takes time
+
+    def _drop_all_but(self, nodes: list[Node]) -> set[Node]:
+        """Remove everything below some nodes that is not one of them. Return what was removed."""
+        kept, dropped = set(nodes), set[Node]()
+        for node in reversed(nodes):  # from the bottom up, to complete those whose last children are removed
+            children = node.children
+            first = next(
+                (at for at, child in enumerate(children) if isinstance(child, Node) and child not in kept), None
+            )
+            if first is None:
+                continue
+            for child in node.child_nodes():
+                if child not in kept:
+                    dropped.update(child.with_all_below())
+            children[first:] = [_unfetched_from(_url_of(children[first]), sitemaps_reached(self.limits.max_sitemaps))]
+            node.missing = sum(child.sitemap is None for child in node.child_nodes())
+            if not node.missing and node.sitemap is None:
+                self._complete(node)
+        return dropped
 
     def _build(self, places: Iterable[Node | InvalidSitemap]) -> Iterator[AbstractSitemap]:
         """Give the sitemaps of some places: complete ones as they are, those past the cut as invalid ones.
@@ -302,6 +384,30 @@ class Walk:
         return parsed.sitemap(list(self._build(node.children)), node.fetcher.last_modified, node.fetcher.url)
 
 
+class PlaceCount:
+    """Counts places of a tree in tree order, up to `limits.max_sitemaps`.
+
+    Children that are not fetched, because they are too deep or refused, have places, too. So there may be twice as many
+    places as sitemaps, and no more.
+    """
+
+    def __init__(self, max_sitemaps: int) -> None:
+        self._max_sitemaps = max_sitemaps
+        self._sitemaps = 0
+        self._places = 0
+
+    def add(self, node: Node) -> None:
+        """Count a node, and its children that are not fetched."""
+        self._sitemaps += 1
+        self._places += 1 + len(node.children) - len(node.child_nodes())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the tree may have no more."""
+        most = self._max_sitemaps
+        return self._sitemaps >= most or self._places >= 2 * most + _SPARE_NODES
+
+
 class TreeCut:
     """Where `limits.max_sitemaps` or `limits.max_pages` cuts a tree.
 
@@ -315,9 +421,14 @@ class TreeCut:
         self.is_marked_once = False  # whether one invalid sitemap stands for everything behind the cut
         self._places = OrderedArrivals(walk)
         self._limits = limits
-        self._sitemaps = 0
+        self._count = PlaceCount(limits.max_sitemaps)
         self._pages = 0
         self._kept_pages: int | None = None  # of the last node; None for all of them
+
+    @property
+    def awaited(self) -> Node | None:
+        """The first node in tree order that has not arrived; None if there is none."""
+        return self._places.awaited
 
     def count(self) -> bool:
         """Count the sitemaps that have arrived since the last time. Return whether a limit was reached just now."""
@@ -328,14 +439,14 @@ class TreeCut:
             if not isinstance(node, Node):
                 continue
             assert node.parsed is not None
-            self._sitemaps += 1
+            self._count.add(node)
             if max_pages is not None:
                 listed = len(node.parsed.pages)
                 self._pages += listed
                 if self._pages >= max_pages:
                     self.reason = pages_reached(max_pages)
                     self._kept_pages = listed - (self._pages - max_pages)
-            if not self.reason and self._sitemaps >= max_sitemaps:
+            if not self.reason and self._count.is_full:
                 self.reason = sitemaps_reached(max_sitemaps)
                 self.is_marked_once = True
             if self.reason:
