@@ -9,8 +9,7 @@ import pytest
 from commands import RunHere
 from faults import ok, serve_faults
 from support import index, serve, urlset
-from usp.cli.output import page_line
-from usp.objects.page import SitemapPage
+from usp.cli.pages import shown_url
 
 pytestmark = pytest.mark.cli
 
@@ -79,8 +78,8 @@ def test_wrong_use_of_the_whole(run_here: RunHere) -> None:
 )
 def test_stripped_urls(url: str, shown: str) -> None:
     """The site's URL is stripped, but not from a longer host that begins with it."""
-    assert page_line(SitemapPage(url=url), "https://example.org") == shown
-    assert page_line(SitemapPage(url=url)) == url
+    assert shown_url(url, "https://example.org") == shown
+    assert shown_url(url) == url
 
 
 def test_a_url_with_a_path(run_here: RunHere) -> None:

@@ -6,11 +6,11 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from errno import EEXIST
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from usp.check.formats import FORMATS, render
 from usp.cli import INTERRUPTED
@@ -18,14 +18,13 @@ from usp.cli.outcomes import EXIT_CODES_HELP, PROBLEMS_FOUND, Ended, Ending
 from usp.cli.output import PARTIAL_RESULTS, drop_output, say
 from usp.cli.reading import Reader, find_targets, open_reader
 from usp.cli.site import add_message_options, add_partial_options, add_site_options, add_targets
+from usp.cli.terminal import console_for, painter, unpainted
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export import files
 from usp.objects.codes import GROUPS, Severity
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from usp.check.report import Report
     from usp.check.rules.page import RulePage
     from usp.cli.site import Subparsers
@@ -244,7 +243,7 @@ def _write_report(report: Report, arguments: argparse.Namespace, *, now: datetim
     is_text = arguments.format == _TEXT
     path = arguments.output if arguments.output != _STANDARD_OUTPUT else None
     if is_text:
-        paint = _painter(sys.stdout) if path is None and sys.stdout is not None else _unpainted
+        paint = unpainted if path is not None else painter(sys.stdout, text.STYLES)
         pieces = text.render(shown, now=now, paint=paint, is_summed_up=not arguments.quiet)
     else:
         pieces = render(arguments.format, shown, now=now)
@@ -263,47 +262,17 @@ def _print_pages(pages: list[RulePage]) -> None:
     """Print the pages of codes: for a terminal, or as Markdown if standard output is not one."""
     if sys.stdout is None:
         return
-    console = _console(sys.stdout)
+    console = console_for(sys.stdout)
     if console is None:
         print("\n".join(page.markdown for page in pages), end="")
         return
-    from usp.cli.explain import page_lines
+    from usp.check.formats import text
+    from usp.cli.explain import STYLES, page_lines
 
-    paint = _painter(sys.stdout)
+    paint = painter(sys.stdout, text.STYLES | STYLES)
     for number, page in enumerate(pages):
         print("\n\n" if number else "", end="")
         print("\n".join(page_lines(page, console.width, paint)))
-
-
-def _unpainted(piece: str, part: str) -> str:
-    return piece
-
-
-def _painter(stream: IO[str]) -> Callable[[str, str], str]:
-    """Return a function that colours parts of lines, if the stream shows colours."""
-    console = _console(stream)
-    if console is None or console.no_color or console.color_system is None:
-        return _unpainted
-    from usp.check.formats import text
-    from usp.cli import explain
-
-    styles = {part: console.get_style(style) for part, style in (text.STYLES | explain.STYLES).items()}
-    system = console._color_system
-
-    def painted(piece: str, part: str) -> str:
-        return styles[part].render(piece, color_system=system)
-
-    return painted
-
-
-def _console(stream: IO[str]) -> Console | None:
-    """Return a console for a stream, or None if it is not a terminal and should not be treated as one."""
-    if not stream.isatty() and not os.environ.get("FORCE_COLOR"):
-        return None
-    from rich.console import Console
-
-    console = Console(file=stream, markup=False, highlight=False, emoji=False)
-    return console if console.is_terminal else None
 
 
 def _write_file(path: str, pieces: Iterable[str]) -> None:

@@ -16,7 +16,9 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from usp.cli.output import TreeCounts, log_to, tabtree_lines
+from usp.cli.output import log_to
+from usp.cli.pages import ChosenPages
+from usp.cli.trees import tabtree
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.tree import sitemap_tree_for_homepage
@@ -60,8 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"Serving {homepage} (Ctrl-C to stop)", flush=True)
             threading.Event().wait()
         tree = sitemap_tree_for_homepage(homepage)
-    for line in (*tabtree_lines(tree, TreeCounts([tree])), "", *summary_lines(tree)):
-        print(line)
+    for _, lines in tabtree(tree, ChosenPages()):
+        print(lines, end="")
+    print("", *summary_lines(tree), sep="\n")
     return 0
 
 

@@ -3,39 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import shutil
 import sys
-from itertools import islice
+from collections.abc import Iterator
+from functools import partial
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from usp.cli import facts, trees
+from usp.cli.facts import table_lines, tsv_lines
 from usp.cli.outcomes import EXIT_CODES_HELP, Ending
-from usp.cli.output import PARTIAL_RESULTS, TreeCounts, page_line, say, tabtree_lines
+from usp.cli.output import PARTIAL_RESULTS, TreeCounts, say
+from usp.cli.pages import ChosenPages, PageBlock, shown_url, shown_urls
 from usp.cli.reading import Reader, find_targets, open_reader
-from usp.cli.site import add_message_options, add_partial_options, add_site_options, add_targets
-from usp.exceptions import TreeInterrupted
-from usp.objects.page import SitemapPage
-from usp.objects.sitemap import AbstractSitemap
+from usp.cli.site import add_message_options, add_partial_options, add_since_option, add_site_options, add_targets
+from usp.cli.terminal import is_terminal, painter
+from usp.cli.tree_json import ListedSource, json_pieces
+from usp.cli.trees import DrawnTree, Signs, signs_for, tabtree
+from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.export.reading import SitemapRow, sitemap_rows
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+from usp.origins import split_credentials
 
 if TYPE_CHECKING:
     from usp.cli.site import Subparsers
 
 __all__ = ["FORMATS", "register"]
 
+TREE, TABTREE, PAGES, JSON, TABLE, TSV = "tree", "tabtree", "pages", "json", "table", "tsv"
 FORMATS = {
-    "tabtree": "sitemaps and pages, nested with tabs",
-    "pages": "one page per line, printed as sitemaps arrive",
+    TREE: "drawn with lines, for people: the default on a terminal",
+    TABTREE: "nested with tabs: the default in a pipe or a file",
+    PAGES: "one page per line, printed as sitemaps arrive",
+    JSON: "one object with the trees, the outcome and all facts",
+    TABLE: "sitemaps only, aligned: the default of --sitemaps on\n         a terminal",
+    TSV: "sitemaps only, complete, with tabs: the default of\n       --sitemaps in a pipe or a file",
 }
 _EPILOG = f"""\
+On a terminal, a big site is shown in short: the number of pages and the first
+pages of each sitemap. --all, a pipe and a file get everything. Sitemaps that
+failed are marked.
+
 On a terminal, one line on standard error shows the progress; the last line is a
 summary. Press Ctrl-C to stop early and list what has been fetched.
 
 examples:
   usp ls example.org
-  usp ls https://www.example.org/sitemap-news.xml
+  usp ls example.org --sitemaps
+  usp ls https://www.example.org/sitemap-news.xml --since 24h
   usp ls public/ --url https://www.example.org/
   usp ls -f pages https://www.example.org/ | sort -u > pages.txt
+  usp ls -f json https://www.example.org/ | jq .outcome.kind
   usp ls -k -u https://www.example.org/  # only what robots.txt names
   usp ls --max-pages 1000 --max-time 60 https://www.example.org/
   usp ls -c 2 --crawl-delay --respect-robots https://www.example.org/
@@ -61,11 +82,17 @@ def register(commands: Subparsers) -> None:
         "-f",
         "--format",
         choices=FORMATS,
-        default="tabtree",
         metavar="FORMAT",
-        help=f"output format (default: %(default)s)\n{formats}",
+        help=f"output format\n{formats}",
     )
+    output.add_argument(
+        "--sitemaps",
+        action="store_true",
+        help="list sitemaps instead of pages: pages, bytes, dates,\nstatus, seconds, ETag and problems of each",
+    )
+    output.add_argument("--all", action="store_true", help="on a terminal, print all pages and sitemaps")
     output.add_argument("-u", "--strip-url", action="store_true", help="print URLs without the site's scheme and host")
+    add_since_option(output, "list")
     add_partial_options(output, has_file=False)
     add_message_options(output)
     add_site_options(ls)
@@ -75,70 +102,169 @@ def register(commands: Subparsers) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read the targets and list them. Return the exit code."""
     sources = find_targets(arguments)
-    is_streamed = arguments.format == "pages" and not arguments.strict
-    # Pages that scroll by on the terminal show the progress themselves.
-    is_shown = not (is_streamed and sys.stdout is not None and sys.stdout.isatty())
     listing = _Listing(arguments)
+    # Pages that scroll by on the terminal show the progress themselves.
+    is_shown = not (listing.is_streamed and is_terminal(sys.stdout))
     with open_reader(arguments, sources, is_progress_shown=is_shown) as reader:
-        listing.read(reader, is_streamed=is_streamed)
-    trees = tuple(listing.trees)
+        listing.read(reader)
+    trees = tuple(source.tree for source in listing.listed)
     cost = reader.cost(trees)
     ending = Ending.of_trees(trees, is_strict=arguments.strict, is_interrupted=listing.is_interrupted)
-    counts = TreeCounts(trees, listing.printed_pages)
-    if ending.is_kept or (listing.is_interrupted and not arguments.strict):
-        listing.print_rest(counts)
+    # What is no result is one, too, for a program that reads JSON.
+    is_outcome_shown = listing.format == JSON or listing.is_interrupted
+    if ending.is_kept or (is_outcome_shown and not arguments.strict):
+        listing.print_rest(ending)
     if sys.stdout is not None:
         sys.stdout.flush()  # so that the summary on standard error comes after the output
-    ending.say(counts, cost, is_quiet=arguments.quiet)
+    ending.say(TreeCounts(trees, listing.pages), cost, is_quiet=arguments.quiet)
     return ending.exit_code
 
 
+def _format(arguments: argparse.Namespace) -> str:
+    """Return the output format: the one asked for, or what suits standard output."""
+    if arguments.format is None:
+        is_watched = is_terminal(sys.stdout)
+        if arguments.sitemaps:
+            return TABLE if is_watched else TSV
+        return TREE if is_watched else TABTREE
+    if arguments.sitemaps and arguments.format == PAGES:
+        arguments.refuse("--sitemaps lists sitemaps, and -f pages lists pages: choose one")
+    return str(arguments.format)
+
+
+def _chosen_pages(arguments: argparse.Namespace) -> ChosenPages:
+    try:
+        return ChosenPages(arguments.since)
+    except InvalidArgumentError as error:
+        arguments.refuse(f"--{error}")
+        raise
+
+
 class _Listing:
-    """Reads sources and prints them: a tree when it is complete, pages as their sitemaps arrive."""
+    """Reads sources and prints them: trees when all are complete, pages as their sitemaps arrive."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
+        self.format = _format(arguments)
+        self.is_streamed = self.format == PAGES and not arguments.strict
         self.is_interrupted = False
-        self.trees: list[AbstractSitemap] = []
-        self.printed_pages = 0  # while reading
+        self.listed: list[ListedSource] = []
+        self.pages = 0  # printed, or counted
+        self._chosen = _chosen_pages(arguments)
+        self._streamed = 0  # pages of the present source, with those that --since leaves out
         self._arguments = arguments
 
-    def read(self, reader: Reader, *, is_streamed: bool) -> None:
+    def read(self, reader: Reader) -> None:
         """Read all sources; after Ctrl-C, what has been fetched until then."""
         is_watched = sys.stdout is not None and not _is_file(sys.stdout)
-        try:
-            for _, stream in reader.streams():
+        names = (split_credentials(source.target)[0] for source in reader.sources)
+        for (_, stream), name in zip(reader.streams(), names, strict=False):
+            self._streamed = 0
+            try:
                 with stream:
                     for sitemap in stream:
-                        for page in sitemap.pages if is_streamed else ():
-                            self._print(page, self._prefix(stream.homepage_url), flush=is_watched)
-                self.trees.append(stream.tree)
-        except TreeInterrupted as interrupted:
-            self.is_interrupted = True
-            self.trees.append(interrupted.tree)
+                        for block in self._chosen.blocks(sitemap) if self.is_streamed else ():
+                            self._print_block(block, self._prefix(stream.homepage_url))
+                            if is_watched:
+                                print(end="", flush=True)
+            except TreeInterrupted as interrupted:
+                self.is_interrupted = True
+                self.listed.append(ListedSource(name, interrupted.tree, tuple(stream.notes)))
+                return
+            self.listed.append(ListedSource(name, stream.tree, tuple(stream.notes)))
 
     def _prefix(self, url: str) -> str:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc}" if self._arguments.strip_url else ""
 
-    def _print(self, page: SitemapPage, prefix: str, *, flush: bool) -> None:
-        print(page_line(page, prefix))
-        self.printed_pages += 1
-        if flush:
-            print(end="", flush=True)
+    def _print_block(self, block: PageBlock, prefix: str) -> None:
+        if block.urls:
+            _write("\n".join(shown_urls(block.urls, prefix)) + "\n")
+        self.pages += len(block.urls)
+        self._streamed += block.pages
 
-    def print_rest(self, counts: TreeCounts) -> None:
-        """Print what was not printed while reading, and count it."""
+    def print_rest(self, ending: Ending) -> None:
+        """Print what was not printed while reading."""
         if self.is_interrupted:
             say(PARTIAL_RESULTS)
-        if self._arguments.format == "tabtree":
-            for tree in self.trees:
-                for line in tabtree_lines(tree, counts, self._prefix(tree.url)):
-                    print(line)
+        if self.format == PAGES:
+            # Of an interrupted source, sitemaps may have arrived that wait for one before them.
+            unprinted = [] if self.is_streamed and not self.is_interrupted else self.listed
+            for source in unprinted[-1:] if self.is_streamed else unprinted:
+                self._print_pages(source.tree)
+        elif self.format == JSON:
+            self._print_json(ending)
+        elif self.format == TSV:
+            self._print_tsv()
+        else:
+            for number, source in enumerate(self.listed):
+                self._print_tree(source.tree, is_first=not number)
+
+    def _print_pages(self, tree: AbstractSitemap) -> None:
+        """Print the pages of a tree that were not printed yet. The tree of an interrupted run has no limit of pages."""
+        done, self._streamed = self._streamed if self.is_streamed else 0, 0
+        most = self._arguments.max_pages
+        for sitemap in (tree, *tree.all_sitemaps()):
+            room = None if most is None else most - self._streamed
+            if room == 0:
+                return
+            skip = max(done - self._streamed, 0)
+            self._streamed += min(skip, len(sitemap.pages)) if skip else 0
+            for block in self._chosen.blocks(sitemap, skip=skip, most=room):
+                self._print_block(block, self._prefix(tree.url))
+
+    def _print_tree(self, tree: AbstractSitemap, *, is_first: bool) -> None:
+        prefix, with_pages = self._prefix(tree.url), not self._arguments.sitemaps
+        if self.format == TABTREE:
+            for count, lines in tabtree(tree, self._chosen, prefix, with_pages=with_pages):
+                self.pages += count
+                _write(lines)
             return
-        pages = ((page, tree.url) for tree in self.trees for page in tree.all_pages())
-        for page, url in islice(pages, self.printed_pages, self._arguments.max_pages):
-            counts.pages += 1
-            print(page_line(page, self._prefix(url)))
+        _write("" if is_first else "\n")
+        signs = signs_for(sys.stdout)
+        if self.format == TABLE:
+            self._print_table(tree, prefix, signs)
+            return
+        is_whole = self._arguments.all or not is_terminal(sys.stdout)
+        paint = painter(sys.stdout, trees.STYLES)
+        drawn = DrawnTree(
+            tree, self._chosen, prefix, is_whole=is_whole, with_pages=with_pages, signs=signs, paint=paint
+        )
+        self.pages += drawn.chosen_pages
+        for lines in drawn.lines():
+            _write(lines)
+
+    def _print_table(self, tree: AbstractSitemap, prefix: str, signs: Signs) -> None:
+        found = list(self._rows(tree))
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        paint = painter(sys.stdout, facts.STYLES)
+        for line in table_lines(found, width, signs=signs, paint=paint, show_url=partial(shown_url, prefix=prefix)):
+            _write(line)
+
+    def _print_tsv(self) -> None:
+        for number, source in enumerate(self.listed):
+            name = source.name if len(self.listed) > 1 else None
+            for line in tsv_lines(self._rows(source.tree), source=name, has_heading=not number):
+                _write(line)
+
+    def _print_json(self, ending: Ending) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # not that of the terminal: programs read it
+        with_pages = not self._arguments.sitemaps
+        for count, piece in json_pieces(self.listed, ending.outcome, self._chosen, with_pages=with_pages):
+            self.pages += count
+            _write(piece)
+
+    def _rows(self, tree: AbstractSitemap) -> Iterator[SitemapRow]:
+        """Give what is known about the sitemaps of a tree, and count their pages. A website is not a sitemap itself."""
+        for row in sitemap_rows(tree):
+            self.pages += row.values["pages"]
+            if not isinstance(row.sitemap, IndexWebsiteSitemap):
+                yield row
+
+
+def _write(text: str) -> None:
+    if sys.stdout is not None:
+        sys.stdout.write(text)
 
 
 def _is_file(stream: IO[str]) -> bool:

@@ -1,15 +1,14 @@
-"""Print trees, log lines and messages. Text from a site is escaped before it reaches the terminal."""
+"""Print messages and log lines, with text from a site escaped, and count for the summary."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from usp.objects.outcome import Cause
-from usp.objects.page import SitemapPage
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 
@@ -20,10 +19,8 @@ __all__ = [
     "drop_output",
     "duration",
     "log_to",
-    "page_line",
     "say",
     "size",
-    "tabtree_lines",
 ]
 
 #: The message after Ctrl-C, before the output.
@@ -97,28 +94,6 @@ class TreeCounts:
                 self.failed += not is_left_out
             elif sitemap.transport is not None and not sitemap.transport.is_whole:
                 self.partial += 1
-
-
-def _shown(url: str, prefix: str) -> str:
-    """Return a URL without the prefix, escaped for a terminal."""
-    rest = url.removeprefix(prefix)
-    # Another host may begin with the site's own: https://example.org.uk/
-    return printable(rest if not rest or rest[0] in "/?#" else url)
-
-
-def page_line(page: SitemapPage, prefix: str = "") -> str:
-    """Return the line of a page, without the prefix of its URL."""
-    return _shown(page.url, prefix)
-
-
-def tabtree_lines(tree: AbstractSitemap, counts: TreeCounts, prefix: str = "", depth: int = 0) -> Iterator[str]:
-    """Yield a line for each sitemap and page, indented with tabs. The homepage keeps its prefix."""
-    yield "\t" * depth + _shown(tree.url, prefix if depth else "")
-    for page in tree.pages:
-        counts.pages += 1
-        yield "\t" * (depth + 1) + _shown(page.url, prefix)
-    for sitemap in tree.sub_sitemaps:
-        yield from tabtree_lines(sitemap, counts, prefix, depth + 1)
 
 
 def size(count: float) -> str:

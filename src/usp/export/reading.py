@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,7 +24,17 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
 from usp.scan import Columns, Scalar, column_of
 
-__all__ = ["OrderedPool", "PageCounts", "PageReader", "PageRows", "PageStats", "SourceTree", "sitemaps_columns"]
+__all__ = [
+    "OrderedPool",
+    "PageCounts",
+    "PageReader",
+    "PageRows",
+    "PageStats",
+    "SitemapRow",
+    "SourceTree",
+    "sitemap_rows",
+    "sitemaps_columns",
+]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -267,14 +277,37 @@ def _read_values(sitemaps: list[AbstractSitemap], counts: PageCounts, wanted: Co
         return {}
 
     def read(sitemap: AbstractSitemap) -> dict[str, Any]:
-        stats = _stats_of(sitemap, counts.get(sitemap.url), wanted)
-        newest = None if stats.newest is None else _EPOCH + timedelta(microseconds=stats.newest)
-        problems = sum(sitemap.problem_counts.values()) if "problems" in wanted else None
-        return {"pages": stats.pages, "newest": newest, "problems": problems}
+        return _read(sitemap, counts, wanted)
 
     with closing(OrderedPool(read)) as pool:
         found = list(pool.over(sitemaps))
     return {name: [values[name] for values in found] for name in wanted}
+
+
+def _read(sitemap: AbstractSitemap, counts: PageCounts, wanted: Collection[str]) -> dict[str, Any]:
+    stats = _stats_of(sitemap, counts.get(sitemap.url), wanted)
+    newest = None if stats.newest is None else _EPOCH + timedelta(microseconds=stats.newest)
+    problems = sum(sitemap.problem_counts.values()) if "problems" in wanted else None
+    return {"pages": stats.pages, "newest": newest, "problems": problems}
+
+
+class SitemapRow(NamedTuple):
+    """A sitemap, and its row in the table of sitemaps: Python values by the names of the columns."""
+
+    sitemap: AbstractSitemap
+    values: dict[str, Any]
+
+
+def sitemap_rows(tree: AbstractSitemap) -> Generator[SitemapRow, None, None]:
+    """Give the rows of the table of sitemaps in its order. Several documents are read at once."""
+
+    def row(place: _Place) -> SitemapRow:
+        read = _read(place.sitemap, {}, _READ)
+        values = read | {name: value(place) for name, value in _VALUES.items()}
+        return SitemapRow(place.sitemap, {name: values[name] for name in SITEMAPS})
+
+    with closing(OrderedPool(row)) as pool:
+        yield from pool.over(_places(tree))
 
 
 def _stats_of(sitemap: AbstractSitemap, known: PageStats | None, wanted: Collection[str]) -> PageStats:
