@@ -42,6 +42,7 @@ FORMATS = {
     TABLE: "sitemaps only, aligned: the default of --sitemaps on\n         a terminal",
     TSV: "sitemaps only, complete, with tabs: the default of\n       --sitemaps in a pipe or a file",
 }
+_PIECE = 1 << 14  # characters; a pipe takes at least 64 kB at once
 _EPILOG = f"""\
 On a terminal, a big site is shown in short: the number of pages and the first
 pages of each sitemap. --all, a pipe and a file get everything. Sitemaps that
@@ -263,8 +264,13 @@ class _Listing:
 
 
 def _write(text: str) -> None:
-    if sys.stdout is not None:
-        sys.stdout.write(text)
+    """Write a text in pieces.
+
+    With PYTHONUNBUFFERED, Python ignores that only a part of a text could be written to a pipe that was closed
+    meanwhile. The next piece then raises an error.
+    """
+    for start in range(0, len(text) if sys.stdout is not None else 0, _PIECE):
+        sys.stdout.write(text[start : start + _PIECE])
 
 
 def _is_file(stream: IO[str]) -> bool:
