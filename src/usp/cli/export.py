@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from usp import export
@@ -161,7 +162,7 @@ def _planned(arguments: argparse.Namespace, *, has_source: bool) -> ExportPlan:
     if plan.output.is_binary_on_terminal:
         arguments.refuse(BINARY_ON_TERMINAL)
     plan.output.check()
-    return plan
+    return replace(plan, output=replace(plan.output, is_held=arguments.strict))
 
 
 def _exported(arguments: argparse.Namespace, plan: ExportPlan, reader: Reader) -> tuple[Exported, bool]:
@@ -185,6 +186,8 @@ def _report(arguments: argparse.Namespace, exported: Exported, *, is_interrupted
     if arguments.output == STANDARD_OUTPUT:
         if is_interrupted:
             say(PARTIAL_RESULTS)
+        elif arguments.strict and not exported.is_written:
+            say("usp: nothing was written (--strict)")
     elif not exported.is_written:
         say(f"usp: {'interrupted; ' if is_interrupted else ''}{_name(arguments)} was not written")
     elif not arguments.quiet:

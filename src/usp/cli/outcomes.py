@@ -133,7 +133,7 @@ class Ending:
 
     def _summary(self, counts: TreeCounts, read: int, seconds: float) -> str:
         pages = f"{plural(counts.pages, 'page')}, " if counts.has_pages else ""
-        kind = f"{self.outcome.kind}: " if self.exit_code == _PARTIAL else ""
+        kind = "partial: " if self.exit_code == _PARTIAL else ""
         return f"{kind}{_sitemaps(counts)}, {pages}{size(read)} in {duration(seconds)}"
 
 

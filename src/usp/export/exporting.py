@@ -219,7 +219,7 @@ def _only_trees(trees: Iterable[SourceTree]) -> tuple[AbstractSitemap, ...]:
 
 
 def _exported(trees: Iterable[SourceTree], tables: _TableWriter | None, *, is_written: bool = True) -> Exported:
-    rows, read = (0, None) if tables is None else (tables.rows, tables.read)
+    rows, read = (tables.rows, tables.read) if tables is not None and is_written else (0, None)
     return Exported(_only_trees(trees), rows, read, is_written)
 
 

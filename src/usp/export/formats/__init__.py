@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
 from textwrap import fill
 from typing import IO, Any
 
@@ -36,6 +38,7 @@ __all__ = [
 STANDARD_OUTPUT = "-"
 BINARY_ON_TERMINAL = "this format is not for a terminal; name a file with -o FILE, or redirect the output"
 _GZIP = ".gz"
+_HELD_IN_MEMORY = 1 << 20  # bytes
 _HELP_WIDTH = 54
 _SHARED = ("base", "cells")  # the modules that formats share
 
@@ -66,11 +69,13 @@ class OutputFile:
     path: str
     format: Format
     is_gzipped: bool = False
+    is_held: bool = False  #: standard output, too, gets all or nothing
 
     @property
     def is_watched(self) -> bool:
         """Whether somebody may wait for each row."""
-        return self.path == STANDARD_OUTPUT and self.format.is_text and not self.is_gzipped
+        is_open = self.path == STANDARD_OUTPUT and not self.is_held
+        return is_open and self.format.is_text and not self.is_gzipped
 
     @property
     def is_binary_on_terminal(self) -> bool:
@@ -99,7 +104,8 @@ class OutputFile:
             if sys.stdout is None:
                 raise OSError("there is no standard output to write to")
             sys.stdout.flush()
-            with self._compressed(sys.stdout.buffer) as stream, self.format.opener(stream) as file:
+            held = _held(sys.stdout.buffer) if self.is_held else nullcontext(sys.stdout.buffer)
+            with held as whole, self._compressed(whole) as stream, self.format.opener(stream) as file:
                 yield file
             sys.stdout.buffer.flush()
         elif self.format.is_named:
@@ -116,6 +122,15 @@ class OutputFile:
             return
         with gzip_stream(stream) as compressed:
             yield compressed
+
+
+@contextmanager
+def _held(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Give a temporary file. Copy it to the stream if this ends without an error."""
+    with SpooledTemporaryFile(_HELD_IN_MEMORY) as held:
+        yield held
+        held.seek(0)
+        copyfileobj(held, stream)
 
 
 def one_result(format_name: str) -> str:
