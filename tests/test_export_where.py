@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commands import environment
 from selecting import TYPES, News, Row, columns_of, kept_rows, selected
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.export.conditions import MAX_LENGTH, Condition
@@ -278,6 +280,43 @@ def test_a_condition_can_be_stopped() -> None:
             time.sleep(0.05)
         with pytest.raises(InvalidArgumentError, match="The condition failed"):
             started.result()
+
+
+INTERRUPTED = """
+import os, signal, threading
+import duckdb, pyarrow
+from usp.export.schema import PAGES
+from usp.export.selection import select
+from usp.objects.page import SitemapPage
+from usp.objects.sitemap import IndexWebsiteSitemap, PagesXMLSitemap
+pages = [SitemapPage("http://h/")] * 50_000
+tree = IndexWebsiteSitemap("http://h/", [PagesXMLSitemap(f"http://h/{i}", pages) for i in range(200)])
+threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    CALL
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "call",
+    [
+        "select(PAGES, where='len(list_filter(range(100_000_000), lambda x: x < 0)) > 0')",
+        "tree.to_duckdb()",
+    ],
+)
+def test_keyboard_interrupts(call: str) -> None:
+    """Ctrl-C while DuckDB works in the main thread is a KeyboardInterrupt, not an error of DuckDB."""
+    run = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.replace("CALL", call)],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+    )
+    assert (run.stdout, run.stderr) == ("interrupted\n", "")
 
 
 @pytest.mark.parametrize("missing", ["duckdb", "pyarrow"])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_array, arrow_type
 from usp.export.extras import extra
+from usp.export.interrupts import interruptible
 from usp.export.schema import NAMES_IN_SITEMAPS
 from usp.objects.problem import printable
 from usp.scan import Columns, Type
@@ -69,7 +70,7 @@ class Condition:
         try:
             self._connection.execute(_SETTINGS)
             names = self._names(text)
-            self._check(text, self._schema_of(sources))
+            interruptible(lambda: self._check(text, self._schema_of(sources)), self.interrupt)
         except self._duckdb.Error as error:
             self._connection.close()
             _refuse(_message(error))
@@ -90,7 +91,7 @@ class Condition:
         connection = self._idle_connection()
         try:
             relation = connection.from_arrow(rows).set_alias(self._table).project(self._expression)
-            flags = relation.to_arrow_table().column(0)
+            flags = interruptible(relation.to_arrow_table, connection.interrupt).column(0)
         except self._duckdb.Error as error:
             raise InvalidArgumentError(f"The condition failed. {_message(error)}") from None
         finally:

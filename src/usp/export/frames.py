@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Never, TypedDict, Unpack, cast
 
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch, SitemapPages, pages_of
 from usp.export.extras import extra
+from usp.export.interrupts import interruptible
 from usp.export.reading import PageCounts, PageReader, PageStats, SourceTree, sitemaps_columns
 from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
@@ -180,7 +182,8 @@ def _fill(connection: duckdb.DuckDBPyConnection, *tables: TreeTable) -> None:
     for table in tables:
         source = f"usp_read_{table.name}"
         connection.register(source, table)
-        connection.execute(f"create or replace table {table.name} as select * from {source}")  # noqa: S608 -- our names
+        fill = f"create or replace table {table.name} as select * from {source}"  # noqa: S608 -- our names
+        interruptible(partial(connection.execute, fill), connection.interrupt)
         connection.execute(f"comment on table {table.name} is 'usp.schema {table.name}/{SCHEMA_VERSION}'")
         connection.unregister(source)
     connection.commit()

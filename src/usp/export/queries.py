@@ -6,7 +6,6 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import combinations, takewhile
@@ -17,6 +16,7 @@ from usp.export.arrow import arrow_schema
 from usp.export.extras import extra
 from usp.export.formats.base import Answer
 from usp.export.frames import TreeTable
+from usp.export.interrupts import interruptible
 from usp.export.reading import SourceTree
 from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, table_types
 from usp.objects.sitemap import AbstractSitemap
@@ -133,28 +133,23 @@ class Query:
             self._connection.register(name, table)
         number = 0
         for statement in self._statements:
-            relation = self._in_thread(partial(self._relation, statement.query))
+            relation = self._call(partial(self._relation, statement.query))
             if not _has_result(statement, relation):
                 continue
             number += 1
-            reader = self._in_thread(partial(relation.to_arrow_reader, _ROWS_AT_ONCE))
+            reader = self._call(partial(relation.to_arrow_reader, _ROWS_AT_ONCE))
             yield Answer(reader.schema, self._batches(iter(reader)), f"answer_{number}" if number > 1 else "answer")
 
     def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        while (batch := self._in_thread(lambda: next(batches, None))) is not None:
+        while (batch := self._call(lambda: next(batches, None))) is not None:
             yield batch
 
-    def _in_thread(self, ask: Callable[[], Any]) -> Any:
-        """Call DuckDB in another thread, because Ctrl-C would not reach it in this one."""
-        with ThreadPoolExecutor(1, thread_name_prefix="usp-sql") as thread:
-            asked = thread.submit(ask)
-            try:
-                return asked.result()
-            except KeyboardInterrupt:
-                self._connection.interrupt()
-                raise
-            except (self._duckdb.Error, self._pyarrow.ArrowException, OSError) as error:
-                raise InvalidArgumentError(f"The query failed. {error}") from None
+    def _call(self, ask: Callable[[], Any]) -> Any:
+        """Call DuckDB, and raise its errors as ours."""
+        try:
+            return interruptible(ask, self._connection.interrupt)
+        except (self._duckdb.Error, self._pyarrow.ArrowException, OSError) as error:
+            raise InvalidArgumentError(f"The query failed. {error}") from None
 
     def close(self) -> None:
         """Close the database, and remove its temporary files."""

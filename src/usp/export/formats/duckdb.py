@@ -15,6 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from usp.exceptions import InvalidArgumentError
@@ -23,6 +24,7 @@ from usp.export.batches import Batch
 from usp.export.extras import extra
 from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
 from usp.export.formats.cells import unique_names
+from usp.export.interrupts import interruptible
 from usp.export.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def opened(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
         try:
             connection.execute("set TimeZone = 'UTC'; begin")
             yield connection
-            connection.commit()
+            interruptible(connection.commit, connection.interrupt)
         except duckdb_.IOException as error:
             raise OSError(errno.EIO, str(error), path) from error
         finally:
@@ -110,8 +112,9 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str, schema: pa.Schema)
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    insert = f"insert into {_quoted(name)} select * from {_ROWS}"  # noqa: S608 -- quoted
     with _registered(connection, rows):
-        connection.execute(f"insert into {_quoted(name)} select * from {_ROWS}")  # noqa: S608 -- quoted
+        interruptible(partial(connection.execute, insert), connection.interrupt)
 
 
 @contextmanager
