@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import io
 import os
@@ -692,7 +693,8 @@ def test_urls_and_hosts(target: str, kind: str, url: str, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     source = find_source(target)
     assert source.reading is not None
-    assert (source.target, source.kind, source.reading.url) == (target.strip(), kind, url)
+    assert (source.target, source.kind, source.reading.url) == (target.strip().replace("me:pw@", ""), kind, url)
+    assert "pw" not in repr(source)
     has_other = source.reading.if_unreachable is not None
     assert has_other == ("://" not in target and "@" not in target)
     assert source.kind.is_local is False
@@ -723,7 +725,7 @@ def test_urls_and_hosts(target: str, kind: str, url: str, tmp_path: Path, monkey
         ("file://server/share/a.xml", "files of this machine only"),
         ("http://", "give a URL like https://example.org/, not 'http://'"),
         ("https:///sitemap.xml", "give a URL like"),
-        ("http://example.org:port/", "give a URL like"),
+        ("http://example.org:port/", "a port is a number from 0 to 65535, not 'port'"),
         ("ftp://example.org/sitemap.xml", "usp reads http and https, not ftp"),
         ("s3://bucket/sitemap.xml", "usp reads http and https, not s3"),
         (b"example.org", "a target must be a URL"),
@@ -862,6 +864,27 @@ def test_early_close(site: Server, folder: Path) -> None:
 
     assert [type(tree) for tree in asyncio.run(leave())] == [PagesXMLSitemap, IndexXMLSitemap]
     assert "/list" not in site.paths()
+
+
+def test_a_dropped_stream_ends_at_once() -> None:
+    """A stream that is dropped in the middle ends at once, with no help of the garbage collector."""
+    closed = []
+
+    class Client(FakeClient):
+        """Notes whether a stream still holds it."""
+
+        def __del__(self) -> None:
+            closed.append(True)
+
+    gc.disable()
+    try:
+        stream = usp.open([f"{W}index.xml", f"{W}a.xml"], Client({f"{W}index.xml": index(W + "a.xml")}))
+        next(stream)
+        assert closed == []
+        del stream
+        assert closed == [True]
+    finally:
+        gc.enable()
 
 
 def test_nothing_is_read_before_the_first_sitemap(site: Server, folder: Path) -> None:

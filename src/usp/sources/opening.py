@@ -37,45 +37,73 @@ def find_sources(
     return sources
 
 
+class _Read:
+    """What was read so far. A stream and its generator share it.
+
+    The generator has no reference to the stream, so that dropping the stream ends it at once.
+    """
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        self.sources = sources
+        self.source = sources[0]
+        self.trees: list[AbstractSitemap] = []
+        self.notes: list[str] = []
+        self.names: dict[str, str] = {}
+        self.part: SitemapStream | AsyncSitemapStream | None = None  # that is being read
+
+    def start(self, part: SitemapStream | AsyncSitemapStream) -> None:
+        """Go on to the next source."""
+        self.source = self.sources[len(self.trees)]
+        self.notes += [self.source.note] if self.source.note else []
+        self.part = part
+
+    def fail(self) -> None:
+        """Forget a source that cannot be read, such as a file without permission: it has no tree."""
+        self.part = None
+
+    def end(self) -> None:
+        """Keep what was read of the source that was being read, if there is one."""
+        if (part := self.part) is not None:
+            self.part = None
+            self.trees.append(part.tree)
+            self.notes += part.notes
+            self.names = part.names
+
+
 class _Several:
     """What both streams share: the sources, and the trees of those that were read."""
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         self.sources = sources
-        self._source = sources[0]
-        self._trees: list[AbstractSitemap] = []
-        self._notes: list[str] = []
-        self._names: dict[str, str] = {}
-        self._part: SitemapStream | AsyncSitemapStream | None = None  # that is being read
+        self._read = _Read(sources)
 
     def __repr__(self) -> str:
-        # Without the targets: they may have a password.
-        return described(self, "", f"{len(self._trees):,} of {plural(len(self.sources), 'source')} read")
+        return described(self, "", f"{len(self.trees):,} of {plural(len(self.sources), 'source')} read")
 
     @property
     def source(self) -> str:
-        """The target that the sitemap given last belongs to, as you gave it."""
-        return self._source.target
+        """The target that the sitemap given last belongs to, as you gave it, but without a user and password."""
+        return self._read.source.target
 
     @property
     def ancestors(self) -> tuple[AbstractSitemap, ...]:
         """The sitemaps above the one given last, outermost first."""
-        return () if self._part is None else self._part.ancestors
+        return () if self._read.part is None else self._read.part.ancestors
 
     @property
     def names(self) -> dict[str, str]:
         """The names of files by the URLs of their sitemaps, for the target that is being read or was read last."""
-        return self._names if self._part is None else self._part.names
+        return self._read.names if self._read.part is None else self._read.part.names
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How targets were read, if not as written: over http, as a whole site, or as a folder of the same name."""
-        return (*self._notes, *(() if self._part is None else self._part.notes))
+        return (*self._read.notes, *(() if self._read.part is None else self._read.part.notes))
 
     @property
     def trees(self) -> tuple[AbstractSitemap, ...]:
         """The trees of the targets that were read, in their order. After an early close, the last one is partial."""
-        return tuple(self._trees)
+        return tuple(self._read.trees)
 
     @property
     def tree(self) -> AbstractSitemap:
@@ -84,9 +112,9 @@ class _Several:
         :raises UspError: while the stream goes on, or if there are several targets.
         """
         self._refuse_several("`trees`")
-        if not self._trees:
+        if not self.trees:
             raise UspError("The tree is not complete yet: go through the stream to its end, or call read().")
-        return self._trees[0]
+        return self.trees[0]
 
     @property
     def outcome(self) -> Outcome:
@@ -94,26 +122,43 @@ class _Several:
 
         :raises UspError: before the first target was read.
         """
-        if not self._trees:
+        if not self.trees:
             raise UspError("There is no outcome yet: go through the stream to its end, or call read().")
-        return combined([tree.outcome for tree in self._trees])
+        return combined([tree.outcome for tree in self.trees])
 
     def _refuse_several(self, instead: str) -> None:
         if len(self.sources) > 1:
             raise UspError(f"There are {len(self.sources)} targets: use {instead}.")
 
-    def _start(self, part: SitemapStream | AsyncSitemapStream) -> None:
-        self._source = self.sources[len(self._trees)]
-        self._notes += [self._source.note] if self._source.note else []
-        self._part = part
 
-    def _end(self) -> None:
-        """Keep what was read of the part that was being read, if there is one."""
-        if (part := self._part) is not None:
-            self._part = None
-            self._trees.append(part.tree)
-            self._notes += part.notes
-            self._names = part.names
+def _sitemaps(
+    read: _Read, streams: list[SitemapStream]
+) -> Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]:
+    for stream in streams:
+        read.start(stream)
+        try:
+            with stream:
+                yield from stream
+        except Exception:
+            read.fail()
+            raise
+        finally:
+            read.end()
+    return tuple(read.trees)
+
+
+async def _sitemaps_async(read: _Read, streams: list[AsyncSitemapStream]) -> AsyncGenerator[AbstractSitemap, None]:
+    for stream in streams:
+        read.start(stream)
+        try:
+            async with stream:
+                async for sitemap in stream:
+                    yield sitemap
+        except Exception:
+            read.fail()
+            raise
+        finally:
+            read.end()
 
 
 class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]):
@@ -132,20 +177,7 @@ class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSite
         super().__init__(sources)
         given = reusable(options)
         self._streams = [source.stream(web_client, **given) for source in sources]  # options are checked now
-        self._sitemaps = self._all()
-
-    def _all(self) -> Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]:
-        for stream in self._streams:
-            self._start(stream)
-            try:
-                with stream:
-                    yield from stream
-            except Exception:
-                self._part = None  # what cannot be read, such as a file without permission, has no tree
-                raise
-            finally:
-                self._end()
-        return self.trees
+        self._sitemaps = _sitemaps(self._read, self._streams)
 
     def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree. For several targets, use `read_all()`."""
@@ -202,20 +234,7 @@ class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
         super().__init__(sources)
         given = reusable(options)
         self._streams = [source.stream_async(web_client, **given) for source in sources]
-        self._sitemaps = self._all()
-
-    async def _all(self) -> AsyncGenerator[AbstractSitemap, None]:
-        for stream in self._streams:
-            self._start(stream)
-            try:
-                async with stream:
-                    async for sitemap in stream:
-                        yield sitemap
-            except Exception:
-                self._part = None  # what cannot be read, such as a file without permission, has no tree
-                raise
-            finally:
-                self._end()
+        self._sitemaps = _sitemaps_async(self._read, self._streams)
 
     async def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree. For several targets, use `read_all()`."""

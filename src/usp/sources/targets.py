@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple, Unpack
 from urllib.parse import urlsplit
@@ -46,6 +46,7 @@ STANDARD_INPUT = "-"
 ReadAs = Literal["auto", "site", "sitemap"]
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_USER = re.compile(r"(?:^|(?<=://))[^/?#]*@")
 _FILE_URL = re.compile(r"file:/", re.IGNORECASE)
 # A name with a dot or a port, "localhost" or an address, with or without a user, up to the path.
 _HOST = re.compile(
@@ -81,13 +82,14 @@ _A_KIND = {SourceKind.FILE: "a file", SourceKind.FOLDER: "a folder", SourceKind.
 class Source:
     """A target of a known kind.
 
-    `target` is as the user gave it. `reading` says how to fetch it, if it is on the web. `path` is that of files, and
-    `url` says where they are, or will be, served. `note` says what else the target could have meant.
+    `target` is as the user gave it, without a user and password. `reading` says how to fetch it, if it is on the web.
+    `path` is that of files, and `url` says where they are, or will be, served. `note` says what else the target could
+    have meant.
     """
 
     target: str
     kind: SourceKind
-    reading: Reading | None = None
+    reading: Reading | None = field(default=None, repr=False)  # it may have a password
     path: str = ""
     url: str | None = None
     note: str = ""
@@ -260,7 +262,7 @@ def _web_source(target: str, urls: list[str], read_as: ReadAs) -> Source:
         else:
             site = Reading(url) if read_as == "auto" else None
             reading = Reading(url, is_site=False, if_unreachable=reading, if_no_sitemap=site)
-    return Source(target, SourceKind.SITE if is_site else SourceKind.SITEMAP, reading)
+    return Source(_USER.sub("", target, 1), SourceKind.SITE if is_site else SourceKind.SITEMAP, reading)
 
 
 def _standard_input(most: int) -> bytes:
