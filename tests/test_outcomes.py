@@ -38,7 +38,7 @@ from usp.documents import Document, Failure
 from usp.drivers.options import homepage_walk
 from usp.exceptions import TreeInterrupted
 from usp.limits import Limits
-from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, TreeFacts
+from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, TreeFacts, combined
 from usp.objects.page import SitemapPage
 from usp.objects.sitemap import (
     AbstractSitemap,
@@ -764,6 +764,24 @@ class TestTrees:
         monkeypatch.setattr("usp.documents.Document.pieces", _fail)
         assert tree.outcome is tree.outcome
         assert tree.outcome.kind is COMPLETE
+
+    @pytest.mark.parametrize(
+        ("kinds", "expected"),
+        [
+            ([COMPLETE, COMPLETE], COMPLETE),
+            ([COMPLETE, BLOCKED], PARTIAL),
+            ([EMPTY, PARTIAL], PARTIAL),
+            ([UNREACHABLE, BLOCKED], UNREACHABLE),
+            ([EMPTY], EMPTY),
+        ],
+    )
+    def test_several(self, kinds: list[OutcomeKind], expected: OutcomeKind) -> None:
+        """Several runs together are complete if all are, and partial if one of them has a result."""
+        missing = (Missing(Cause.BLOCKED, "403 Forbidden", 1, ("https://x.example/a.xml",)),)
+        outcome = combined([Outcome(kind, str(kind), missing, 2, 3) for kind in kinds])
+        assert outcome.kind is expected
+        assert (len(outcome.missing), outcome.skipped, outcome.left_out) == (len(kinds), 2 * len(kinds), 3 * len(kinds))
+        assert outcome.reason == "; ".join(kind for kind in kinds if kind is not COMPLETE)
 
     def test_words(self) -> None:
         """Kinds and causes are strings, so that they compare with plain words."""
