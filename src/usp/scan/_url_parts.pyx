@@ -4,11 +4,15 @@
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcmp, memcpy
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._buffers cimport Texts, free_texts, has_values, last_end, put_bytes, put_end, text_column
 
 INTERFACE = USP_INTERFACE
+
+cdef enum:
+    MAX_KEPT_HOST = 256  # bytes
 
 ctypedef struct Span:
     const uint8_t *text
@@ -112,6 +116,11 @@ cdef class Splitter:
     cdef bint wants_section
     cdef dict known  # hosts that are not ASCII -> as the caller normalizes them
     cdef object normalized_host
+    # Neighbours mostly have the same host, so the last one is kept.
+    cdef const uint8_t *prefix  # scheme and authority of the last URL
+    cdef Py_ssize_t prefix_size
+    cdef uint8_t last_host[MAX_KEPT_HOST]  # as it was added
+    cdef Py_ssize_t last_host_size  # 0 if there is none to use again
 
     def __cinit__(self, wanted, normalized_host):
         self.wants_host, self.wants_path, self.wants_section = "host" in wanted, "path" in wanted, "section" in wanted
@@ -125,23 +134,20 @@ cdef class Splitter:
 
     cdef int split(self, const uint8_t *at, const uint8_t *end) except -1 nogil:
         """Add the parts of a URL."""
-        cdef Span host
         cdef const uint8_t *start
-        at = after_scheme(at, end)
-        host.text, host.size = at, 0
-        if end - at >= 2 and at[0] == c"/" and at[1] == c"/":
-            at += 2
-            start = at
-            while at < end and not ends_authority(at[0]):
-                at += 1
-            host = host_in(start, at)
+        cdef bint has_host
+        if self.is_of_last_host(at, end):
+            has_host = True
+            at += self.prefix_size
+            if self.wants_host:
+                put_bytes(&self.hosts, self.last_host, self.last_host_size)
+        else:
+            at = self.split_authority(at, end, &has_host)
         start = at
         while at < end and at[0] != c"?" and at[0] != c"#":
             at += 1
-        if self.wants_host:
-            put_host(&self.hosts, host, self.known, self.normalized_host)
         if self.wants_path:
-            if start == at and host.size:
+            if start == at and has_host:
                 put_bytes(&self.paths, b"/", 1)
             else:
                 put_span(&self.paths, start, at)
@@ -153,6 +159,41 @@ cdef class Splitter:
                 end += 1
             put_span(&self.sections, start, end)
         return 0
+
+    cdef inline bint is_of_last_host(self, const uint8_t *at, const uint8_t *end) noexcept nogil:
+        cdef Py_ssize_t size = self.prefix_size
+        if not self.last_host_size or end - at < size or memcmp(at, self.prefix, <size_t>size):
+            return False
+        return end - at == size or ends_authority(at[size])
+
+    cdef const uint8_t *split_authority(
+        self, const uint8_t *at, const uint8_t *end, bint *has_host
+    ) except NULL nogil:
+        """Add the host of a URL. Return where its authority ends."""
+        cdef Span host
+        cdef const uint8_t *start
+        cdef const uint8_t *first = at
+        cdef int64_t before
+        at = after_scheme(at, end)
+        host.text, host.size = at, 0
+        if end - at >= 2 and at[0] == c"/" and at[1] == c"/":
+            at += 2
+            start = at
+            while at < end and not ends_authority(at[0]):
+                at += 1
+            host = host_in(start, at)
+        has_host[0] = host.size > 0
+        if not self.wants_host:
+            return at
+        before = last_end(&self.hosts.ends)
+        put_host(&self.hosts, host, self.known, self.normalized_host)
+        self.last_host_size = last_end(&self.hosts.ends) - before
+        if self.last_host_size > MAX_KEPT_HOST:
+            self.last_host_size = 0
+        if self.last_host_size:
+            memcpy(self.last_host, self.hosts.data + before, <size_t>self.last_host_size)
+        self.prefix, self.prefix_size = first, at - first
+        return at
 
     cdef int split_all(self, const uint8_t *data, const int64_t *offsets, size_t rows) except -1 nogil:
         cdef size_t row
