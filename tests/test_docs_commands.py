@@ -17,8 +17,9 @@ from usp.cli.demo import demo_site
 pytestmark = pytest.mark.cli
 
 ROOT = Path(__file__).parents[1]
-README, CLI, CHECK, EXPORT = (
-    (ROOT / name).read_text("utf-8") for name in ("README.md", "docs/cli.md", "docs/check.md", "docs/export.md")
+README, CLI, CHECK, EXPORT, SOURCES = (
+    (ROOT / name).read_text("utf-8")
+    for name in ("README.md", "docs/cli.md", "docs/check.md", "docs/export.md", "docs/sources.md")
 )
 OTHER_PROGRAMS = ("curl", "jq")
 URLSET = "<urlset><url><loc>https://www.example.org/a</loc></url></urlset>"
@@ -27,7 +28,7 @@ URLSET = "<urlset><url><loc>https://www.example.org/a</loc></url></urlset>"
 def commands() -> list[str]:
     """The commands, each with its continuation lines and without the comment that may follow it."""
     in_help = re.findall(r"^examples:\n(.*?)```", CLI, re.DOTALL | re.MULTILINE)
-    text = re.sub(r"\\\n\s*", "", "\n".join((README, EXPORT, CHECK, *in_help)))
+    text = re.sub(r"\\\n\s*", "", "\n".join((README, EXPORT, CHECK, SOURCES, *in_help)))
     found = re.findall(r"^(?:\$ |  )((?:curl .* \| )?usp (?!demo).*)$", text, re.MULTILINE)
     return list(dict.fromkeys(re.split(r"\s{2,}", command)[0] for command in found))
 
