@@ -94,6 +94,7 @@ for _i in range(128):
 cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     """Return where the host of an http or https URL ends, or 0 if it is no absolute URL with an ASCII host."""
     cdef Py_ssize_t i = 4
+    cdef const uint8_t *host
     cdef uint8_t seen = 0
     cdef int digits = 0, port = 0
     if size < 8 or (url[0] | 32) != c'h' or (url[1] | 32) != c't' or (url[2] | 32) != c't' or (url[3] | 32) != c'p':
@@ -103,12 +104,11 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
     if url[i] != c':' or url[i + 1] != c'/' or url[i + 2] != c'/':
         return 0
     i += 3
-    if i < size and url[i] == c'.':
-        return 0
+    host = url + i
     while i < size and HOST[url[i]]:
         seen |= HOST[url[i]]
         i += 1
-    if not seen & 1:
+    if not seen & 1 or host[0] == c'.':
         return 0
     if i < size and url[i] == c':':
         i += 1
