@@ -7,8 +7,9 @@ from itertools import islice
 
 from usp.objects.problem import Problems
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
+from usp.walk.cut import pages_reached
 from usp.walk.nodes import Node, OrderedArrivals
-from usp.walk.walk import Walk, pages_reached
+from usp.walk.walk import Walk
 
 __all__ = ["ArrivalOrder", "TreeOrder", "tree_places"]
 

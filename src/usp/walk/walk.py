@@ -24,16 +24,14 @@ from usp.fetch_parse.fetcher import SitemapFetcher, named
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.outcome import Cause, RootAnswer, TreeFacts
-from usp.objects.problem import ProblemLog, shortened
+from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
-from usp.objects.wording import plural
 from usp.origins import requested_url
-from usp.walk.nodes import Arrivals, Node, OrderedArrivals, RootVerdicts
+from usp.walk.cut import SPARE_PLACES, PlaceCount, TreeCut, sitemaps_reached
+from usp.walk.nodes import Arrivals, Node
 from usp.walk.unfetched import count_left_out, count_skipped, requested_urls
 
-__all__ = ["Refusal", "TreeCut", "Walk", "pages_reached"]
-
-_SPARE_NODES = 20  # beyond a multiple of the limit on sitemaps, for small limits
+__all__ = ["Refusal", "Walk"]
 
 #: Returns why a URL may not be fetched; None if it may.
 Refusal = Callable[[str], str | None]
@@ -59,7 +57,7 @@ class Walk:
         self._waiting: dict[str, list[Node]] = {}  # URLs that are being fetched -> the nodes that wait for them
         self._given = 0  # fetchers given out
         self._node_count = 0
-        self._many_nodes = self.limits.max_sitemaps + _SPARE_NODES  # with more of them, some may be dropped
+        self._many_nodes = self.limits.max_sitemaps + SPARE_PLACES  # with more of them, some may be dropped
         self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
         self._arrivals: Arrivals | None = None
         self._unmatched: set[Node] = set()  # sitemaps that were fetched, and do not match `include`
@@ -93,7 +91,7 @@ class Walk:
         """
         if not self._to_visit and not self._release():
             return None
-        if self._given < self.limits.max_sitemaps + _SPARE_NODES + len(self.roots):
+        if self._given < self.limits.max_sitemaps + SPARE_PLACES + len(self.roots):
             return self._to_visit.pop()
         node = self._cut.awaited
         if node is not None and node in self._to_visit:
@@ -256,7 +254,7 @@ class Walk:
         if chosen and fetcher.recursion_level >= fetcher.max_depth:
             reason = f"sitemaps are nested deeper than {fetcher.max_depth} (limits.max_depth)"
             self._limited.setdefault(node, []).append(reason)
-        left = max(0, min(most - fetcher.recursion_level - 1, 4 * most + _SPARE_NODES - self._node_count))
+        left = max(0, min(most - fetcher.recursion_level - 1, 4 * most + SPARE_PLACES - self._node_count))
         for child in fetcher.fetchers(chosen[:left], parsed):
             self._node_count += 1
             if isinstance(child, InvalidSitemap):
@@ -328,7 +326,7 @@ class Walk:
         for key, waiting in self._waiting.items():
             self._waiting[key] = [node for node in waiting if node not in dropped]
         self._node_count = kept
-        self._many_nodes = max(most, kept) + most // 8 + _SPARE_NODES  # not too soon: it takes time
+        self._many_nodes = max(most, kept) + most // 8 + SPARE_PLACES  # not too soon: it takes time
 
     def _drop_all_but(self, nodes: list[Node]) -> set[Node]:
         """Remove everything below some nodes that is not one of them. Return what was removed."""
@@ -382,95 +380,6 @@ class Walk:
             if parsed is not node.parsed:
                 self.cuts[self._cut.reason] = None
         return parsed.sitemap(list(self._build(node.children)), node.fetcher.last_modified, node.fetcher.url)
-
-
-class PlaceCount:
-    """Counts places of a tree in tree order, up to `limits.max_sitemaps`.
-
-    Children that are not fetched, because they are too deep or refused, have places, too. So there may be twice as many
-    places as sitemaps, and no more.
-    """
-
-    def __init__(self, max_sitemaps: int) -> None:
-        self._max_sitemaps = max_sitemaps
-        self._sitemaps = 0
-        self._places = 0
-
-    def add(self, node: Node) -> None:
-        """Count a node, and its children that are not fetched."""
-        self._sitemaps += 1
-        self._places += 1 + len(node.children) - len(node.child_nodes())
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the tree may have no more."""
-        most = self._max_sitemaps
-        return self._sitemaps >= most or self._places >= 2 * most + _SPARE_NODES
-
-
-class TreeCut:
-    """Where `limits.max_sitemaps` or `limits.max_pages` cuts a tree.
-
-    Both count in tree order, so a site is cut at the same place each time, whatever arrives first. What has arrived
-    behind the cut is dropped.
-    """
-
-    def __init__(self, walk: RootVerdicts, limits: Limits) -> None:
-        self.last: Node | None = None  # the last node within the limits, once one is reached
-        self.reason = ""
-        self.is_marked_once = False  # whether one invalid sitemap stands for everything behind the cut
-        self._places = OrderedArrivals(walk)
-        self._limits = limits
-        self._count = PlaceCount(limits.max_sitemaps)
-        self._pages = 0
-        self._kept_pages: int | None = None  # of the last node; None for all of them
-
-    @property
-    def awaited(self) -> Node | None:
-        """The first node in tree order that has not arrived; None if there is none."""
-        return self._places.awaited
-
-    def count(self) -> bool:
-        """Count the sitemaps that have arrived since the last time. Return whether a limit was reached just now."""
-        if self.last is not None:
-            return False
-        max_pages, max_sitemaps = self._limits.max_pages, self._limits.max_sitemaps
-        for _, node in self._places.advance():
-            if not isinstance(node, Node):
-                continue
-            assert node.parsed is not None
-            self._count.add(node)
-            if max_pages is not None:
-                listed = len(node.parsed.pages)
-                self._pages += listed
-                if self._pages >= max_pages:
-                    self.reason = pages_reached(max_pages)
-                    self._kept_pages = listed - (self._pages - max_pages)
-            if not self.reason and self._count.is_full:
-                self.reason = sitemaps_reached(max_sitemaps)
-                self.is_marked_once = True
-            if self.reason:
-                self.last = node
-                return True
-        return False
-
-    def kept_part(self, parsed: ParsedSitemap) -> ParsedSitemap:
-        """Return the parsed sitemap of the last node with the pages within the limit, and a problem if some are not."""
-        if self._kept_pages is None or self._kept_pages >= len(parsed.pages):
-            return parsed
-        log = ProblemLog(parsed.url)
-        log.add("C901", text=self.reason)
-        return parsed.first(self._kept_pages, log.problems())
-
-
-def pages_reached(most: int) -> str:
-    """Return the reason why there are no more pages."""
-    return f"the tree has {plural(most, 'page')} (limits.max_pages)"
-
-
-def sitemaps_reached(most: int) -> str:
-    """Return the reason why there are no more sitemaps."""
-    return f"the tree has {plural(most, 'sitemap')} already (limits.max_sitemaps)"
 
 
 def _url_of(place: Node | InvalidSitemap) -> str:
