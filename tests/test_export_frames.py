@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -407,3 +407,12 @@ def test_time_zones_of_duckdb() -> None:
         assert database.sql(later).fetchall() == []
         kinds = database.sql("select distinct typeof(last_modified) from pages").fetchall()
         assert kinds == [("TIMESTAMP WITH TIME ZONE",)]
+
+
+def test_times_of_duckdb_in_python() -> None:
+    """DuckDB gives times to Python as datetimes with a zone, in UTC."""
+    with closing(odd_tree().to_duckdb()) as connection:
+        found = connection.sql("select last_modified from pages where last_modified is not null limit 1").fetchall()
+    ((moment,),) = found
+    assert isinstance(moment, datetime)
+    assert moment.utcoffset() == timedelta(0)

@@ -162,7 +162,7 @@ def to_duckdb(
     """Return a connection to a DuckDB database with both tables. Existing tables of these names are replaced.
 
     Times are of type `TIMESTAMP WITH TIME ZONE`, as in `usp sql`. DuckDB shows them in the time zone of the connection,
-    which is UTC. To give them to Python as datetimes, DuckDB needs the package pytz; data frames and Arrow do not.
+    which is UTC.
     """
     check_keywords(unknown, ("database",))
     duckdb_, _ = extra("duckdb", "sql"), extra("pyarrow", "sql")
