@@ -469,7 +469,7 @@ def test_files(read: Read, folder: Path) -> None:
         assert result.urls == [W + "1", W + "2"]
         assert result.outcome.kind == "complete"
     assert read("public/b.xml.gz").urls == [W + "3"]
-    for target in ("public", "public/", folder, folder.as_uri(), "./public"):
+    for target in ("public", "public/", folder, folder.as_uri(), "./public", " public\n"):
         result = read(target)
         assert isinstance(result.tree, IndexWebsiteSitemap)
         assert (result.tree.url, result.urls, result.notes) == (W, [W + "1", W + "2", W + "3"], ())
@@ -651,6 +651,8 @@ def test_wrong_options_raise_at_once(target: str, folder: Path) -> None:
     for opened in (usp.open, usp.aio.open):
         with pytest.raises(TypeError, match="did you mean 'progress'"):
             opened(target, progres=print)  # type: ignore[call-arg]
+        with pytest.raises(InvalidArgumentError, match="web_client must be"):
+            opened(target, 5)  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="limits must be"):
             opened(target, limits=5)  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="include must be regular expressions"):

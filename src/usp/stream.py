@@ -409,10 +409,14 @@ LoadTree = Callable[[HomepageOptions], LoadedTree]
 class TreeStream(SitemapStream):
     """Iterate over the sitemaps of a tree that is read in one go, such as that of a folder. Nothing is requested.
 
+    :param web_client: is not used, but checked, like `options`: what is wrong for a site is wrong here, too.
     :param options: those that `load` knows. They are checked now, and not when the tree is read.
     """
 
-    def __init__(self, load: LoadTree, **options: Unpack[HomepageOptions]) -> None:
+    def __init__(
+        self, load: LoadTree, web_client: AbstractWebClient | None = None, **options: Unpack[HomepageOptions]
+    ) -> None:
+        check_client(web_client)
         run = _LoadedRun(load, options)
         self._prepare(run, _loaded(run), None)
 
@@ -432,7 +436,12 @@ class TreeStream(SitemapStream):
 class AsyncTreeStream(AsyncSitemapStream):
     """Iterate over the sitemaps of a tree that is read in one go, on asyncio. It is read in a thread."""
 
-    def __init__(self, load: LoadTree, **options: Unpack[HomepageOptions]) -> None:
+    def __init__(
+        self, load: LoadTree, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
+    ) -> None:
+        from usp.drivers.asynchronous import check_client
+
+        check_client(web_client)
         run = _LoadedRun(load, options)
         _Stream.__init__(self, run)
         self._sitemaps = _loaded_async(run)

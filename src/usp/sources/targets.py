@@ -105,7 +105,7 @@ class Source:
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return SitemapStream(self.reading, web_client, memory_bytes=memory_bytes, **options)
-        return TreeStream(self._load, **options)
+        return TreeStream(self._load, web_client, **options)
 
     def stream_async(
         self, web_client: AbstractAsyncWebClient | None = None, **options: Unpack[HomepageOptions]
@@ -114,7 +114,7 @@ class Source:
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
             return AsyncSitemapStream(self.reading, web_client, **options)
-        return AsyncTreeStream(self._load, **options)
+        return AsyncTreeStream(self._load, web_client, **options)
 
     def _load(self, options: HomepageOptions) -> LoadedTree:
         if self.kind is SourceKind.STANDARD_INPUT:
@@ -201,7 +201,10 @@ def _why_not_http(text: str) -> str:
 
 def _path(wanted: _Wanted) -> Source | None:
     text = wanted.text
-    path = _local_path(text) if wanted.is_text else text
+    path = text
+    if wanted.is_text and not os.path.lexists(text):
+        path = text = text.strip()  # as for URLs: it may be a line of a list
+        path = _local_path(text)
     if not os.path.lexists(path) and wanted.is_text:
         return None
     kind = SourceKind.FOLDER if os.path.isdir(path) else SourceKind.ARCHIVE if is_archive(path) else SourceKind.FILE
@@ -212,8 +215,8 @@ def _path(wanted: _Wanted) -> Source | None:
 
 def _local_path(text: str) -> str:
     """Return the path that a text means: a file: URL, one with the home folder as ~, or the path itself."""
-    if not _FILE_URL.match(text) or os.path.lexists(text):
-        return os.path.expanduser(text) if text.startswith("~") and not os.path.lexists(text) else text
+    if not _FILE_URL.match(text):
+        return os.path.expanduser(text) if text.startswith("~") else text
     from urllib.request import url2pathname  # takes long to import, and is rarely needed
 
     parts = urlsplit(text)
