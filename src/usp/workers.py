@@ -18,6 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SECONDS_TO_END = 1.0
+_SECONDS_OF_WAIT = 0.25  # at once
 
 
 class Inline(Generic[T, R]):
@@ -83,14 +84,26 @@ class Threads(Generic[T, R]):
         """Wait for a task. Return it with its result; None if none is done in time. Raise what the task raised."""
         if os.getpid() != self._process:
             raise RuntimeError("this tree was being fetched when the process was forked; fetch it anew in the child")
-        try:
-            task, result, error = self._done.get(timeout=seconds) if seconds > 0 else self._done.get_nowait()
-        except Empty:
+        if (done := self._next_done(seconds)) is None:
             return None
+        task, result, error = done
         self._running -= 1
         if error is not None:
             raise error
         return task, result  # type: ignore[return-value]  # without an error there is a result
+
+    def _next_done(self, seconds: float) -> tuple[T, R | None, BaseException | None] | None:
+        """Wait in short steps: a Ctrl-C that comes just before a wait would only be noticed after it."""
+        ends_at = time.monotonic() + seconds
+        while True:
+            try:
+                return (
+                    self._done.get(timeout=min(seconds, _SECONDS_OF_WAIT)) if seconds > 0 else self._done.get_nowait()
+                )
+            except Empty:
+                seconds = ends_at - time.monotonic()
+                if seconds <= 0:
+                    return None
 
     def finish(self) -> None:
         """Wait until all tasks are done. Raise what a task raised."""

@@ -114,7 +114,7 @@ class Ending:
 
     @property
     def _is_flawed(self) -> bool:
-        return any(not missing.cause.is_choice for missing in self.outcome.missing)
+        return any(not missing.cause.is_choice and missing.cause is not Cause.LOOP for missing in self.outcome.missing)
 
     def say(self, counts: TreeCounts | None = None, cost: tuple[int, float] | None = None, *, is_quiet: bool) -> None:
         """Say what is missing and why, and a summary. If quiet, say only what is lost.
@@ -149,7 +149,7 @@ def _nothing(name: str, outcome: Outcome) -> str:
     decisive = next((missing for missing in outcome.missing if missing.cause in _DECISIVE), None)
     url, why = (name, outcome.reason) if decisive is None else (decisive.urls[0], decisive.reason)
     if outcome.kind is OutcomeKind.UNREACHABLE:
-        return f"cannot reach {_host(url)}: {why}"
+        return f"cannot reach {_host(url)}: {_in_words_of_options(why)}"
     if decisive is not None and decisive.cause is Cause.DISALLOWED:
         return f"nothing may be read: {url}: {_in_words_of_options(why)}"
     if outcome.kind is OutcomeKind.BLOCKED:
