@@ -96,6 +96,15 @@ def test_files(tmp_path: Path) -> None:
     assert all(sitemap.is_file for sitemap in check(tmp_path).sitemaps)
 
 
+def test_notes_on_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notes of a report say that a target is a folder here, and which sitemaps a file lists."""
+    monkeypatch.chdir(tmp_path)
+    Path("example.org").mkdir()
+    Path("example.org/sitemap.xml").write_text(index("https://www.example.org/a.xml"))
+    assert check("example.org").notes == ("example.org is a folder here; for the site, write https://example.org",)
+    assert len(check("example.org/sitemap.xml").notes) == 2
+
+
 def test_several(tmp_path: Path) -> None:
     """Several sources give one report, in their order. Sitemaps on the web have their whole URLs as names."""
     path = tmp_path / "sitemap.xml"

@@ -69,7 +69,9 @@ def check(
     """
     from usp.sources import find_sources
 
-    return check_sources(find_sources(targets, url=url, read_as=read_as), web_client, now=now, **options)
+    sources = find_sources(targets, url=url, read_as=read_as)
+    report = check_sources(sources, web_client, now=now, **options)
+    return replace(report, notes=(*(source.note for source in sources if source.note), *report.notes))
 
 
 def check_sources(
@@ -79,7 +81,10 @@ def check_sources(
     now: datetime | None = None,
     **options: Unpack[HomepageOptions],
 ) -> Report:
-    """Check sources one after the other, and return one report; see `check`."""
+    """Check sources one after the other, and return one report; see `check`.
+
+    The notes of the report are those of reading. A source has its own: `source.note`.
+    """
     checked_time = _checked_time(now)
     streams = [source.stream(web_client, memory_bytes=SMALL_MEMORY_BYTES, **options) for source in sources]
     reports: list[Report] = []

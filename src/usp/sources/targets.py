@@ -200,10 +200,9 @@ def _why_not_http(text: str) -> str:
 
 
 def _path(wanted: _Wanted) -> Source | None:
-    text = wanted.text
-    path = text
+    text = path = wanted.text
     if wanted.is_text and not os.path.lexists(text):
-        path = text = text.strip()  # as for URLs: it may be a line of a list
+        text = text.strip()  # as for URLs: it may be a line of a list
         path = _local_path(text)
     if not os.path.lexists(path) and wanted.is_text:
         return None
