@@ -45,7 +45,9 @@ def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitema
     _, head, _ = _split(document, UNLOGGED)
     start = head[:_HEAD_BYTES]
     if is_robots_url and is_robots_txt(start):
-        return IndexRobotsTxtSitemapParser(document.url, lambda log: _whole_text(document, log))
+        robots = IndexRobotsTxtSitemapParser(document.url, lambda log: _whole_text(document, log))
+        robots.document = document
+        return robots
     is_xml = start.startswith(b"<", len(_preamble(start)))
     parser_class = XMLSitemapParser if is_xml else PlainTextSitemapParser
     parser = parser_class(document.url, lambda log: _without_preamble(document, log))
