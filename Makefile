@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 PIP := -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run quick test lint types format docs compat bench wheel wheeltest fuzz clean
+.PHONY: help demo run quick test lint types format docs screens compat bench wheel wheeltest fuzz clean
 
 # Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
@@ -42,6 +42,9 @@ format: $(VENV)/developing ## fix the style
 
 docs: $(VENV)/compiled ## write command help and problem codes into the documentation
 	@$(PY) tools/docs.py --write
+
+screens: $(VENV)/compiled ## take the pictures of terminals in docs/images again
+	@$(PY) tools/screens.py --write
 
 compat: $(VENV)/compiled ## compare with ultimate-sitemap-parser 1.8.1, installed in .compat/
 	@$(PY) tools/compat.py

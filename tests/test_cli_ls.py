@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import screens
 from commands import RunHere, environment
 from faults import FaultServer, ok, serve_faults, silent, status
 from support import urlset
@@ -354,3 +355,24 @@ def test_no_standard_output(tmp_path: Path) -> None:
             ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *USP, "-q", *more, str(file)], stderr=subprocess.PIPE, check=False
         )
         assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_pictures_are_in_the_documentation() -> None:
+    """Every picture of a terminal is shown somewhere, and every one that is shown exists and loads nothing else."""
+    root = Path(__file__).parents[1]
+    pages = [(root / name).read_text("utf-8") for name in ("README.md", "docs/cli.md")]
+    shown = {Path(path).name for page in pages for path in re.findall(r"\]\(((?:docs/)?images/[^)]+)\)", page)}
+    pictures = {path.name: path.read_text("utf-8") for path in (root / "docs" / "images").iterdir()}
+    assert shown == set(pictures) == {f"{screen.name}.svg" for screen in screens.SCREENS}
+    for picture in pictures.values():
+        assert "url(http" not in picture
+        assert "127.0.0.1" not in picture
+
+
+@pytest.mark.slow
+@pytest.mark.tools
+def test_pictures_show_what_commands_print() -> None:
+    """A picture is that of the command today. `make screens` takes it again."""
+    screen = next(screen for screen in screens.SCREENS if screen.name == "blocked")
+    path = Path(__file__).parents[1] / "docs" / "images" / "blocked.svg"
+    assert path.read_text("utf-8") == screens.picture(screen)

@@ -16,49 +16,111 @@ from usp.cli.cli import parser
 from usp.objects.codes import CODES, GROUPS
 
 ROOT = Path(__file__).parents[1]
+#: What stands before the help of a command.
+_GUIDES = {
+    "usp ls": """\
+![usp ls on a terminal](images/ls.svg)
+
+On a terminal, `usp ls` draws the tree: the number of pages of each sitemap, and its first pages. Sitemaps that could
+not be read have a red cross and the reason. Of an index with very many sitemaps, it shows the first 50. `--all`
+prints everything.
+
+In a pipe or a file, `usp ls` prints every sitemap and page, nested with tabs, as ultimate-sitemap-parser does. `-f`
+chooses another format, wherever the output goes:
+
+| format | prints |
+|---|---|
+| `tree` | The tree with lines; all of it, unless standard output is a terminal. |
+| `tabtree` | The tree with tabs. |
+| `pages` | One page per line, while sitemaps arrive. |
+| `json` | One object: the outcome and, for each target, its outcome, notes and nested tree. |
+| `table`, `tsv` | Sitemaps without pages; see `--sitemaps`. |
+
+`--sitemaps` lists sitemaps instead of pages:
+
+![usp ls --sitemaps on a terminal](images/sitemaps.svg)
+
+`packed` is the size as transferred, `unpacked` the size after inflating. `lastmod` is what the index says, `newest
+page` the latest date of a page. Columns without a value are left out. If the terminal is too narrow for a row, the
+URL stands on a line of its own; URLs are never cut. In a pipe or a file, the same is a complete table with tabs, with
+the columns of [`usp export --table sitemaps`](export.md); control characters are escaped. With several targets its
+first column is `source`.
+
+```sh
+usp ls --sitemaps example.org | cut -f 1,5,9   # URL, status and pages of each sitemap
+```
+
+In JSON, each sitemap has the same facts, `page_count`, the number of `problems` of each code, `pages` and
+`sub_sitemaps`. Pages have the fields of `usp export -f json`; with `--sitemaps` there are none. Times are in UTC. A
+run in which nothing could be fetched prints JSON, too, with its outcome. `schema_version` changes if something is
+removed or renamed.
+
+```sh
+usp ls -f json example.org | jq -r '.. | .pages? // [] | .[].url'
+```
+
+`--since 7d` lists only pages modified since then, by the rules of `usp export --since`: a news story counts by its
+publication date, and a page without any date is left out. Sitemaps that their index says are older are not even
+fetched; `--no-prune` fetches them.
+
+Colours appear on terminals only. `NO_COLOR=1` turns them off, `FORCE_COLOR=1` turns them on in a pipe. Where the
+encoding of the terminal has no lines to draw, usp uses ASCII characters.
+""",
+    "usp export": """\
+![A partial export ends with exit code 4](images/partial.svg)
+""",
+    "usp check": """\
+![usp check on a terminal](images/check.svg)
+""",
+}
 _CLI_NOTES = """\
 ## Exit codes
 
 | code | meaning |
 |---|---|
-| 0 | Done, even if there was nothing to list. |
+| 0 | Complete, or only sitemaps that do not exist (404, 410) are missing. |
 | 1 | `usp check` found a problem at least as severe as `--fail-on` (default: error). |
 | 2 | Wrong use, or a file that could not be read or written. |
-| 3 | The site could not be reached. |
+| 3 | Nothing could be fetched: the site is blocked, unreachable or has no sitemap. No file is replaced. |
+| 4 | Partial: some sitemaps are missing. Results are written, unless `--strict` is given. |
 | 130 | Interrupted with Ctrl-C. |
+
+![A blocked site ends with exit code 3](images/blocked.svg)
+
+[outcomes.md](outcomes.md) explains the outcomes behind these codes.
 
 ## Output and messages
 
 Results go to standard output, everything else to standard error. Control characters in text from a site are escaped.
 
-- **Log.** Sitemaps that failed; with `-v` also the [problems](../src/usp/check/pages) of the others. `usp check`
-  reports both itself and logs only with `-v` or `-l`.
 - **Progress.** On a terminal, one line shows the progress: sitemaps done and known, pages, bytes, speed, and the last
-  host that answered. Known paths count as sitemaps until usp knows that nothing is there. The line disappears before
-  the output is printed. There is no such line if standard error is not a terminal, or if pages are printed to one.
-- **Missing parts.** After the output, usp says if the whole result is incomplete: robots.txt could not be fetched, or a
-  limit was reached, and which one.
-- **Summary.** The last line counts the sitemaps in the tree, those that failed, pages, bytes, and the time for
-  fetching. The summary of `usp check` is the last line of its text output; with another format or with `-o` it goes to
-  standard error.
+  host that answered. The line disappears before the output is printed. There is no such line if standard error is not
+  a terminal, or if pages are printed to one.
+- **Missing sitemaps.** After the output, a line for each reason says which sitemaps are missing, and which limit was
+  reached.
+- **Summary.** The last line counts the sitemaps in the tree, those that are missing, pages, bytes, and the time for
+  fetching. The summary of `usp check` is the last line of its text output; with another format or with `-o` it goes
+  to standard error.
+- **Log.** `-v` shows it, `-l FILE` writes it to a file.
 
-`-q` turns off the progress line, the summary and warnings. usp still says what is missing, and that it found no
-sitemaps or no pages.
+`-q` turns off the progress line, the summary and warnings. usp still says what is missing, and that nothing could be
+fetched.
 
 ## When results appear
 
 `usp ls` prints a tree when it is complete. With `-f pages` it prints pages while it fetches, in tree order: the pages
-of a sitemap wait for the sitemaps before it. Each page is written at once, so `usp ls -f pages ... | head` ends early.
+of a sitemap wait for the sitemaps before it. The pages of a sitemap are written at once, so `usp ls -f pages ... |
+head` ends early. With `--strict` it prints nothing before everything has arrived.
 
-`usp export` writes rows while it fetches. `usp check` and `usp sql` print their result at the end. Files of `-o` appear
-under their name when they are complete; if anything goes wrong, an existing file stays as it is.
+`usp export` writes rows while it fetches. `usp check` and `usp sql` print their result at the end. Files of `-o`
+appear under their name when they are complete; if anything goes wrong, an existing file stays as it is.
 
-Ctrl-C while fetching stops the requests. `usp ls`, `usp check` and `usp sql` then print the partial results; `usp
-export` and `usp sql -o` write no file. Ctrl-C while printing ends usp at once.
+Ctrl-C while fetching stops the requests. Every command then prints the partial results to standard output; a file of
+`-o` is replaced only with `--keep-partial`. Ctrl-C while printing ends usp at once.
 
 ## URLs, headers and credentials
 
-A URL stands for the whole site, whatever its path; if it has a path, usp says so.
+[sources.md](sources.md) says what a target may be: a site, a sitemap, a file, a folder, an archive or standard input.
 
 Values of `--header`, and a user and password in the URL, go only to the scheme, host and port of that URL. If a site
 redirects to https, give the https URL. [fetching.md](fetching.md) explains how sites are fetched and what is refused;
@@ -71,9 +133,12 @@ def cli_page() -> str:
     os.environ["COLUMNS"] = "100"
     usp = parser()
     commands = next(action for action in usp._actions if isinstance(action, argparse._SubParsersAction)).choices
-    sections = ["# The command line\n\nGenerated by `make docs` from the commands themselves.\n"]
+    sections = [
+        "# The command line\n\nGenerated by `make docs` from the commands themselves; pictures by `make screens`.\n"
+    ]
     for name, command in {"usp": usp, **{f"usp {name}": command for name, command in commands.items()}}.items():
-        sections.append(f"## {name}\n\n```text\n{command.format_help().rstrip()}\n```\n")
+        guide = f"{_GUIDES[name]}\n" if name in _GUIDES else ""
+        sections.append(f"## {name}\n\n{guide}```text\n{command.format_help().rstrip()}\n```\n")
     sections.append(_CLI_NOTES)
     return "\n".join(sections)
 

@@ -196,7 +196,7 @@ def picture(screen: Screen) -> str:
     console = Console(
         record=True, width=screen.columns, file=io.StringIO(), force_terminal=True, color_system="truecolor"
     )
-    console.print(shown, soft_wrap=True)
+    console.print(shown)
     return console.export_svg(title=screen.commands[0], code_format=_FORMAT, unique_id=f"usp-{screen.name}")
 
 
