@@ -20,6 +20,8 @@ from shutil import which
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import usp
 import usp.aio
@@ -746,6 +748,45 @@ def test_what_is_no_target(target: Any, message: str, tmp_path: Path, monkeypatc
             opened(target)
         assert message in str(caught.value)
         assert len(str(caught.value)) < 400
+
+
+PIECES = st.sampled_from(
+    [
+        "https://",
+        "file://",
+        "~",
+        "example",
+        ".org",
+        "localhost",
+        ":",
+        ":8000",
+        "/",
+        "\\",
+        "@",
+        "[",
+        "]",
+        "?",
+        "#",
+        "-",
+        "..",
+    ]
+)
+
+
+@given(st.one_of(st.text(), st.lists(st.one_of(PIECES, st.characters())).map("".join)))
+@example("file://[")
+@example("~\0")
+@example("\udcff.xml")
+@example("https://example.org/[")
+def test_any_text_is_a_target_or_not(text: str) -> None:
+    """Any text is a source, or raises an InvalidArgumentError; nothing else happens."""
+    try:
+        source = find_source(text, https_only=True)
+    except InvalidArgumentError:
+        return
+    assert (source.reading is None) == source.kind.is_local
+    if source.reading is not None:
+        source.stream().close()
 
 
 def test_the_home_folder(read: Read, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,13 +214,16 @@ def _path(wanted: _Wanted) -> Source | None:
 
 def _local_path(text: str) -> str:
     """Return the path that a text means: a file: URL, one with the home folder as ~, or the path itself."""
-    if not _FILE_URL.match(text):
-        return os.path.expanduser(text) if text.startswith("~") else text
-    from urllib.request import url2pathname  # takes long to import, and is rarely needed
-
-    parts = urlsplit(text)
+    try:
+        if not _FILE_URL.match(text):
+            return os.path.expanduser(text)
+        parts = urlsplit(text)
+    except ValueError:  # it has a NUL, or brackets that do not match
+        return text
     if parts.netloc not in ("", "localhost"):
         raise InvalidArgumentError(f"usp reads files of this machine only: {text!r:.200}")
+    from urllib.request import url2pathname  # takes long to import, and is rarely needed
+
     return url2pathname(parts.path)
 
 
