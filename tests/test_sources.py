@@ -778,6 +778,7 @@ PIECES = st.sampled_from(
 @example("~\0")
 @example("\udcff.xml")
 @example("https://example.org/[")
+@example("https://@\n-/")
 def test_any_text_is_a_target_or_not(text: str) -> None:
     """Any text is a source, or raises an InvalidArgumentError; nothing else happens."""
     try:

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 from usp.exceptions import InvalidArgumentError
 from usp.keywords import check_keywords
 from usp.limits import MEMORY_BYTES, Limits
+from usp.origins import split_credentials
 from usp.scan import is_http_url
 from usp.sources.files import is_archive, tree_of_bytes, tree_of_path
 from usp.stream import (
@@ -182,9 +183,14 @@ def _url(wanted: _Wanted) -> Source | None:
         return None
     if scheme[1].lower() not in ("http", "https"):
         raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {text!r:.200}")
-    if not is_http_url(text):
+    if not _is_requestable(text):
         raise InvalidArgumentError(_why_not_http(text))
     return _web_source(text, [text], wanted.read_as)
+
+
+def _is_requestable(url: str) -> bool:
+    """Return whether this is a URL with a host, also without the user and password that may be in it."""
+    return is_http_url(url) and is_http_url(split_credentials(url)[0])
 
 
 def _why_not_http(text: str) -> str:
@@ -242,7 +248,7 @@ def _host(wanted: _Wanted) -> Source | None:
         return None
     schemes = ("https",) if wanted.https_only or "@" in _host_part(text) else ("https", "http")
     urls = [f"{scheme}://{text}" for scheme in schemes]
-    return _web_source(text, urls, wanted.read_as) if all(map(is_http_url, urls)) else None
+    return _web_source(text, urls, wanted.read_as) if all(map(_is_requestable, urls)) else None
 
 
 def _nothing(wanted: _Wanted) -> Source:
