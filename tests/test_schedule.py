@@ -285,6 +285,27 @@ def test_concurrency_is_one_at_least() -> None:
     assert len(late) == len(set(late))
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_that_refuses_everything_is_not_tried_for_long(status: int) -> None:
+    """A host that answers 429 or 503 to everything gets retries for one URL only, not for each known path."""
+    driver = Driver(lambda _: Failure(f"{status} No", status, is_retryable=True), use_known_paths=True, concurrency=4)
+    assert driver.run().outcome.kind == "blocked"
+    tried = Counter(url for _, url in driver.started)
+    assert tried.pop(H + "robots.txt") == 5
+    assert set(tried.values()) == {1}
+    assert len(tried) > 10
+
+
+def test_a_host_that_recovers_gets_all_its_retries() -> None:
+    """Once a host that refused everything has served something, its URLs get retries again."""
+    site: dict[str, Any] = many(3) | {H + "robots.txt": BUSY}
+    site[H + "sitemap.xml"] = index(*(f"{H}{number}.xml" for number in range(3)))
+    site[H + "1.xml"] = [BUSY, BUSY, urlset(H)]
+    driver = Driver(site, use_known_paths=True, concurrency=1)
+    assert len(list(driver.run().all_pages())) == 3
+    assert len(driver.times(H + "1.xml")) == 3
+
+
 # Retries
 
 

@@ -7,6 +7,8 @@ Nothing here does I/O or reads a clock: callers pass times, as seconds of any cl
 - Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
   host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 - A host that has never answered gets fewer tries, and none after a few URLs.
+- A host that answers with nothing but errors that may pass, such as 429 and 503, is tried again for one URL only. All
+  others wait for that one, and are then tried once.
 """
 
 from __future__ import annotations
@@ -94,28 +96,39 @@ class OriginState:
 
     def __init__(self) -> None:
         self.has_answered = False
+        self._has_served = False  # it has answered with something else than an error that may pass
         self.is_doubtful = False  # a try has failed: the next one shows whether the origin answers at all
         self.held_jobs: deque[Job] = deque()  # wait while it is doubtful
         self.last_error = ""
         self._unreached_urls = 0
+        self._is_refusing = False  # a URL was given up after errors that may pass
 
     def max_tries(self, tries: int) -> int:
         """Return how often to try a URL; at most `tries`."""
         if self.has_answered:
-            return tries
+            return 1 if self._is_refusing and not self._has_served else tries
         return min(tries, _TRIES_BEFORE_FIRST_ANSWER if not self._unreached_urls else 1)
 
     def doubt(self) -> None:
-        """Hold other jobs back until a URL is tried again, unless the origin has answered before."""
-        self.is_doubtful = not self.has_answered
+        """Hold other jobs back until a URL is tried again, unless the origin has served something before."""
+        self.is_doubtful = not self._has_served
 
-    def resolve(self, has_answered: bool, is_unreached: bool) -> deque[Job]:
-        """Note that the origin has answered, or that a URL was given up. Return the jobs that were held back.
+    def answer(self, *, has_served: bool) -> None:
+        """Note that the origin has answered.
+
+        :param has_served: whether with something else than an error that may pass.
+        """
+        self.has_answered = True
+        self._has_served |= has_served
+
+    def resolve(self, *, is_unreached: bool = False, is_refusing: bool = False) -> deque[Job]:
+        """Note that the origin has served something, or that a URL was given up. Return the jobs that were held back.
 
         :param is_unreached: whether the URL was given up because there was no answer.
+        :param is_refusing: whether it was given up after an error that may pass.
         """
-        self.has_answered |= has_answered
         self._unreached_urls += is_unreached
+        self._is_refusing |= is_refusing
         self.is_doubtful = False
         held, self.held_jobs = self.held_jobs, deque()
         return held

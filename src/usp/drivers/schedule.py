@@ -296,7 +296,7 @@ class Schedule:
     # What happens with a result
 
     def _take_document(self, job: Job, document: Document, now: float) -> None:
-        self._end_request(job, 200, 0, now)
+        self._end_request(job, 200, 0, now, has_served=True)
         job.host.refund_retry()
         self._finish(job, document)
 
@@ -309,7 +309,7 @@ class Schedule:
         wait = max(min(backoff, _MAX_WAIT), min(failure.retry_after or 0, politeness.max_delay))
         asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         status = (failure.status or 200) if failure.is_answered else None
-        self._end_request(job, status, wait if asks_to_wait else 0, now)
+        self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not _may_pass(failure))
         is_worth_it = failure.is_retryable and job.tries < job.origin.max_tries(politeness.tries)
         if is_worth_it and job.host.spend_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
@@ -318,9 +318,11 @@ class Schedule:
         else:
             self._give_up(job, failure)
 
-    def _end_request(self, job: Job, status: int | None, pause: float, now: float) -> None:
+    def _end_request(self, job: Job, status: int | None, pause: float, now: float, *, has_served: bool) -> None:
         if status is not None:
-            self._resolve(job.origin, has_answered=True)
+            job.origin.answer(has_served=has_served)
+            if has_served:
+                self._resolve(job.origin)
         job.host.end_request(status, pause, now)
         self._list(job.host)
 
@@ -330,13 +332,15 @@ class Schedule:
             self._resolve(job.origin, is_unreached=failure.is_retryable)
             if failure.is_retryable and self._try_over_https(job, failure):
                 return
+        elif _may_pass(failure):
+            self._resolve(job.origin, is_refusing=True)
         if job.http_failure is not None:
             failure = replace(failure, message=f"{job.http_failure.message}; and over https: {failure.message}")
         self._finish(job, job.partial or failure)
 
-    def _resolve(self, origin: OriginState, *, has_answered: bool = False, is_unreached: bool = False) -> None:
-        """Note that an origin has answered, or that a URL of it was given up, and queue the jobs held back for that."""
-        held = origin.resolve(has_answered, is_unreached)
+    def _resolve(self, origin: OriginState, *, is_unreached: bool = False, is_refusing: bool = False) -> None:
+        """Note that an origin has served, or that a URL of it was given up, and queue the jobs held back for that."""
+        held = origin.resolve(is_unreached=is_unreached, is_refusing=is_refusing)
         while held:
             self._enqueue(held.pop(), is_first=True)
 
@@ -420,3 +424,8 @@ class Schedule:
 
 def _seconds(number: float) -> str:
     return f"{number:g} {plural_noun(number, 'second')}"
+
+
+def _may_pass(failure: Failure) -> bool:
+    """Return whether a host has answered with an error that may pass, such as 429 or 503."""
+    return failure.is_retryable and failure.status is not None
