@@ -144,6 +144,16 @@ def test_import_usp_offers_the_front_doors() -> None:
         usp.nosuch  # noqa: B018 -- the access is what is tested
 
 
+def test_import_of_all_names_keeps_the_builtin_open() -> None:
+    """`from usp import *` brings all public names but `open`, which would replace the builtin."""
+    names: dict[str, object] = {}
+    exec("from usp import *", names)  # noqa: S102 -- a star import is not allowed in a function
+    assert "open" not in names
+    assert names["sitemap_tree_for_homepage"] is usp.sitemap_tree_for_homepage
+    assert usp.open is find("usp.sources.open")
+    assert "open" in dir(usp)
+
+
 @pytest.mark.parametrize("module", ["usp", "usp.tree"])
 def test_imports_stay_light(module: str) -> None:
     """Importing a front door imports nothing from outside the standard library, such as requests."""

@@ -496,7 +496,7 @@ def examples() -> dict[str, str]:
         for module in (usp.tree, usp.aio, usp.limits, usp.politeness)
         for name in module.__all__
         if callable(getattr(module, name))
-    }
+    } | {"usp.open": usp.open}
     blocks = {
         name: re.findall(r"(?:^(?: {4}.*)?\n)+", f"{inspect.getdoc(of)}\n", re.MULTILINE)
         for name, of in documented.items()
@@ -506,16 +506,24 @@ def examples() -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", examples().values(), ids=examples())
-def test_examples_in_docstrings_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_in_docstrings_run(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The example in the docstring of a front door runs."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/sitemap.xml.gz").write_bytes(gzip.compress(urlset("http://x/1").encode()))
     if "async " in example or "await " in example:
         example = f"import asyncio\nasync def main():\n{indent(example, '    ')}\nasyncio.run(main())"
     with demo_site() as homepage:
-        exec(compile(example.replace("https://www.example.org/", homepage), "docstring", "exec"), {})  # noqa: S102 -- running it is the test
+        example = re.sub(r"https://www\.example\.org/|(?<=\")example\.org(?=\")", homepage, example)
+        assert "example.org" not in example
+        exec(compile(example, "docstring", "exec"), {})  # noqa: S102 -- running it is the test
     if "print(" in example:
         assert capsys.readouterr().out
 
 
 def test_every_front_door_has_an_example() -> None:
     """Every function that fetches a website shows how."""
-    assert {f"{module}.{name}" for module in ("usp.tree", "usp.aio") for name in usp.aio.__all__} <= set(examples())
+    doors = {f"{module}.{name}" for module in ("usp.tree", "usp.aio") for name in usp.aio.__all__}
+    assert doors - {"usp.tree.open"} | {"usp.open"} <= set(examples())

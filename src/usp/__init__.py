@@ -101,7 +101,8 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["__version__", *_MODULE_OF]
+# `from usp import *` must not replace the builtin `open`.
+__all__ = ["__version__", *(name for name in _MODULE_OF if name != "open")]
 
 
 def __getattr__(name: str) -> "Any":
@@ -113,4 +114,4 @@ def __getattr__(name: str) -> "Any":
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "open"])
