@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from functools import partial
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,10 +25,11 @@ from usp.cli.trees import DrawnTree, Signs, signs_for, tabtree
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export.reading import SitemapRow, sitemap_rows
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
-from usp.origins import split_credentials
+from usp.origins import LOCAL_URL, split_credentials
 
 if TYPE_CHECKING:
     from usp.cli.site import Subparsers
+    from usp.stream import SitemapStream
 
 __all__ = ["FORMATS", "register"]
 
@@ -169,9 +169,9 @@ class _Listing:
                                 print(end="", flush=True)
             except TreeInterrupted as interrupted:
                 self.is_interrupted = True
-                self.listed.append(ListedSource(name, interrupted.tree, tuple(stream.notes)))
+                self.listed.append(_listed(name, stream, interrupted.tree))
                 return
-            self.listed.append(ListedSource(name, stream.tree, tuple(stream.notes)))
+            self.listed.append(_listed(name, stream, stream.tree))
 
     def _prefix(self, url: str) -> str:
         parts = urlsplit(url)
@@ -198,7 +198,7 @@ class _Listing:
             self._print_tsv()
         else:
             for number, source in enumerate(self.listed):
-                self._print_tree(source.tree, is_first=not number)
+                self._print_tree(source, is_first=not number)
 
     def _print_pages(self, tree: AbstractSitemap) -> None:
         """Print the pages of a tree that were not printed yet. The tree of an interrupted run has no limit of pages."""
@@ -213,32 +213,36 @@ class _Listing:
             for block in self._chosen.blocks(sitemap, skip=skip, most=room):
                 self._print_block(block, self._prefix(tree.url))
 
-    def _print_tree(self, tree: AbstractSitemap, *, is_first: bool) -> None:
+    def _print_tree(self, source: ListedSource, *, is_first: bool) -> None:
+        tree, names = source.tree, source.files
         prefix, with_pages = self._prefix(tree.url), not self._arguments.sitemaps
         if self.format == TABTREE:
-            for count, lines in tabtree(tree, self._chosen, prefix, with_pages=with_pages):
+            for count, lines in tabtree(tree, self._chosen, prefix, names=names, with_pages=with_pages):
                 self.pages += count
                 _write(lines)
             return
         _write("" if is_first else "\n")
         signs = signs_for(sys.stdout)
         if self.format == TABLE:
-            self._print_table(tree, prefix, signs)
+            self._print_table(source, prefix, signs)
             return
         is_whole = self._arguments.all or not is_terminal(sys.stdout)
         paint = painter(sys.stdout, trees.STYLES)
         drawn = DrawnTree(
-            tree, self._chosen, prefix, is_whole=is_whole, with_pages=with_pages, signs=signs, paint=paint
+            tree, self._chosen, prefix, names=names, is_whole=is_whole, with_pages=with_pages, signs=signs, paint=paint
         )
         self.pages += drawn.chosen_pages
         for lines in drawn.lines():
             _write(lines)
 
-    def _print_table(self, tree: AbstractSitemap, prefix: str, signs: Signs) -> None:
-        found = list(self._rows(tree))
+    def _print_table(self, source: ListedSource, prefix: str, signs: Signs) -> None:
+        def show_url(url: str) -> str:
+            return shown_url(source.files.get(url, url), prefix)
+
+        found = list(self._rows(source.tree))
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         paint = painter(sys.stdout, facts.STYLES)
-        for line in table_lines(found, width, signs=signs, paint=paint, show_url=partial(shown_url, prefix=prefix)):
+        for line in table_lines(found, width, signs=signs, paint=paint, show_url=show_url):
             _write(line)
 
     def _print_tsv(self) -> None:
@@ -261,6 +265,11 @@ class _Listing:
             self.pages += row.values["pages"]
             if not isinstance(row.sitemap, IndexWebsiteSitemap):
                 yield row
+
+
+def _listed(name: str, stream: SitemapStream, tree: AbstractSitemap) -> ListedSource:
+    files = {url: file for url, file in stream.names.items() if url.startswith(LOCAL_URL)}
+    return ListedSource(name, tree, tuple(stream.notes), files)
 
 
 def _write(text: str) -> None:

@@ -13,6 +13,7 @@ from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
+from usp.origins import LOCAL_URL
 
 __all__ = ["EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
 
@@ -156,6 +157,8 @@ def _nothing(name: str, outcome: Outcome) -> str:
         advice = next((advice for status, advice in _ADVICE.items() if why.startswith(status)), "")
         return f"blocked by {_host(url)}: {url} answered {why}{advice and f'; {advice}'}"
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
+    if name.startswith(LOCAL_URL):  # stands for a file, which the reason names
+        return f"no sitemap in {why}"
     is_site = urlsplit(name).path in ("", "/")
     return f"no sitemap at {name}: {why}{'' if is_site else '; to read the whole site, add --site'}"
 

@@ -8,8 +8,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from usp.cli.facts import plain_values
@@ -28,11 +29,15 @@ SCHEMA_VERSION = 1
 
 
 class ListedSource(NamedTuple):
-    """A source that was read: what the user called it, its tree, and notes on how it was read."""
+    """A source that was read: what the user called it, its tree, and notes on how it was read.
+
+    `files` has the names of files whose URL nobody knows, by the URLs that stand for them.
+    """
 
     name: str
     tree: AbstractSitemap
     notes: tuple[str, ...] = ()
+    files: Mapping[str, str] = MappingProxyType({})
 
 
 def json_pieces(

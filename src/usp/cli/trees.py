@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO, NamedTuple
 
 from usp.cli.pages import ChosenPages, Preview, shown_url, shown_urls
@@ -30,19 +31,27 @@ _MAX_SITEMAPS = 50  # of one index then
 
 
 def tabtree(
-    tree: AbstractSitemap, pages: ChosenPages, prefix: str = "", *, with_pages: bool = True, depth: int = 0
+    tree: AbstractSitemap,
+    pages: ChosenPages,
+    prefix: str = "",
+    *,
+    names: Mapping[str, str] = MappingProxyType({}),
+    with_pages: bool = True,
+    depth: int = 0,
 ) -> Iterator[tuple[int, str]]:
     """Give lines for each sitemap and its pages, indented with tabs, and the number of pages in them.
 
     The homepage keeps its prefix.
+
+    :param names: the names of files whose URL nobody knows, by the URLs that stand for them.
     """
-    yield 0, "\t" * depth + shown_url(tree.url, prefix if depth else "") + "\n"
+    yield 0, "\t" * depth + shown_url(names.get(tree.url, tree.url), prefix if depth else "") + "\n"
     indent = "\t" * (depth + 1)
     for block in pages.blocks(tree) if with_pages else ():
         if block.urls:
             yield len(block.urls), indent + f"\n{indent}".join(shown_urls(block.urls, prefix)) + "\n"
     for sitemap in tree.sub_sitemaps:
-        yield from tabtree(sitemap, pages, prefix, with_pages=with_pages, depth=depth + 1)
+        yield from tabtree(sitemap, pages, prefix, names=names, with_pages=with_pages, depth=depth + 1)
 
 
 class Signs(NamedTuple):
@@ -100,6 +109,7 @@ class _Below:
 class DrawnTree:
     """A tree with lines, as `tree` draws folders, and with the number of pages of each sitemap.
 
+    :param names: the names of files whose URL nobody knows, by the URLs that stand for them.
     :param is_whole: draw everything. Otherwise only the first pages of each sitemap, and the first sitemaps of each
         index.
     """
@@ -110,6 +120,7 @@ class DrawnTree:
         pages: ChosenPages,
         prefix: str = "",
         *,
+        names: Mapping[str, str] = MappingProxyType({}),
         is_whole: bool = True,
         with_pages: bool = True,
         signs: Signs = _PLAIN_SIGNS,
@@ -118,6 +129,7 @@ class DrawnTree:
         self._tree = tree
         self._pages = pages
         self._prefix = prefix
+        self._names = names
         self._is_whole = is_whole
         self._with_pages = with_pages
         self._signs = signs
@@ -137,7 +149,7 @@ class DrawnTree:
         about = [self._about(self._tree)]
         if (kind := self._tree.outcome.kind) is not OutcomeKind.COMPLETE:
             about.append(str(kind))
-        yield self._line("", self._tree, shown_url(self._tree.url), ", ".join(filter(None, about)))
+        yield self._line("", self._tree, shown_url(self._name(self._tree)), ", ".join(filter(None, about)))
         yield from self._inside(self._tree, "")
 
     def _count(self, sitemap: AbstractSitemap) -> _Below:
@@ -162,7 +174,7 @@ class DrawnTree:
             yield self._line(
                 indent + (self._signs.last if is_last else self._signs.branch),
                 sub,
-                shown_url(sub.url, self._prefix),
+                shown_url(self._name(sub), self._prefix),
                 self._about(sub),
             )
             yield from self._inside(sub, indent + (self._signs.space if is_last else self._signs.line))
@@ -207,6 +219,9 @@ class DrawnTree:
             why = f"  {self._paint(mark.why, mark.style)}"
         shown_about = f"  {self._paint(about, 'about')}" if about else ""
         return f"{self._paint(lines, 'lines') if lines else ''}{sign}{url}{shown_about}{why}\n"
+
+    def _name(self, sitemap: AbstractSitemap) -> str:
+        return self._names.get(sitemap.url, sitemap.url)
 
     def _about(self, sitemap: AbstractSitemap) -> str:
         if isinstance(sitemap, InvalidSitemap):
