@@ -35,12 +35,12 @@ __all__ = ["FORMATS", "register"]
 
 TREE, TABTREE, PAGES, JSON, TABLE, TSV = "tree", "tabtree", "pages", "json", "table", "tsv"
 FORMATS = {
-    TREE: "drawn with lines, for people: the default on a terminal",
-    TABTREE: "nested with tabs: the default in a pipe or a file",
+    TREE: "drawn with lines; the default on a terminal",
+    TABTREE: "nested with tabs; the default elsewhere",
     PAGES: "one page per line, printed as sitemaps arrive",
-    JSON: "one object with the trees, the outcome and all facts",
-    TABLE: "sitemaps only, aligned: the default of --sitemaps on\n         a terminal",
-    TSV: "sitemaps only, complete, with tabs: the default of\n       --sitemaps in a pipe or a file",
+    JSON: "trees, outcomes and facts, for programs",
+    TABLE: "only sitemaps, aligned; the default of\n         --sitemaps on a terminal",
+    TSV: "only sitemaps, complete, with tabs; the default\n       of --sitemaps elsewhere",
 }
 _PIECE = 1 << 14  # characters; a pipe takes at least 64 kB at once
 _EPILOG = f"""\
