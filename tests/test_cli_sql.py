@@ -9,6 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
@@ -26,7 +27,8 @@ from test_cli_progress import interrupted, terminal
 from test_cli_stream import pages, site, slow, wait_for_answers
 from usp.cli import main
 from usp.cli.demo import demo_site
-from usp.tree import sitemap_tree_for_homepage
+from usp.export.queries import Query
+from usp.tree import sitemap_from_str, sitemap_tree_for_homepage
 from workbooks import Workbook
 
 pytestmark = pytest.mark.cli
@@ -271,8 +273,85 @@ def test_other_statements(server: Server, capsys: pytest.CaptureFixture[str]) ->
     query = (
         "create table x as select * from pages; copy x to 'x.csv'; set threads = 1; select count(lastmod) as n from x"
     )
-    assert answered(capsys, server, query, "-f", "json") == '[\n{"n": 1}\n]\n'
+    assert answered(capsys, server, query, "--allow-files", "-f", "json") == '[\n{"n": 1}\n]\n'
     assert len(Path("x.csv").read_text().splitlines()) == 4
+
+
+REFUSED = (
+    "select * from read_csv('secret.csv')",
+    "select * from 'secret.csv'",
+    "select content from read_text('{folder}/secret.csv')",
+    "select * from glob('*')",
+    "select * from read_csv('http://127.0.0.1:1/a.csv')",
+    "copy pages to 'out.csv'",
+    "copy (select 1) to 'out.csv'",
+    "create table t (a text); copy t from 'secret.csv'",
+    "create table t as from 'secret.csv'; select * from t",
+    "export database 'out'",
+    "import database 'out'",
+    "attach 'out.duckdb'",
+    "install httpfs",
+    "load httpfs",
+    "set enable_external_access = true; select * from 'secret.csv'",
+    "reset lock_configuration",
+    "set temp_directory = '{folder}'",
+    "call enable_logging(storage_path='out')",
+    "pragma enable_profiling",
+)
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_files_are_refused(run_here: RunHere, server: Server, query: str) -> None:
+    """A query cannot read or write files, attach databases, use extensions or change settings; the error says why."""
+    Path("secret.csv").write_text("name\nhidden\n")
+    run = run_here("sql", "-k", "-q", server.url, query.format(folder=os.getcwd()))
+    assert run.returncode == 2
+    assert run.stderr.startswith("usp: error: The query ")
+    assert "add --allow-files" in run.stderr
+    assert "hidden" not in run.stdout + run.stderr
+    assert os.listdir() == ["secret.csv"]
+
+
+def test_files_are_refused_before_anything_is_fetched(run_here: RunHere, server: Server) -> None:
+    """A SELECT that reads a file is refused before the site is read."""
+    run = run_here("sql", "-k", server.url, "select * from 'other.csv'")
+    assert (run.returncode, server.paths()) == (2, [])
+    assert "add --allow-files" in run.stderr
+
+
+def test_wrong_names_are_not_taken_for_files(run_here: RunHere, server: Server) -> None:
+    """An error that has nothing to do with files does not speak of them."""
+    for query in ("select * from page", "select nope from pages", "select error('no')", "set variable n = nope"):
+        assert "--allow-files" not in run_here("sql", "-k", server.url, query).stderr
+
+
+def test_files_are_allowed_on_request(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    """With --allow-files a query joins the pages with a file of yours, and writes files."""
+    Path("names.csv").write_text(f"url,name\n{server.url}/1,first\n")
+    query = "copy (select name from pages join 'names.csv' using (url)) to 'out.csv'; select name from 'out.csv'"
+    assert answered(capsys, server, query, "--allow-files", "-f", "csv") == "name\nfirst\n"
+
+
+@pytest.mark.slow
+def test_large_data_still_goes_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query without access to files still spills data that does not fit into memory, and removes it at the end."""
+    connect = duckdb.connect
+
+    def with_little_memory(*, config: dict[str, str]) -> duckdb.DuckDBPyConnection:
+        return connect(config={**config, "memory_limit": "60MB"})
+
+    monkeypatch.setattr(duckdb, "connect", with_little_memory)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    text = (
+        "create table t as select repeat(md5(range::text), 3) as a from range(1_500_000); select count(*) as n from t"
+    )
+    with closing(Query(text)) as query:
+        (answer,) = query.answers(sitemap_from_str(f"<urlset {SITEMAP_XMLNS}></urlset>"))
+        assert [batch.to_pylist() for batch in answer.batches] == [[{"n": 1_500_000}]]
+        (folder,) = tmp_path.iterdir()
+        assert folder.name.startswith("usp-sql-")
+        assert list(folder.iterdir())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_several_results(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,8 @@ _EPILOG = """\
 The tables and their columns are those of `usp export`; see `usp export --help`.
 The SQL is DuckDB's: https://duckdb.org/docs/stable/sql/introduction. usp checks
 the query before it fetches anything: all SELECTs before the first statement of
-another kind completely, the rest for its syntax. Times are in UTC.
+another kind completely, the rest for its syntax. Times are in UTC. A query
+cannot use files, the network or extensions, unless you add --allow-files.
 
 With several statements, separated by ;, each SELECT has a result of its own. On
 standard output they follow one another. In a database or a workbook they are
@@ -67,6 +68,12 @@ def register(commands: Subparsers) -> None:
     sql.add_argument(
         "query", nargs="?", metavar="QUERY", help="one or several statements; - reads them from\nstandard input"
     )
+    sql.add_argument(
+        "--allow-files",
+        action="store_true",
+        help="let the query use files, the network and extensions, and\nchange DuckDB's settings; only for queries that"
+        " you trust",
+    )
     output = sql.add_argument_group("output")
     formats = "\n".join(f"  {name}: {one.description}" for name, one in ANSWER_FORMATS.items())
     output.add_argument(
@@ -98,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = _output(arguments)
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
     output.check()
-    with closing(export.Query(text, has_source=len(sources) > 1)) as query:
+    with closing(export.Query(text, has_source=len(sources) > 1, allow_files=arguments.allow_files)) as query:
         if query.results > 1 and not output.holds_results:
             arguments.refuse(one_result(output.format.name))
         with open_reader(arguments, sources) as reader:

@@ -1,9 +1,14 @@
-"""SQL queries over the tables of a tree (`usp sql`). DuckDB reads the pages from the documents for each scan."""
+"""SQL queries over the tables of a tree (`usp sql`). DuckDB reads the pages from the documents for each scan.
+
+A query sees the tables of the tree and those that it makes itself. Unless the caller allows files, it cannot read or
+write files, use the network, attach databases, load extensions or change DuckDB's settings.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -32,6 +37,22 @@ _MAX_NAME = 200  # bytes before a name that are looked at
 _WITH_RESULT = {"SELECT", "EXPLAIN", "MULTI"}
 #: The columns of statements that only say what they did.
 _NO_RESULT: tuple[list[str], ...] = (["Count"], ["Success"], [])
+#: Settings that keep a query away from files, the network and extensions. The folder for temporary files stays open.
+_CLOSED = """
+set enable_external_access = false;
+set autoinstall_known_extensions = false;
+set autoload_known_extensions = false;
+set allow_community_extensions = false;
+set lock_configuration = true;
+"""
+#: The types of statements that change settings.
+_SETTING = {"SET", "PRAGMA", "CALL"}
+#: What the name of a table has if it is the name of a file: 'pages.csv', 'data/*'.
+_FILE_NAME = re.compile(r"[./\\*]")
+_ALLOW_FILES = (
+    "A query cannot use files, the network, extensions or settings of DuckDB. To allow it, add --allow-files, or"
+    " allow_files=True in Python. Do so only for queries that you trust."
+)
 
 
 def _has_result(statement: Any, relation: Any) -> bool:
@@ -43,23 +64,28 @@ def _has_result(statement: Any, relation: Any) -> bool:
 class Query:
     """One or several SQL statements, checked before there is a tree.
 
+    :param has_source: give each table a first column `source`, for several trees.
+    :param allow_files: let the statements use files, the network and extensions, and change DuckDB's settings.
     :raises InvalidArgumentError: if it cannot be run, with DuckDB's message.
     :raises MissingExtraError: if DuckDB or pyarrow is not installed.
     """
 
-    def __init__(self, text: str, *, has_source: bool = False) -> None:
+    def __init__(self, text: str, *, has_source: bool = False, allow_files: bool = False) -> None:
         self._duckdb = extra("duckdb", "sql")
         self._pyarrow = extra("pyarrow", "sql")
         try:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidArgumentError("The query cannot be run. It is not UTF-8.") from None
-        # For data that does not fit into memory. DuckDB makes the folder when it needs it, and removes it at the end.
-        folder = os.path.join(tempfile.gettempdir(), f"usp-sql-{os.urandom(8).hex()}")
-        self._connection = self._duckdb.connect(config={"temp_directory": folder})
+        self._is_closed = not allow_files
+        # For data that does not fit into memory. DuckDB makes the folder when it needs it.
+        self._folder = os.path.join(tempfile.gettempdir(), f"usp-sql-{os.urandom(8).hex()}")
+        self._connection = self._duckdb.connect(config={"temp_directory": self._folder})
         try:
             # Otherwise names in a query could mean variables of this program.
             self._connection.execute("set python_enable_replacements = false; set TimeZone = 'UTC'")
+            if self._is_closed:
+                self._connection.execute(_CLOSED)
             for name in TABLES:
                 schema = arrow_schema(table_types(name, has_source=has_source), name)
                 self._connection.register(name, self._pyarrow.Table.from_batches([], schema))
@@ -79,8 +105,27 @@ class Query:
         if not statements:
             raise self._duckdb.Error("It is empty.")
         for statement in takewhile(lambda statement: statement.type.name == "SELECT", statements):
-            self._relation(statement.query)  # runs only when rows are read
+            try:
+                self._relation(statement.query)  # runs only when rows are read
+            except self._duckdb.Error as error:
+                raise self._duckdb.Error(self._explained(error, statement)) from None
         return statements
+
+    def _explained(self, error: Exception, statement: Any) -> str:
+        """Return the message of an error. If the reason is that files are not allowed, say how to allow them."""
+        return f"{error}\n{_ALLOW_FILES}" if self._is_closed and self._is_refused(error, statement) else str(error)
+
+    def _is_refused(self, error: Exception, statement: Any) -> bool:
+        """Return whether a statement failed because it wanted a file, an extension or a setting."""
+        if isinstance(error, self._duckdb.PermissionException):
+            return True
+        if isinstance(error, self._duckdb.InvalidInputException):  # the configuration is locked
+            return statement.type.name in _SETTING
+        if not isinstance(error, self._duckdb.CatalogException):
+            return False
+        with suppress(self._duckdb.Error):
+            return any(map(_FILE_NAME.search, self._connection.get_table_names(statement.query)))
+        return False
 
     def _relation(self, text: str) -> Any:
         """Let DuckDB take a statement, with names of sitemaps replaced if it cannot be run without that."""
@@ -133,24 +178,26 @@ class Query:
             self._connection.register(name, table)
         number = 0
         for statement in self._statements:
-            relation = self._call(partial(self._relation, statement.query))
+            relation = self._call(partial(self._relation, statement.query), statement)
             if not _has_result(statement, relation):
                 continue
             number += 1
-            reader = self._call(partial(relation.to_arrow_reader, _ROWS_AT_ONCE))
-            yield Answer(reader.schema, self._batches(iter(reader)), f"answer_{number}" if number > 1 else "answer")
+            reader = self._call(partial(relation.to_arrow_reader, _ROWS_AT_ONCE), statement)
+            batches = self._batches(iter(reader), statement)
+            yield Answer(reader.schema, batches, f"answer_{number}" if number > 1 else "answer")
 
-    def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        while (batch := self._call(lambda: next(batches, None))) is not None:
+    def _batches(self, batches: Iterator[Any], statement: Any) -> Iterator[Any]:
+        while (batch := self._call(lambda: next(batches, None), statement)) is not None:
             yield batch
 
-    def _call(self, ask: Callable[[], Any]) -> Any:
+    def _call(self, ask: Callable[[], Any], statement: Any) -> Any:
         """Call DuckDB, and raise its errors as ours."""
         try:
             return interruptible(ask, self._connection.interrupt)
         except (self._duckdb.Error, self._pyarrow.ArrowException, OSError) as error:
-            raise InvalidArgumentError(f"The query failed. {error}") from None
+            raise InvalidArgumentError(f"The query failed. {self._explained(error, statement)}") from None
 
     def close(self) -> None:
         """Close the database, and remove its temporary files."""
         self._connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)  # DuckDB leaves what it does not know
