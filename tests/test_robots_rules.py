@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from protego import Protego
 
 from support import Server, serve, urlset
 from usp.check import check_homepage
@@ -198,3 +200,58 @@ def test_utf16_is_checked(encoding: str) -> None:
         put_robots(site, encoding, "Disallow: /private/page")
         report = check_homepage(site.url)
     assert "R709" in {problem.code for sitemap in report.sitemaps for problem in sitemap.problems}
+
+
+NAMES = ["*", "usp", "USP/2", "us", "u", "other", "usp*", "**", "", "bot", "usp-news", "googlebot", "compatible"]
+FIELDS = [
+    *("User-agent: ", "user agent ", "useragent:", "User-agent ", "User-agent foo: "),
+    *("Disallow: ", "disalow:", "Disallow ", "Allow: ", "Allow\t", "Crawl-delay: ", "Crawl delay ", "Visit-time: "),
+    *("Sitemap: ", "Host ", "Foo: ", "Foo:", "Foo ", "# ", ""),
+]
+VALUES = [*NAMES, "/", "/a", "/a*b", "/*b$", "/b # c", "5", "a b", ": x"]
+
+
+@pytest.mark.parametrize("user_agent", ["usp", "usp/2.0", "Mozilla/5.0 (compatible; usp/2.0; +http://h/)", "mybot usp"])
+@given(
+    lines=st.lists(st.tuples(st.sampled_from(FIELDS), st.sampled_from(VALUES)).map("".join), max_size=12),
+    url=st.sampled_from(["http://h/", "http://h/a", "http://h/a/b", "http://h/b"]),
+)
+@settings(max_examples=150)
+def test_only_what_is_for_others_is_dropped(user_agent: str, lines: list[str], url: str) -> None:
+    """Rules and delays are those that protego finds in the whole file."""
+    text = "\n".join(lines)
+    whole = Protego.parse(text)
+    read = rules(text, user_agent)
+    assert (read.refusal(url) is None) is whole.can_fetch(url, user_agent)
+    assert read.delay() == (whole.crawl_delay(user_agent) or 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_many_user_agents_with_many_rules(is_ours: bool) -> None:
+    """User agents times rules cost neither time nor memory, even if all of them name this crawler."""
+    header = "usp/2.0 (" + " ".join("abcdefghijklmnopqrstuvwxyz" * 8) + ")"
+    agents = [header[:i] for i in range(1, len(header) + 1)] if is_ours else [f"bot{i}" for i in range(8_000)]
+    text = "\n".join([*(f"User-agent: {agent}" for agent in agents), *(f"Disallow: /{i:x}" for i in range(8_000))])
+    tracemalloc.start()
+    started = time.process_time()
+    read = rules(text, header)
+    assert (read.refusal("http://h/1f") is None) is not is_ours
+    seconds = time.process_time() - started
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds < 3
+    assert most < 50_000_000
+
+
+def test_rules_that_are_too_many() -> None:
+    """A limit on rules with a wildcard bounds the time for each URL; it counts the rules for this crawler only."""
+    text = "User-agent: *\n" + "".join(f"Disallow: /{i}*x\n" for i in range(20_000)) + "User-agent: usp\nDisallow: /b"
+    assert rules(text, "usp").refusal("http://h/0x") is None
+    assert rules(text, "usp").refusal("http://h/b") is not None
+    others = rules(text, "other")
+    assert others.refusal("http://h/999x") is not None
+    started = time.process_time()
+    for i in range(200):
+        others.refusal(f"http://h/y{i}")
+    assert time.process_time() - started < 2

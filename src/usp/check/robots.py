@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 
 from usp.origins import Origin, origin_of
 from usp.scan import (
+    disallowed_paths,
     robots_text,
+    robots_txt_for,
+    rules_for,
     strip_url_to_homepage,
 )
 
@@ -24,17 +27,11 @@ __all__ = ["CRAWLERS", "RobotsRules", "disallowed_patterns", "literal_parts"]
 #: The crawlers of search engines that read sitemaps. Rules for others do not keep a page out of search results.
 CRAWLERS = ("Googlebot", "Bingbot")
 _ALL = "*"
-_OTHERS = "usp-other"
 #: Limits: rules that are read, rules with a wildcard among them, and URLs that protego is asked about.
 MAX_RULES = 2_000
 MAX_WILDCARDS = 200
 MAX_ASKED = 200_000
 
-# All but the last are for lower-case text: IGNORECASE would match more letters than protego does.
-_RULE = re.compile(r"(?:dis|dia|allow)[a-z]*\s*:")
-_AGENT = re.compile(r"(?:user[- ]?agent\s*:|user(?:-|\s*)agent\s)\s*(.*)")
-_SURELY_AGENT = re.compile(r"user[- ]?agent\s*:")
-_DISALLOW = re.compile(r"(?:dis|dia)[a-z]*\s*[:\s]\s*(.+)", re.IGNORECASE)
 # All other characters may be escaped in the rule and not in the URL, or the other way round.
 _NOT_LITERAL = re.compile(r"(?:%[0-9A-Fa-f]{0,2}|[^A-Za-z0-9/._~?=&%-])+")
 
@@ -49,7 +46,8 @@ class RobotsRules:
     def __init__(self, url: str, pieces: Iterable[bytes], answered_url: str | None = None) -> None:
         from protego import Protego  # imported only when needed
 
-        text, self.is_cut = _relevant_lines(robots_text(pieces).decode("utf-8", "replace"))
+        whole = robots_text(pieces).decode("utf-8", "replace")
+        text, self.is_cut = robots_txt_for(rules_for(whole, (*CRAWLERS, _ALL)), MAX_RULES, MAX_WILDCARDS)
         self._rules: Any = Protego.parse(text)
         self._asked = 0
         urls = [url]
@@ -82,87 +80,12 @@ class RobotsRules:
         return "all crawlers" if is_for_all and len(blocked) == len(CRAWLERS) else " and ".join(blocked)
 
 
-def _relevant_lines(text: str) -> tuple[str, bool]:
-    """Return the lines of a robots.txt that may concern the crawlers, and whether rules were dropped.
-
-    Time grows with user agents times rules, and with rules times URLs. So rules are limited, and all other user agents
-    become one. Some files name hundreds of them.
-    """
-    lines: list[str] = []
-    header: set[str] = set()  # the user agents of the group that begins
-    rules = wildcards = 0
-    is_cut = False
-    for line in text.splitlines():
-        lowered = line.partition("#")[0].strip().lower()
-        agent = _AGENT.match(lowered)
-        if agent and _SURELY_AGENT.match(lowered):
-            is_ours = agent[1] == _ALL or any(_may_name(agent[1], crawler) for crawler in CRAWLERS)
-            name = agent[1] if is_ours else _OTHERS
-            if name not in header:
-                lines.append(line if is_ours else f"User-agent: {_OTHERS}")
-            header.add(name)
-            continue
-        if lowered:
-            header.clear()  # protego may end the header at any other line
-        if agent or _RULE.match(lowered) or _DISALLOW.match(lowered):
-            is_costly = agent is not None or "*" in lowered  # a line that may name a user agent costs as much
-            rules += 1
-            wildcards += is_costly
-            if rules > MAX_RULES or (is_costly and wildcards > MAX_WILDCARDS):
-                is_cut = True
-                continue
-        lines.append(line)
-    return "\n".join(lines), is_cut
-
-
 def disallowed_patterns(text: str) -> Iterator[str]:
-    """Yield the Disallow rules that may apply to the crawlers, and in unclear cases some others.
+    """Yield the Disallow rules that apply to the crawlers.
 
     If every crawler has a group of its own, rules for all user agents apply to none of them.
     """
-    groups = list(_groups(text))
-    named = {crawler for agents, _ in groups for agent in agents for crawler in CRAWLERS if _names(agent, crawler)}
-    for agents, patterns in groups:
-        for agent in agents:
-            is_for_all = agent == _ALL and len(named) < len(CRAWLERS)
-            if is_for_all or any(_may_name(agent, crawler) for crawler in CRAWLERS):
-                yield from patterns
-                break
-
-
-def _groups(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield user agents, in lower case, and the Disallow rules for them.
-
-    protego also accepts misspelled lines and lines without a colon. Every line that it may accept counts here. A group
-    ends only where it surely ends for protego.
-    """
-    agents: list[str] = []
-    patterns: list[str] = []
-    is_in_rules = False
-    for line in text.splitlines():
-        line = line.partition("#")[0].strip()
-        lowered = line.lower()
-        if agent := _AGENT.match(lowered):
-            if is_in_rules and _SURELY_AGENT.match(lowered):
-                yield agents, patterns
-                agents, patterns, is_in_rules = [], [], False
-            agents.append(agent[1])
-        elif _RULE.match(lowered):
-            is_in_rules = True
-        if rule := _DISALLOW.match(line):
-            patterns.append(rule[1])
-    yield agents, patterns
-
-
-def _may_name(agent: str, crawler: str) -> bool:
-    """Return whether a user agent of a robots.txt may mean a crawler. protego accepts the start of its name."""
-    start = agent.replace("*", "")
-    return bool(start) and crawler.lower().startswith(start)
-
-
-def _names(agent: str, crawler: str) -> bool:
-    """Return whether it surely means the crawler, so that rules for all do not apply to it."""
-    return agent == crawler.lower()
+    return disallowed_paths(rules_for(text, CRAWLERS))
 
 
 def literal_parts(origin: str, pattern: str) -> tuple[str, ...]:

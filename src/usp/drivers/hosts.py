@@ -19,10 +19,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from usp.documents import Document, Failure
+from usp.logs import logger
 from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import UNLOGGED
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import robots_text
+from usp.scan.robots import robots_txt_for, rules_for
 
 if TYPE_CHECKING:
     from protego import Protego
@@ -31,11 +33,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Host", "OriginState", "RobotsRules"]
 
+log = logger(__name__)
+
 _RETRY_BUDGET = 100.0
 _TRIES_BEFORE_FIRST_ANSWER = 2
 _MAX_UNREACHED_URLS = 3
 _RECOVERY = 0.25  # of a request at once, for each good answer
 _OVERLOADED = (429, 503)
+#: Rules of a robots.txt to obey, and those with a wildcard among them. Each costs time for each URL.
+_MAX_RULES = 10_000
+_MAX_WILDCARDS = 1_000
 
 
 class Host:
@@ -156,7 +163,7 @@ class RobotsRules:
         elif not 400 <= (response.status or 0) < 500:  # 2.3.1.3: after a 4xx, everything is allowed
             self.unreachable = response.message  # 2.3.1.4: nothing is allowed
             self.cause = response.cause or cause_of_status(response.status)
-        self._rules: Protego = _parse_rules(text)
+        self._rules: Protego = _parse_rules(text, user_agent)
 
     def refusal(self, url: str) -> str | None:
         """Return why a URL may not be fetched; None if it may."""
@@ -172,7 +179,10 @@ class RobotsRules:
 
 
 @lru_cache(16)
-def _parse_rules(text: str) -> Any:
+def _parse_rules(text: str, user_agent: str) -> Any:
     from protego import Protego  # imported only when needed
 
-    return Protego.parse(text)
+    own, is_cut = robots_txt_for(rules_for(text, [user_agent]), _MAX_RULES, _MAX_WILDCARDS)
+    if is_cut:
+        log.warning("A robots.txt has more than %d rules for %r: the rest is not obeyed", _MAX_RULES, user_agent)
+    return Protego.parse(own)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from usp.scan.elements import alternate_link as alternate_link
     from usp.scan.lines import MAX_ROBOTS_TXT_BYTES as MAX_ROBOTS_TXT_BYTES
     from usp.scan.lines import robots_text as robots_text
+    from usp.scan.robots import RobotsRule as RobotsRule
+    from usp.scan.robots import disallowed_paths as disallowed_paths
+    from usp.scan.robots import robots_txt_for as robots_txt_for
+    from usp.scan.robots import rules_for as rules_for
     from usp.scan.survey import MAX_IMAGES as MAX_IMAGES
     from usp.scan.survey import MAX_URL_LENGTH as MAX_URL_LENGTH
     from usp.scan.survey import SURVEYED as SURVEYED
@@ -75,6 +79,7 @@ _MODULES = {
     "dates": ("parse_date",),
     "elements": ("Element", "alternate_link"),
     "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
+    "robots": ("RobotsRule", "disallowed_paths", "robots_txt_for", "rules_for"),
     "survey": (
         "MAX_IMAGES",
         "MAX_URL_LENGTH",
