@@ -214,7 +214,7 @@ def test_log_lines_stand_above() -> None:
 def test_output_on_the_same_terminal() -> None:
     """The line disappears before the tree is printed to the same terminal."""
     with serve_faults(site(count=2)) as server, terminal() as found:
-        command = [*USP, "-k", "-u", server.url]
+        command = [*USP, "-k", "-u", "-f", "tabtree", server.url]
         subprocess.run(command, stdout=found.follower, stderr=found.follower, env=environment(), timeout=60, check=True)
     screen = found.screen()
     assert screen.progress_lines()
