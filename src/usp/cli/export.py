@@ -109,7 +109,7 @@ def _add_selection(group: Group) -> None:
         "--table",
         choices=TABLES,
         metavar="TABLE",
-        help=f"{', '.join(TABLES)} (default: pages;\nin databases and workbooks also sitemaps)",
+        help=f"{', '.join(TABLES)}\n(default: pages; in databases and workbooks also sitemaps)",
     )
     group.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
     group.add_argument(
