@@ -306,6 +306,10 @@ def test_strict_prints_nothing_unless_complete(site: FaultServer, run_here: RunH
     for name in ("tree", "tabtree", "pages", "json", "table", "tsv"):
         run = run_here("ls", "-k", "--strict", "-f", name, site.url)
         assert (run.returncode, run.stdout) == (4, ""), name
+        summary, why = run.stderr.splitlines()[-2:]
+        assert "5 sitemaps (1 missing), " in summary
+        assert "pages" not in summary  # nobody counted them
+        assert why == "usp: nothing is listed, because of --strict"
 
 
 def test_wrong_use(run_here: RunHere) -> None:

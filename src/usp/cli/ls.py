@@ -111,13 +111,16 @@ def run(arguments: argparse.Namespace) -> int:
     trees = tuple(source.tree for source in listing.listed)
     cost = reader.cost(trees)
     ending = Ending.of_trees(trees, is_strict=arguments.strict, is_interrupted=listing.is_interrupted)
-    # What is no result is one, too, for a program that reads JSON.
+    # JSON has the outcome, so it is printed even if nothing could be fetched.
     is_outcome_shown = listing.format == JSON or listing.is_interrupted
-    if ending.is_kept or (is_outcome_shown and not arguments.strict):
+    is_printed = ending.is_kept or (is_outcome_shown and not arguments.strict)
+    if is_printed:
         listing.print_rest(ending)
     if sys.stdout is not None:
         sys.stdout.flush()  # so that the summary on standard error comes after the output
-    ending.say(TreeCounts(trees, listing.pages), cost, is_quiet=arguments.quiet)
+    ending.say(TreeCounts(trees, listing.pages if is_printed else None), cost, is_quiet=arguments.quiet)
+    if ending.has_result and not is_printed and not arguments.quiet:
+        say(f"usp: {'interrupted; ' if listing.is_interrupted else ''}nothing is listed, because of --strict")
     return ending.exit_code
 
 
