@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -194,3 +195,35 @@ def test_no_page_in_any_sitemap(run_here: RunHere, output: str) -> None:
         run = run_here("ls", "-q", "-k", "-f", output, site.url)
         assert (run.returncode, run.stderr) == (0, "")
         assert "2 sitemaps, 0 pages" in run_here("ls", "-k", "-f", output, site.url).stderr
+
+
+@pytest.mark.parametrize("target", ["s.xml", "-"])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("ls", ()),
+        ("ls", ("--sitemaps",)),
+        ("ls", ("-f", "json")),
+        ("export", ("-f", "csv")),
+        ("export", ("-f", "csv", "--table", "sitemaps")),
+        ("sql", ("select sitemap_url from pages",)),
+        ("check", ()),
+    ],
+)
+def test_a_file_goes_by_its_name(
+    run_here: RunHere,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    command: str,
+    options: tuple[str, ...],
+) -> None:
+    """No output shows the URL that was made up for a file. It shows the name of the file, or - for standard input."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.xml").write_text(urlset("http://h/1"))
+    with open("s.xml") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        run = run_here(command, target, *options)
+    assert run.returncode == 0
+    assert "usp-local" not in run.stdout + run.stderr
+    assert target in run.stdout or command == "check"

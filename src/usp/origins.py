@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import quote, urlsplit
@@ -18,6 +19,7 @@ __all__ = [
     "LOCAL_URL",
     "Origin",
     "host_of",
+    "named_url",
     "normalized_host",
     "origin_of",
     "outside",
@@ -106,6 +108,11 @@ def put_credentials(url: str, credentials: str) -> str:
     """Return a URL with this user and password in place of its own."""
     scheme, slashes, rest = split_credentials(url)[0].partition("//")
     return f"{scheme}{slashes}{credentials}@{rest}" if slashes else url
+
+
+def named_url(url: str, names: Mapping[str, str]) -> str:
+    """Return the URL of a sitemap as people see it: the name of its file, if the URL was made up for it."""
+    return names.get(url, url) if url.startswith(LOCAL_URL) else url
 
 
 def host_of(url: str) -> str:

@@ -93,7 +93,7 @@ def table_lines(
     there = {column: found for column, found in texts.items() if any(text != _NOTHING for text in found)}
     widths = [max(map(len, (column.heading, *found))) for column, found in there.items()]
     marks = [marked(row.sitemap, signs) for row in rows]
-    names = [show_url(row.sitemap.url) for row in rows]
+    names = [show_url(row.values["url"]) for row in rows]
     table_width = sum(widths) + len(_GAP) * len(widths)
     longest = max((len(name) + _length(mark) for name, mark in zip(names, marks, strict=True)), default=0)
     is_wide = width is None or table_width + longest <= width

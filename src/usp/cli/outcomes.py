@@ -13,7 +13,6 @@ from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
-from usp.origins import LOCAL_URL
 
 __all__ = ["EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
 
@@ -92,7 +91,7 @@ class Ending:
         cls, trees: Iterable[AbstractSitemap], *, is_strict: bool = False, is_interrupted: bool = False
     ) -> Ending:
         """Return the end of a run that read these trees."""
-        ended = [Ended(tree.url, tree.outcome, tree.facts.cuts) for tree in trees]
+        ended = [Ended(tree.facts.names.get(tree.url, tree.url), tree.outcome, tree.facts.cuts) for tree in trees]
         return cls(ended, is_strict=is_strict, is_interrupted=is_interrupted)
 
     @property
@@ -157,10 +156,9 @@ def _nothing(name: str, outcome: Outcome) -> str:
         advice = next((advice for status, advice in _ADVICE.items() if why.startswith(status)), "")
         return f"blocked by {_host(url)}: {url} answered {why}{advice and f'; {advice}'}"
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
-    if name.startswith(LOCAL_URL):  # stands for a file, which the reason names
-        return f"no sitemap in {why}"
-    is_site = urlsplit(name).path in ("", "/")
-    return f"no sitemap at {name}: {why}{'' if is_site else '; to read the whole site, add --site'}"
+    parts = urlsplit(name)
+    hint = "; to read the whole site, add --site" if parts.netloc and parts.path not in ("", "/") else ""
+    return f"no sitemap at {name}: {why}{hint}"
 
 
 def _host(url: str) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from usp.cli.output import LogLines, duration, say, size
 from usp.objects.wording import plural, printable
+from usp.origins import LOCAL_URL
 from usp.progress import Progress
 
 if TYPE_CHECKING:
@@ -85,7 +86,9 @@ class ProgressMeter:
 
 
 def _host(url: str) -> str:
-    """Return the host and port of a URL, without user and password."""
+    """Return the host and port of a URL, without user and password. A file has none."""
+    if url.startswith(LOCAL_URL):
+        return ""
     match = _USER_AND_HOST.match(url)
     return printable(match[1].rpartition("@")[2]) if match else ""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice, repeat
+from types import MappingProxyType
 
 from usp.export.schema import SOURCE, type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap
-from usp.origins import normalized_host
+from usp.origins import named_url, normalized_host
 from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
 
 __all__ = ["Batch", "SitemapPages", "page_columns", "pages_of", "repeated_column"]
@@ -28,6 +29,7 @@ class SitemapPages:
     type: str
     pages: Sequence[SitemapPage]
     source: str | None = None
+    name: str = ""  #: what rows say instead of a URL that was made up for a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,24 @@ class Batch:
         return self.columns.length if self.kept is None else self.kept.count(1)
 
 
-def pages_of(sitemap: AbstractSitemap, source: str | None = None) -> SitemapPages:
-    """Return the pages of a sitemap. `source` is the name of the source that its tree is from."""
+def pages_of(
+    sitemap: AbstractSitemap, source: str | None = None, names: Mapping[str, str] = MappingProxyType({})
+) -> SitemapPages:
+    """Return the pages of a sitemap.
+
+    :param source: the name of the source that its tree is from.
+    :param names: the names of files, by the URLs of their sitemaps.
+    """
     pages = sitemap.pages
     listed = pages if isinstance(pages, Pages) else list(pages)
-    return SitemapPages(sitemap.url, type_name(type(sitemap)), listed, source)
+    return SitemapPages(sitemap.url, type_name(type(sitemap)), listed, source, named_url(sitemap.url, names))
 
 
 def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Columns]:
     """Give the pages of a sitemap as columns, many rows at a time: the wanted columns, and always the URL."""
     wanted = frozenset(wanted)
     listed: dict[str, Callable[[int, int], Column]] = {
-        "sitemap_url": partial(_repeated, sitemap.url),
+        "sitemap_url": partial(_repeated, sitemap.name or sitemap.url),
         "sitemap_type": partial(_repeated, sitemap.type),
         "position": _positions,
     }

@@ -7,7 +7,7 @@ waits for it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain
@@ -190,7 +190,7 @@ def run_export(
             for source, stream in streams:
                 with stream:
                     for sitemap in stream.with_pauses():
-                        tables.put(sitemap, source)
+                        tables.put(sitemap, source, stream.names if sitemap is not None else {})
                 trees.append(SourceTree(source, stream.tree))
             if not (keep or has_sitemaps)(_only_trees(trees)):
                 raise _NotKeptError
@@ -246,7 +246,7 @@ def _write_trees(plan: ExportPlan, trees: Sequence[SourceTree]) -> Exported:
     with plan.output.open() as file, _TableWriter(plan, file) as tables:
         for source, tree in trees:
             for sitemap in (tree, *tree.all_sitemaps()):
-                tables.put(sitemap, source)
+                tables.put(sitemap, source, tree.facts.names)
         tables.finish(trees)
     return _exported(trees, tables)
 
@@ -279,12 +279,12 @@ class _TableWriter:
         """The number of pages that were read; None if none had to be."""
         return None if self._reader is None else self._reader.pages
 
-    def put(self, sitemap: AbstractSitemap | None, source: str | None = None) -> None:
+    def put(self, sitemap: AbstractSitemap | None, source: str | None, names: Mapping[str, str]) -> None:
         """Start to read a sitemap. Without one, write the rows that are ready; if somebody watches, write all."""
         if self._reader is None:
             return
         if sitemap is not None:
-            self._write(self._reader.put(pages_of(sitemap, source)))
+            self._write(self._reader.put(pages_of(sitemap, source, names)))
         elif self._plan.output.is_watched:
             self._write(self._reader.rest())
             self._file.flush()

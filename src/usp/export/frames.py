@@ -101,7 +101,7 @@ class TreeTable:
     def _all_pages(self) -> Iterator[SitemapPages]:
         for source, tree in self._trees:
             for sitemap in _with_all_below(tree):
-                yield pages_of(sitemap, source)
+                yield pages_of(sitemap, source, tree.facts.names)
 
     def _encoded(self, batch: Batch) -> pa.RecordBatch:
         return record_batch(batch, self.selection.types, self.selection.chosen, self.schema)

@@ -22,6 +22,7 @@ from usp.export.schema import SITEMAPS, type_name
 from usp.export.selection import PAGE_DATES, Selection, newest_date
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.objects.transport import Transport
+from usp.origins import named_url
 from usp.scan import Columns, Scalar, column_of
 
 __all__ = [
@@ -200,6 +201,7 @@ class _Place(NamedTuple):
     sitemap: AbstractSitemap
     parent: AbstractSitemap | None
     depth: int
+    names: Mapping[str, str]
 
 
 def _of_transport(value: Callable[[Transport], Any]) -> Callable[[_Place], Any]:
@@ -217,8 +219,8 @@ def _inflated_size(place: _Place) -> int | None:
 
 #: The values of each column, except those that are found by reading the document.
 _VALUES: dict[str, Callable[[_Place], Any]] = {
-    "url": lambda place: place.sitemap.url,
-    "parent": lambda place: None if place.parent is None else place.parent.url,
+    "url": lambda place: named_url(place.sitemap.url, place.names),
+    "parent": lambda place: None if place.parent is None else named_url(place.parent.url, place.names),
     "type": lambda place: type_name(type(place.sitemap)),
     "depth": lambda place: place.depth,
     "status": _of_transport(lambda transport: transport.status),
@@ -258,12 +260,13 @@ def sitemaps_columns(
 
 
 def _places(tree: AbstractSitemap) -> Iterator[_Place]:
-    ahead = [_Place(tree, None, 0)]
+    names = tree.facts.names
+    ahead = [_Place(tree, None, 0, names)]
     while ahead:
         place = ahead.pop()
         yield place
         below = place.sitemap.sub_sitemaps
-        ahead += (_Place(sitemap, place.sitemap, place.depth + 1) for sitemap in reversed(below))
+        ahead += (_Place(sitemap, place.sitemap, place.depth + 1, names) for sitemap in reversed(below))
 
 
 #: The columns that are found by reading the document.
