@@ -107,7 +107,7 @@ SCREENS = (
     Screen("sitemaps", ("usp ls --sitemaps www.example.org",), _SITE, 132),
     Screen("blocked", ("usp ls www.example.org", "echo $?"), _BLOCKED_SITE),
     Screen("partial", ("usp export www.example.org -o pages.csv", "echo $?"), _BUSY_SITE),
-    Screen("check", ("usp check www.example.org",), _FAULTY_SITE),
+    Screen("check", ("usp check www.example.org",), _FAULTY_SITE, 118),
 )
 
 
