@@ -158,7 +158,7 @@ def _nothing(name: str, outcome: Outcome) -> str:
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
     parts = urlsplit(name)
     hint = "; to read the whole site, add --site" if parts.netloc and parts.path not in ("", "/") else ""
-    return f"no sitemap at {name}: {why}{hint}"
+    return f"no sitemap {'at' if parts.netloc else 'in'} {name}: {why}{hint}"
 
 
 def _host(url: str) -> str:
