@@ -299,7 +299,7 @@ def test_files_have_their_names(run_here: RunHere, tmp_path: Path) -> None:
     assert run_here("ls", str(file), "--url", "http://h/a.xml").stdout == "http://h/a.xml\n\thttp://h/1\n"
     run = run_here("ls", str(other))
     assert run.returncode == 3
-    assert run.stderr == f"usp: no sitemap in {other}: it is neither XML nor a list of URLs\n"
+    assert run.stderr == f"usp: no sitemap at {other}: it is neither XML nor a list of URLs\n"
 
 
 def test_strict_prints_nothing_unless_complete(site: FaultServer, run_here: RunHere) -> None:
