@@ -19,7 +19,7 @@ MAX_FUNCTION_LINES = 50
 
 # Each room may import itself and those named: the table of docs/design.md.
 FOUNDATION = {"version", "compiled", "logs", "keywords", "exceptions", "objects", "inflate", "origins", "limits"}
-MIDDLE = FOUNDATION | {"scan", "documents", "fetch_parse", "walk"}
+MIDDLE = FOUNDATION | {"scan", "bodies", "documents", "fetch_parse", "walk"}
 FETCHING = MIDDLE | {"politeness", "progress", "web_client", "drivers", "workers"}
 ROOMS = {
     "version": set(),
@@ -34,10 +34,11 @@ ROOMS = {
     "politeness": {"exceptions"},
     "progress": set(),
     "scan": {"compiled", "exceptions", "objects", "origins"},
-    "documents": {"exceptions", "inflate", "limits", "logs"},
+    "bodies": {"exceptions", "inflate", "limits", "logs"},
+    "documents": {"bodies", "exceptions", "inflate", "limits", "logs"},
     "fetch_parse": FOUNDATION | {"scan", "documents"},
     "walk": {"objects", "origins", "limits", "documents", "fetch_parse"},
-    "web_client": {"version", "exceptions", "objects", "inflate", "origins", "limits"},
+    "web_client": {"version", "exceptions", "objects", "inflate", "origins", "limits", "bodies"},
     "drivers": FETCHING,
     "workers": set(),
     "stream": {

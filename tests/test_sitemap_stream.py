@@ -16,7 +16,7 @@ import usp.tree
 from clocks import within
 from faults import BAD, Driver, Handler, Request, each_driver, good_site, nothing_left, ok, serve_faults, silent
 from support import FakeClient, index, serve, urlset
-from usp.documents import InFile
+from usp.bodies import InFile
 from usp.exceptions import InvalidArgumentError, SitemapException, TreeInterrupted, UspError
 from usp.fetch_parse.abstract import AbstractSitemapParser
 from usp.limits import Limits

@@ -19,7 +19,8 @@ from typing import IO, Any
 import pytest
 
 from support import FakeClient, index, urlset
-from usp.documents import Document, DocumentStore, InFile, InMemory
+from usp.bodies import DocumentStore, InFile, InMemory
+from usp.documents import Document
 from usp.drivers.blocking import run
 from usp.drivers.options import Options
 from usp.exceptions import DocumentReadError, UspError
@@ -150,7 +151,7 @@ def test_a_full_disk(caplog: pytest.LogCaptureFixture) -> None:
     assert [read(document)[0] for document in kept_documents] == bodies
     assert disk.seek(0, os.SEEK_END) == 11_000, "of what did not fit nothing is left"
     (record,) = caplog.records
-    assert (record.name, record.levelno) == ("usp.documents", logging.WARNING)
+    assert (record.name, record.levelno) == ("usp.bodies", logging.WARNING)
     assert "No space left on device" in record.getMessage()
     assert "TMPDIR" in record.getMessage()
 
@@ -248,5 +249,5 @@ def test_a_tree_with_its_documents_in_a_file(monkeypatch: pytest.MonkeyPatch) ->
         return [page.url for _ in range(2) for page in sitemap.all_pages()]
 
     in_memory = tree()
-    monkeypatch.setattr("usp.drivers.fetch.DocumentStore", lambda memory_bytes: DocumentStore(memory_bytes=0))
+    monkeypatch.setattr("usp.drivers.fetch.DocumentStore", lambda *_, **__: DocumentStore(memory_bytes=0))
     assert tree() == in_memory == [f"http://h/{i}" for i in range(20)] * 2

@@ -1,27 +1,20 @@
 """The response to a request for a URL: a `Document` or a `Failure`. A driver passes it to the walk.
 
-A `Document` keeps its body as it was transferred, possibly compressed, and inflates it again for each read. A
-`DocumentStore` holds the bodies of one tree: in memory up to a limit, the rest in one temporary file without a name.
+A `Document` keeps its body as it was transferred, possibly compressed, and inflates it again for each read.
+`usp.bodies` holds the bodies of a tree.
 """
 
 from __future__ import annotations
 
-import errno
-import os
 import re
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import get_ident
-from typing import IO, TYPE_CHECKING, Protocol, TypeVar
-from weakref import finalize
+from typing import TYPE_CHECKING, TypeVar
 
-from usp.exceptions import DocumentReadError
+from usp.bodies import MAX_PIECE_BYTES, ArrivingBody, DocumentStore, InMemory
 from usp.inflate import (
     GZIP_MAGIC,
-    PIECE_BYTES,
     Budget,
     Engine,
     gunzip_in_one_step,
@@ -30,8 +23,7 @@ from usp.inflate import (
     split,
     with_fastest_engine,
 )
-from usp.limits import MAX_SITEMAP_BYTES, MEMORY_BYTES
-from usp.logs import logger
+from usp.limits import MAX_SITEMAP_BYTES
 
 if TYPE_CHECKING:
     from usp.objects.outcome import Cause
@@ -39,9 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Document", "DocumentStore", "Failure"]
 
-log = logger(__name__)
-
-_MAX_PIECE_BYTES = 16 * 1024 * 1024  # of a text that is in memory already; parsers copy pieces, so they have a limit
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
 Note = Callable[[str], None]
@@ -52,13 +41,14 @@ class Document:
     """The body of a response, as it was transferred.
 
     :param url: the URL after redirects.
-    :param data: the body, possibly compressed.
+    :param data: the body, possibly compressed, or a body that a client has received into the tree's store.
     :param content_type: the Content-Type header.
     :param content_encoding: the compression that the client has not removed, from the Content-Encoding header.
     :param transport_problems: codes of problems that the client found.
     :param store: where to keep the body. None keeps it in memory.
     :param limit: the number of inflated bytes to read; the rest is dropped.
     :param transport: how the document was fetched, if that is known.
+    :param discarded: bytes of other answers, such as redirects, that were transferred for this document.
     """
 
     __slots__ = (
@@ -73,6 +63,7 @@ class Document:
         "content_encoding",
         "content_type",
         "size",
+        "transferred",
         "transport",
         "transport_problems",
         "url",
@@ -81,7 +72,7 @@ class Document:
     def __init__(
         self,
         url: str,
-        data: bytes,
+        data: bytes | ArrivingBody,
         content_type: str | None = None,
         content_encoding: str | None = None,
         transport_problems: tuple[str, ...] = (),
@@ -89,18 +80,23 @@ class Document:
         store: DocumentStore | None = None,
         limit: int = MAX_SITEMAP_BYTES,
         transport: Transport | None = None,
+        discarded: int = 0,
     ) -> None:
+        if isinstance(data, ArrivingBody):
+            head, self.size, self._body = data.head, data.size, data.finish()
+        else:
+            head, self.size = data, len(data)
+            self._body = InMemory(data) if store is None else store.keep(data)
         self.url = url
         self.transport = transport
-        self.size = len(data)  # as transferred
+        self.transferred = self.size + discarded
         self.content_type = content_type
         self.content_encoding = content_encoding
         self.transport_problems = transport_problems
-        if not data.startswith(GZIP_MAGIC) and not content_encoding and url.partition("?")[0].lower().endswith(".gz"):
+        if not head.startswith(GZIP_MAGIC) and not content_encoding and url.partition("?")[0].lower().endswith(".gz"):
             self.transport_problems += ("T803",)
         self._limit = limit
-        self._may_be_compressed = may_be_compressed(data, content_encoding)
-        self._body: Body = InMemory(data) if store is None else store.keep(data)
+        self._may_be_compressed = may_be_compressed(head, content_encoding)
         self._engine: Engine | None = None  # has inflated the document to its end
         self._is_cut = False
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
@@ -137,7 +133,7 @@ class Document:
             note(code)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            yield from split(ahead, _MAX_PIECE_BYTES)
+            yield from split(ahead, MAX_PIECE_BYTES)
             return
         if not self._may_be_compressed:
             yield from Budget(self._limit, note).limited(self._body.pieces())
@@ -155,7 +151,7 @@ class Document:
         """Inflate the document now for the next read, if that takes one step and little memory."""
         if self._may_be_compressed and not self.content_encoding:
             data = b"".join(self._body.pieces())
-            self._ahead = gunzip_in_one_step(data, min(self._limit, _MAX_PIECE_BYTES))
+            self._ahead = gunzip_in_one_step(data, min(self._limit, MAX_PIECE_BYTES))
 
     def forget_ahead(self) -> None:
         """Drop what `read_ahead` inflated, if nobody has read it."""
@@ -210,166 +206,6 @@ class Document:
         self._inflated_size = size
 
 
-class Body(Protocol):
-    """The bytes of a document, in memory or in a file."""
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes in pieces."""
-
-
-class InMemory:
-    """A body in memory. When it is garbage-collected, it appends its size to `freed`."""
-
-    __slots__ = ("_data", "_freed")
-
-    def __init__(self, data: bytes, freed: deque[int] | None = None) -> None:
-        self._data = data
-        self._freed = freed
-
-    def __del__(self) -> None:
-        # This may run at any time in any thread. Appending needs no lock.
-        if self._freed is not None:
-            self._freed.append(len(self._data))
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes, in one piece unless they are many."""
-        return split(self._data, _MAX_PIECE_BYTES)
-
-
-class InFile:
-    """A body in the temporary file."""
-
-    __slots__ = ("_file", "_size", "_start")
-
-    def __init__(self, file: TemporaryFile, start: int, size: int) -> None:
-        self._file = file
-        self._start = start
-        self._size = size
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the bytes in pieces. Raises `DocumentReadError` if they cannot be read."""
-        for at in range(0, self._size, PIECE_BYTES):
-            yield self._file.read(self._start + at, min(PIECE_BYTES, self._size - at))
-
-
-class TemporaryFile:
-    """A file that you append to and read from anywhere. It is closed when nothing refers to it any more."""
-
-    __slots__ = ("__weakref__", "_end", "_file", "_lock", "_process")
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._process = os.getpid()
-        self._end = 0
-        self._lock = threading.Lock()
-        # Not __del__: in a reference cycle, Python would collect the file first and warn that it was not closed.
-        finalize(self, _close, file)
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether this process may append. After a fork, two processes would write to the same offsets."""
-        return self._process == os.getpid()
-
-    def append(self, data: bytes) -> int:
-        """Append data and return its offset. Raises OSError; nothing of the data is kept then."""
-        start = self._end
-        with self._lock:
-            try:
-                self._file.seek(start)
-                rest = memoryview(data)
-                while rest:
-                    written = self._file.write(rest)
-                    if not written:
-                        raise OSError(errno.EIO, "nothing more can be written")
-                    rest = rest[written:]
-                self._file.flush()
-            except OSError:
-                with suppress(OSError):
-                    self._file.truncate(start)
-                raise
-            self._end += len(data)
-        return start
-
-    def read(self, start: int, size: int) -> bytes:
-        """Return the bytes at an offset. Raises `DocumentReadError` if they cannot be read."""
-        data = b""
-        try:
-            while len(data) < size and (more := self._read_some(start + len(data), size - len(data))):
-                data += more
-        except (OSError, ValueError) as error:
-            raise DocumentReadError(f"{_CANNOT_READ}: {error}") from error
-        if len(data) < size:
-            raise DocumentReadError(f"{_CANNOT_READ}: it was cut short")
-        return data
-
-    def _read_some(self, start: int, size: int) -> bytes:
-        if hasattr(os, "pread"):  # it does not move the file position, which forked processes share
-            return os.pread(self._file.fileno(), size, start)
-        with self._lock:
-            self._file.seek(start)
-            return self._file.read(size)
-
-
-_CANNOT_READ = "A sitemap cannot be read back from the temporary file of its tree; fetch the tree again"
-
-
-def _close(file: IO[bytes]) -> None:
-    with suppress(OSError):
-        file.close()
-
-
-def _open_unnamed_file() -> IO[bytes]:
-    import tempfile  # slow to import, and seldom needed
-
-    return tempfile.TemporaryFile(prefix="usp-", buffering=0)
-
-
-class DocumentStore:
-    """Holds the bodies of one tree: in memory up to `memory_bytes`, the rest in one temporary file.
-
-    If the file cannot be created or written, bodies stay in memory and a warning is logged.
-    """
-
-    def __init__(
-        self, memory_bytes: int = MEMORY_BYTES, open_file: Callable[[], IO[bytes]] = _open_unnamed_file
-    ) -> None:
-        self._memory_bytes = memory_bytes
-        self._open_file = open_file
-        self._in_memory = 0
-        self._freed: deque[int] = deque()
-        self._file: TemporaryFile | None = None
-        self._can_write = True
-        self._lock = threading.Lock()
-
-    def keep(self, data: bytes) -> Body:
-        """Store a body."""
-        with self._lock:
-            while self._freed:
-                self._in_memory -= self._freed.popleft()
-            if self._in_memory + len(data) > self._memory_bytes:
-                if (in_file := self._put_into_file(data)) is not None:
-                    return in_file
-            self._in_memory += len(data)
-            return InMemory(data, self._freed)
-
-    def _put_into_file(self, data: bytes) -> InFile | None:
-        if not self._can_write:
-            return None
-        try:
-            if self._file is None or not self._file.is_ours:
-                self._file = TemporaryFile(self._open_file())
-            return InFile(self._file, self._file.append(data), len(data))
-        except OSError as error:
-            self._can_write = False
-            log.warning(
-                "The temporary file cannot be written (%s), so sitemaps stay in memory beyond the limit of %d MiB."
-                " Set the environment variable TMPDIR to a folder with free space.",
-                error,
-                self._memory_bytes >> 20,
-            )
-            return None
-
-
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a URL could not be fetched."""
@@ -388,6 +224,8 @@ class Failure:
     """How the attempt went, if there was one."""
     cause: Cause | None = None
     """The kind of the failure. If None, the status tells."""
+    transferred: int = 0
+    """How many bytes of bodies arrived all the same."""
 
     @property
     def is_answered(self) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from usp.exceptions import InvalidArgumentError
 
 __all__ = [
+    "ARRIVING_BYTES",
     "DEFAULT_CONCURRENCY",
     "MAX_CONCURRENCY",
     "MAX_DEPTH",
@@ -31,7 +32,9 @@ MAX_DEPTH = 11
 MAX_SITEMAP_BYTES = 100 * 1024 * 1024
 #: Bytes of documents that a tree keeps in memory. The rest goes to a temporary file.
 MEMORY_BYTES = 64 * 1024 * 1024
-#: The same for checks and exports: they read each document once more, and need memory for their tables.
+#: Bytes of documents that are arriving, in memory. The rest goes to the same file.
+ARRIVING_BYTES = 8 * 1024 * 1024
+#: `MEMORY_BYTES` for checks and exports: they read each document once more, and need memory for their tables.
 SMALL_MEMORY_BYTES = 16 * 1024 * 1024
 
 _DEEPEST = 200  # functions that go through a tree call themselves once for each level
@@ -50,7 +53,7 @@ class Limits:
     :param max_sitemap_bytes: bytes of one sitemap, inflated (100 MiB). No more than that is transferred either.
     :param max_sitemaps: sitemaps in the tree, counted wherever one is declared.
     :param max_pages: pages, counted in tree order; None for no limit.
-    :param max_total_bytes: bytes of all sitemaps together, as transferred (10 GiB).
+    :param max_total_bytes: bytes of all sitemaps together, as transferred, with failed tries (10 GiB).
     :param max_redirects: redirects to follow from one URL.
     :param request_seconds: time for one request, from the lookup of its host to the last byte of its response.
     :param tree_seconds: time for the whole tree (6 hours).

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
-from usp.documents import Document, DocumentStore, Failure
+from usp.bodies import ArrivingBody, DocumentStore
+from usp.documents import Document, Failure
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.parsed import UNFETCHED
 from usp.logs import logger
@@ -43,7 +44,7 @@ class ResponseReader:
     def __init__(self, policy: RequestPolicy, memory_bytes: int) -> None:
         self._policy = policy
         self._max_bytes = policy.limits.max_sitemap_bytes
-        self._store = DocumentStore(memory_bytes)
+        self._store = policy.store = DocumentStore(memory_bytes, max_total_bytes=policy.limits.max_total_bytes)
 
     def read(self, response: AbstractWebClientResponse, url: str, started: float | None = None) -> Document | Failure:
         """Return the document of a success, or the failure of an error.
@@ -59,14 +60,16 @@ class ResponseReader:
             kind = type(response).__name__
             return Failure(f"the web client gave a {kind}, which is neither a success nor an error", transport=request)
         partial, status = response.partial(), response.status_code()
+        document = None if partial is None else self._document(partial, request)
         return Failure(
             response.message(),
             status,
             response.retryable(),
             response.retry_after(),
-            None if partial is None else self._document(partial, request),
+            document,
             replace(request, status=status),
             Cause.REFUSED if response.is_refused() else None,
+            max(response.transferred_bytes(), 0 if document is None else document.transferred),
         )
 
     def read_error(self, error: Exception, client: object, url: str, started: float | None = None) -> Failure:
@@ -85,12 +88,15 @@ class ResponseReader:
         return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started), cause=cause)
 
     def _document(self, response: AbstractWebClientSuccessResponse, request: Transport) -> Document:
-        data = response.encoded_data()
         declared = encoding = response.header("Content-Encoding")
+        data: bytes | ArrivingBody | None = response.stored_body()
+        if data is None:
+            data = response.encoded_data()
         if data is None:
             data = response.raw_data()
             encoding = encoding and "identity"  # the client has decoded the body
-        data = data if isinstance(data, bytes) else bytes(memoryview(data))
+        if not isinstance(data, (bytes, ArrivingBody)):
+            data = bytes(memoryview(data))
         content_type = response.header("Content-Type")
         problems = response.transport_problems()
         transport = replace(
@@ -99,7 +105,7 @@ class ResponseReader:
             status=_status_of(response),
             content_type=content_type,
             content_encoding=declared,
-            size=len(data),
+            size=data.size if isinstance(data, ArrivingBody) else len(data),
             last_modified=_parse_date(response.header("Last-Modified")),
             etag=_checked_etag(response.header("ETag")),
             is_whole=_TRUNCATED.isdisjoint(problems),
@@ -114,6 +120,7 @@ class ResponseReader:
             store=self._store,
             limit=self._max_bytes,
             transport=transport,
+            discarded=response.discarded_bytes(),
         )
 
 

@@ -43,9 +43,9 @@ class ProgressReporter:
         """Whether reports need the number of pages of a sitemap."""
         return self._callback is not None
 
-    def count_bytes(self, document: Document) -> None:
-        """Count the bytes of a document."""
-        self._counts.bytes += document.size
+    def count_bytes(self, size: int) -> None:
+        """Count bytes that were transferred, also for a request that failed."""
+        self._counts.bytes += size
 
     def report_found(self, fetcher: SitemapFetcher) -> None:
         """Report a sitemap that will be fetched. A known path counts once it turns out to be a sitemap."""

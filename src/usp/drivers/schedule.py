@@ -159,11 +159,16 @@ class Schedule:
             self._is_parsing = False
             assert isinstance(result, ParsedSitemap)
             self._receive(task.fetcher, result)
-        elif isinstance(result, Document):
+            return
+        assert not isinstance(result, ParsedSitemap)
+        self._reporter.count_bytes(result.transferred)
+        if isinstance(result, Document):
             self._take_document(task.job, result, now)
         elif now < self._ends_at:  # else the end of the tree's time cut it short; the next `tasks` stops the walk
-            assert isinstance(result, Failure)
             self._take_failure(task.job, result, now)
+        max_bytes = self._options.limits.max_total_bytes
+        if self._reporter.total_bytes >= max_bytes:
+            self.stop(f"the tree's sitemaps have {max_bytes:,} bytes (limits.max_total_bytes)")
 
     def idle(self) -> None:
         """Parse a small document. Call this when no task is done: requests start before documents are parsed."""
@@ -372,8 +377,6 @@ class Schedule:
             level = logging.INFO if is_expected else logging.WARNING
             log.log(level, "Request for URL %s failed: %s", job.url, result.message)
         self._take_rules(job, result)
-        if isinstance(result, Document):
-            self._reporter.count_bytes(result)
         if job.fetcher is not None:
             self._take(job.fetcher, result)
 
@@ -391,9 +394,6 @@ class Schedule:
             self._receive(fetcher, parse.run())
         else:
             self._small_documents.append(parse)
-        max_bytes = self._options.limits.max_total_bytes
-        if self._reporter.total_bytes >= max_bytes:
-            self.stop(f"the tree's sitemaps have {max_bytes:,} bytes (limits.max_total_bytes)")
 
     def _receive(self, fetcher: SitemapFetcher, parsed: ParsedSitemap) -> None:
         """Hand a parsed sitemap to the walk."""

@@ -16,8 +16,12 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from types import EllipsisType
+from typing import TYPE_CHECKING
 
 from usp.exceptions import InvalidArgumentError, NoWebClientException
+
+if TYPE_CHECKING:
+    from usp.bodies import ArrivingBody
 
 __all__ = [
     "RETRYABLE_HTTP_STATUS_CODES",
@@ -114,6 +118,17 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
         """Return problem codes (`usp.objects.codes`) for the transfer of a body that is used all the same."""
         return ()
 
+    def stored_body(self) -> ArrivingBody | None:
+        """Return a body that the client has put into the tree's store while it arrived, or None.
+
+        If it is not None, neither `encoded_data()` nor `raw_data()` is called.
+        """
+        return None
+
+    def discarded_bytes(self) -> int:
+        """Return how many bytes of other answers, such as redirects, were transferred before this one."""
+        return 0
+
 
 class WebClientErrorResponse(AbstractWebClientResponse):
     """A request that failed, and whether to retry it.
@@ -128,6 +143,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     _partial: AbstractWebClientSuccessResponse | None = None
     _status: int | EllipsisType | None = ...
     _is_refused = False
+    _transferred = 0  # bytes of bodies that arrived all the same
 
     def __init__(
         self,
@@ -171,6 +187,10 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     def retry_after(self) -> float | None:
         """Return the seconds that the server asks to wait before the next try, None if it does not."""
         return self._retry_after
+
+    def transferred_bytes(self) -> int:
+        """Return how many bytes of bodies arrived all the same, including those of redirects and of `partial()`."""
+        return self._transferred
 
     def partial(self) -> AbstractWebClientSuccessResponse | None:
         """Return the part of a body that arrived before the transfer broke off. It is used if no retry does better."""

@@ -296,6 +296,7 @@ class _AiohttpAnswer(AsyncHTTPAnswer):
             async with asyncio.timeout(DRAIN_SECONDS):
                 while size <= PIECE_BYTES and (piece := await response.content.readany()):
                     size += len(piece)
+        _CURRENT.get().count_discarded(size)
 
 
 class _Hop:
@@ -316,6 +317,10 @@ class _Hop:
 
     def __exit__(self, *_: object) -> None:
         _CURRENT.reset(self._token)
+
+    def count_discarded(self, size: int) -> None:
+        """Count bytes of a body that was read and dropped."""
+        self._fetch.count_discarded(size)
 
     def check(self, address: str) -> None:
         """Raise `RefusedError` if the policy does not allow an address."""

@@ -35,6 +35,7 @@ from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, ClassVar
 
+from usp.bodies import ArrivingBody
 from usp.inflate import transport_decoded
 from usp.limits import MAX_SITEMAP_BYTES
 from usp.origins import host_of, origin_of
@@ -211,32 +212,43 @@ class AsyncHTTPAnswer(_Answer):
 class TransferredResponse(AbstractWebClientSuccessResponse):
     """A success that keeps its body as it was transferred, and inflates it only for `raw_data()`.
 
-    It inflates by what the body is, not by what the headers say: a server may announce gzip and send plain text.
+    In a tree, the body goes to the tree's store while it arrives. It is inflated by what it is, not by what the headers
+    say: a server may announce gzip and send plain text.
     """
 
     def __init__(self, max_response_data_length: int | None) -> None:
         self._max_bytes = max_response_data_length
-        self._received = bytearray()
+        self._received = ArrivingBody()
+        self._beyond = b""  # the rest of the piece that crossed the limit, to inflate what is before it
+        self._has_ended = False
         self._encoded: bytes | None = None
         self._data: bytes | None = None
         self._problems: list[str] = []
+        self._discarded = 0  # bytes of the answers before this one
 
     def raw_data(self) -> bytes:
         """Return the body without its transport encoding, at most as long as the limit."""
         if self._data is None:
             encoding = self.header("Content-Encoding") or ""
-            self._data = transport_decoded(self._body(), encoding, self._max_bytes, self._problems.append)
+            encoded = self._body() + self._beyond
+            self._data = transport_decoded(encoded, encoding, self._max_bytes, self._problems.append)
         return self._data
 
     def encoded_data(self) -> bytes | None:
         """Return the body as it was transferred, at most as long as the limit."""
         if type(self).raw_data is not TransferredResponse.raw_data:
             return None  # a subclass returns another body
-        body = self._body()
-        if self._max_bytes is not None and len(body) > self._max_bytes:
-            self._problems.append("T804")
-            return body[: self._max_bytes]
-        return body
+        return self._body()
+
+    def stored_body(self) -> ArrivingBody | None:
+        """Return the body in the tree's store; None outside of a tree, and if a subclass returns another body."""
+        own, base = type(self), TransferredResponse
+        is_ours = own.raw_data is base.raw_data and own.encoded_data is base.encoded_data
+        return self._received if is_ours and self._has_ended and self._received.is_stored else None
+
+    def discarded_bytes(self) -> int:
+        """Return how many bytes of other answers, such as redirects, came before this one."""
+        return self._discarded
 
     def transport_problems(self) -> tuple[str, ...]:
         """Return codes of problems with the body's length and, once it is removed, with its transport encoding."""
@@ -244,18 +256,24 @@ class TransferredResponse(AbstractWebClientSuccessResponse):
 
     def _body(self) -> bytes:
         """Return the body as it was transferred."""
-        return self._encoded or b""
+        if self._encoded is None:
+            self._encoded = self._received.data()
+        return self._encoded
 
     def _receive(self, piece: bytes) -> bool:
-        """Keep a piece of the body. Return False once there is more than the limit."""
-        self._received += piece
-        return self._max_bytes is None or len(self._received) <= self._max_bytes
+        """Keep a piece of the body. Return False once there is more than a limit, of the body or of the tree."""
+        left = len(piece) if self._max_bytes is None else self._max_bytes - self._received.size
+        is_within = self._received.append(piece if len(piece) <= left else piece[:left])
+        if is_within and len(piece) <= left:
+            return True
+        self._beyond = piece[left:]
+        self._problems.append("T804")
+        return False
 
     def _end(self) -> int:
         """End the body, and return its length."""
-        self._encoded = bytes(self._received)
-        self._received = bytearray()
-        return len(self._encoded)
+        self._has_ended = True
+        return self._received.size
 
     def _give_up(self) -> int:
         """Keep the part of the body that has arrived before the transfer broke off, and return its length."""
@@ -294,7 +312,7 @@ class HTTPSuccessResponse(TransferredResponse):
         """Raise an error if the body is shorter than announced: not every library notices."""
         length = self.header("Content-Length") or ""
         is_announced = _LENGTH.fullmatch(length) and self.header("Transfer-Encoding") is None
-        if is_announced and self.status_code() != HTTPStatus.NO_CONTENT and len(self._received) < int(length):
+        if is_announced and self.status_code() != HTTPStatus.NO_CONTENT and self._received.size < int(length):
             raise ConnectionResetError("the body is shorter than announced")
 
 
@@ -533,13 +551,14 @@ def _check_found(request: HTTPRequest, found: Sequence[AddressInfo]) -> None:
 class Fetch:
     """One URL on its way to a response: what threads and asyncio share. It does no I/O."""
 
-    __slots__ = ("_answer", "_client", "_redirects", "_success", "_url", "deadline", "policy", "refused")
+    __slots__ = ("_answer", "_client", "_discarded", "_redirects", "_success", "_url", "deadline", "policy", "refused")
 
     def __init__(self, client: _HTTPClient, url: str) -> None:
         self._client = client
         self.policy = policy_for(url)
         self._redirects = Redirects(url, self.policy)
         self._url = url
+        self._discarded = 0
         self._answer: _Answer | None = None
         self._success: TransferredResponse | None = None
         #: When the fetch must end, by `time.monotonic()`.
@@ -553,7 +572,18 @@ class Fetch:
         return self._refused(reason) if reason else None
 
     def _refused(self, reason: str) -> WebClientErrorResponse:
-        return self._client.error_response(reason, False, status=None, is_refused=True)
+        return self._error(reason, False, status=None, is_refused=True)
+
+    def _error(self, message: str, retryable: bool, *, transferred: int = 0, **options: Any) -> WebClientErrorResponse:
+        response = self._client.error_response(message, retryable, **options)
+        response._transferred = self._discarded + transferred
+        return response
+
+    def count_discarded(self, size: int) -> None:
+        """Count bytes of a body that was read and dropped."""
+        self._discarded += size
+        if self.policy.store is not None:
+            self.policy.store.count(size)
 
     def start(self) -> None:
         """Set the deadline."""
@@ -592,8 +622,12 @@ class Fetch:
         if not 200 <= answer.status < 300:
             return None
         self._answer = answer
-        self._success = self._client.success_response(answer, self._redirects.url, self.max_bytes())
-        return self._success
+        success = self._client.success_response(answer, self._redirects.url, self.max_bytes())
+        if self.policy.store is not None:
+            success._received = self.policy.store.arriving()
+        success._discarded = self._discarded
+        self._success = success
+        return success
 
     def max_bytes(self) -> int | None:
         """Return how many bytes of the body to read at most, None for no limit."""
@@ -601,14 +635,14 @@ class Fetch:
 
     def redirected(self, answer: _Answer) -> WebClientErrorResponse | None:
         """Go where an answer leads that is not a success. Return None if it leads somewhere, else its error."""
-        kind, status = self._client.error_response, answer.status
+        status = answer.status
         line = status_line(status, answer.reason)
         if status not in REDIRECTS:
             wait = retry_after_seconds(answer.header("Retry-After"))
-            return kind(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=wait, status=status)
+            return self._error(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=wait, status=status)
         location = answer.location()
         if location is None:
-            return kind(f"{line}: it redirects without saying where", False, status=status)
+            return self._error(f"{line}: it redirects without saying where", False, status=status)
         why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
         return self._refused(why_not) if why_not else None
 
@@ -618,14 +652,14 @@ class Fetch:
 
     def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
         """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""
-        kind, policy, success = self._client.error_response, self.policy, self._success
+        policy, success = self.policy, self._success
         size = 0
         if success is not None and self._answer is not None:
             for piece in self._answer.unread():
                 success._receive(piece)
             size = success._give_up()
         if policy.is_cancelled:
-            return kind("cancelled", False, status=None)
+            return self._error("cancelled", False, status=None)
         if self.refused is not None:
             return self._refused(str(self.refused))
         standard = self._client.standard_error(error)
@@ -643,7 +677,8 @@ class Fetch:
                 message = f"the proxy: {message}"
             else:
                 message = self._after_redirects(message)
-        return kind(message, retryable, partial=success if size else None, status=None, is_refused=is_refused)
+        partial = success if size else None
+        return self._error(message, retryable, transferred=size, partial=partial, status=None, is_refused=is_refused)
 
     def _after_redirects(self, message: str) -> str:
         """Return a message with the host, if that is not the host of the URL that was asked for."""

@@ -26,10 +26,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from usp.limits import Limits
 from usp.origins import host_of, origin_of, outside, put_credentials, split_credentials
+
+if TYPE_CHECKING:
+    from usp.bodies import DocumentStore
 
 __all__ = ["RefusedError", "RequestPolicy", "applying", "bytes_allowed", "is_public", "policy_for", "seconds_until"]
 
@@ -66,6 +70,8 @@ class RequestPolicy:
     ) -> None:
         self.limits = limits or Limits()
         self.is_cancelled = False
+        #: Where clients put bodies while they arrive; None keeps them in memory.
+        self.store: DocumentStore | None = None
         self._homepage_url, self._credentials = split_credentials(homepage_url)
         self._home = origin_of(homepage_url)
         self._cross_host = cross_host

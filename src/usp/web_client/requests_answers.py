@@ -140,7 +140,7 @@ def drain(response: requests.Response, exchange: Exchange) -> None:
     try:
         if length <= PIECE_BYTES if isinstance(length, int) else getattr(raw, "chunked", False) is True:
             exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
-            raw.read(PIECE_BYTES, decode_content=False)
+            exchange.count_discarded(len(raw.read(PIECE_BYTES, decode_content=False)))
     except ERRORS:
         pass  # nobody needs this body
     finally:

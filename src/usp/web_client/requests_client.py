@@ -72,14 +72,14 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
 
     def _body(self) -> bytes:
         """Return the body as it was transferred. Read it first, if this response was not made by the client."""
-        if self._encoded is None:
+        if not self._has_ended:
             read = body_reader(self._response)
             while (piece := read()) and self._receive(piece):
                 pass
             if self._response.raw is not None:
                 self._response.close()
             self._end()
-        return self._encoded or b""
+        return super()._body()
 
     def _check(self) -> None:
         """Raise an error if there is no body where there must be one.
@@ -89,7 +89,7 @@ class RequestsWebClientSuccessResponse(TransferredResponse):
         """
         headers = self._response.headers
         is_framed = "Content-Length" in headers or "Transfer-Encoding" in headers
-        is_empty = not self._received and not is_framed and self.status_code() == HTTPStatus.OK
+        is_empty = not self._received.size and not is_framed and self.status_code() == HTTPStatus.OK
         if is_empty and is_from_network(self._response):
             raise ConnectionResetError("the answer was cut off")
 

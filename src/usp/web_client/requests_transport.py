@@ -96,6 +96,10 @@ class Exchange:
         """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
         return seconds_until(self.deadline)
 
+    def count_discarded(self, size: int) -> None:
+        """Count bytes of a body that was read and dropped."""
+        self._fetch.count_discarded(size)
+
     def lend(self, connection: _Timed) -> None:
         """Let this fetch use a socket, until it gives the socket back or ends."""
         using = self.policy.shutting_down_on_cancel(connection)
