@@ -14,7 +14,7 @@ import pytest
 from support import SITEMAP_XMLNS, urlset
 from usp.exceptions import StripURLToHomepageException
 from usp.objects.problem import ProblemLog
-from usp.origins import LOCAL_URL
+from usp.origins import LOCAL_URL, requested_url
 from usp.scan.dates import parse_date
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
@@ -222,6 +222,46 @@ def test_hosts_without_a_scheme(text: str, base: str, expected: str | None) -> N
     """A host that starts with "www.", or that of the document, gets the scheme of the document."""
     found = absolute_url(text, base)
     assert (found == (expected, WITHOUT_SCHEME)) if expected else (found[1] is not WITHOUT_SCHEME)
+
+
+@pytest.mark.parametrize("start", ["http://", "//", "ht\ttp://u@", "http:/\n/"])
+def test_hosts_that_are_too_long(start: str) -> None:
+    """A host of combining characters is refused before it is normalized, which would take quadratic time."""
+    text = start + "\u0315\u0300" * 30_000
+    began = time.thread_time()
+    assert absolute_url(text, "https://h/d/s.xml")[0] is None
+    assert requested_url(text) == text
+    assert time.thread_time() - began < 1
+
+
+def test_lengths_of_international_hosts() -> None:
+    """A host outside ASCII may have 253 characters; what follows the host may be longer."""
+    assert is_http_url("http://" + "é!" * 126 + "/")
+    assert not is_http_url("http://" + "é!" * 127 + "/")
+    assert is_http_url("http://é!/" + "é//" * 1_000)
+
+
+def test_relative_urls_of_a_long_base() -> None:
+    """A very long base resolves nothing: each of many short URLs would become as long."""
+    assert absolute_url("a", "http://h/" + "b/" * 500) == ("http://h/" + "b/" * 500 + "a", RELATIVE)
+    assert absolute_url("a", "http://h/" + "b/" * 600) == (None, NOT_HTTP)
+    document = f"<urlset xml:base='/{'b/' * 600}'><url><loc>a</loc></url></urlset>".encode()
+    assert [page.url for page in sitemap_from_bytes(document, "http://h/s.xml").pages] == ["http://h/a"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1_000])
+def test_runs_of_less_than(size: int) -> None:
+    """Each "<" that starts no tag is a problem with its place; all are counted, and the text stays as it is."""
+    data = f"<urlset {SITEMAP_XMLNS}><url><loc>http://h/{'<' * 50}1< 2<a></loc></url></urlset>".encode()
+    log = ProblemLog("http://h/s.xml")
+    log.locate = lambda offsets: places_of(offsets, [data])
+    entries = list(XMLScanner(pieces_of(data, size), log))
+    assert [entry.fields["loc"] for entry in entries] == [f"http://h/{'<' * 50}1< 2"]
+    found = log.problems()
+    assert found.counts["X104"] == 51
+    start = data.index(b"<<<") + 1
+    assert [p.column for p in found if p.code == "X104"] == [*range(start, start + 20)]
+    assert {len(p.text) for p in found if p.code == "X104"} == {40}
 
 
 def test_homepages() -> None:

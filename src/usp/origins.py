@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from usp.exceptions import InvalidArgumentError
 
@@ -26,6 +26,7 @@ __all__ = [
     "put_credentials",
     "requested_url",
     "split_credentials",
+    "split_url",
 ]
 
 #: Scheme, normalized host, and port.
@@ -49,6 +50,10 @@ _PLAIN_URL = re.compile(
 )
 _CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
 _SAFE = "!$%&'()*+,/:;=?@[]~"
+_MAX_HOST = 253  # https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4
+_MAX_AUTHORITY = 1_024  # user, password, host and port
+_IGNORED = str.maketrans("", "", "\t\n\r")  # what `urlsplit` drops
+_HOST_END = re.compile(r"[/?#]")
 
 
 def requested_url(url: str) -> str:
@@ -61,10 +66,28 @@ def requested_url(url: str) -> str:
     return url if _PLAIN_URL.fullmatch(url) else _requested_url(url)
 
 
+def split_url(url: str) -> SplitResult:
+    """Split a URL that a site wrote, as `urlsplit` does, in time that its length bounds.
+
+    `urlsplit` normalizes hosts that are not in ASCII. That takes quadratic time for a run of combining characters, so
+    a host that is too long for any host is refused first.
+
+    :raises ValueError: if the host is too long or malformed.
+    """
+    if not url.isascii():
+        before, slashes, rest = url.translate(_IGNORED).partition("//")
+        if slashes and not _HOST_END.search(before):
+            authority = _HOST_END.split(rest, maxsplit=1)[0]
+            host = authority.rpartition("@")[2].partition(":")[0]
+            if len(host) > _MAX_HOST or len(authority) > _MAX_AUTHORITY:
+                raise ValueError(f"the host of a URL has more than {_MAX_HOST} characters")
+    return urlsplit(url)
+
+
 @lru_cache(1024)
 def _requested_url(url: str) -> str:
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         scheme, host, port = origin_of(url)
     except ValueError:
         return url
@@ -123,7 +146,7 @@ def host_of(url: str) -> str:
 @lru_cache(1024)
 def origin_of(url: str) -> Origin:
     """Return the origin of a URL. Raises ValueError if the port or the address in it is malformed."""
-    parts = urlsplit(url)
+    parts = split_url(url)
     scheme = parts.scheme.lower()
     port = DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
     return scheme, normalized_host(parts.hostname or ""), port
@@ -132,7 +155,7 @@ def origin_of(url: str) -> Origin:
 def normalized_host(host: str) -> str:
     """Return a host in lower case, without a dot at the end, and in ASCII if it is an international name."""
     host = host.lower()
-    if not host.isascii():
+    if not host.isascii() and len(host) <= _MAX_HOST:
         import idna  # large tables, seldom needed
 
         with suppress(idna.IDNAError):  # an invalid name leads nowhere, however it is written

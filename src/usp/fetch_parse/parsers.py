@@ -52,7 +52,7 @@ from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
 from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, urls_without_scheme, within
 from usp.scan.places import places_of
-from usp.scan.urls import URLForm, absolute_url
+from usp.scan.urls import MAX_BASE, URLForm, absolute_url
 from usp.scan.vocabulary import Kind
 
 __all__ = [
@@ -172,12 +172,12 @@ class AbstractXMLSitemapParser(abc.ABC):
     def __init__(self, url: str, log: ProblemLog, base: str = "") -> None:
         self.url = url
         self.log = log
-        self.base = absolute_url(base, url)[0] or url  # resolves relative URLs
+        self.base = _resolved_base(base, url)  # resolves relative URLs
 
     def page(self, entry: Element) -> SitemapPage | None:
         """Return the page of an entry, or None if the entry has no usable URL."""
         self._log_stray(entry)
-        base = absolute_url(entry.attributes.get("xml:base", ""), self.base)[0] or self.base
+        base = _resolved_base(entry.attributes.get("xml:base", ""), self.base)
         return ENTRIES[entry.name](entry, base, self.log, self.url).page()
 
     def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
@@ -203,6 +203,13 @@ class AbstractXMLSitemapParser(abc.ABC):
     def _log_stray(self, entry: Element) -> None:
         if entry.name in self.strays:
             self.log.add(self.strays[entry.name], entry.at)
+
+
+def _resolved_base(written: str, outer: str) -> str:
+    """Return what an `xml:base` makes of the base around it. One that is too long is ignored."""
+    if not written or len(written) > MAX_BASE:
+        return outer
+    return absolute_url(written, outer)[0] or outer
 
 
 class IndexXMLSitemapParser(AbstractXMLSitemapParser):

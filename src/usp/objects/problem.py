@@ -150,6 +150,10 @@ class ProblemLog:
         message = codes.CODES[code].message.format_map(_Values(shown, text=text, where=where))
         self._kept.append((code, message, at, text))
 
+    def count(self, code: str, number: int) -> None:
+        """Count problems without their places, after the first `KEPT_PER_CODE` of the same code were added."""
+        self.counts[code] += number
+
     def problems(self) -> Problems:
         """Return the problems that were kept, sorted by place. Those without a place come first."""
         offsets = [at for _, _, at, _ in self._kept if isinstance(at, int)]
@@ -174,6 +178,9 @@ class _Unlogged(ProblemLog):
 
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
         """Drop the problem."""
+
+    def count(self, code: str, number: int) -> None:
+        """Drop the problems."""
 
 
 UNLOGGED = _Unlogged("")

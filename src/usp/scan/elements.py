@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby, islice
 
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
@@ -118,8 +118,8 @@ def value_of(field: Field, log: ProblemLog) -> str:
     if log is UNLOGGED:
         return field_text(field.pieces())
 
-    def note(code: str, text: str, piece: int, index: int) -> None:
-        log.add(code, lambda: field.offset_of(piece, index), text=text, where=where)
+    def note(code: str, text: str, piece: int, find_index: Callable[[], int]) -> None:
+        log.add(code, lambda: field.offset_of(piece, find_index()), text=text, where=where)
 
     return field_text(field.pieces(), note)
 

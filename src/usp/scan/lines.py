@@ -107,11 +107,15 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]
 
 def urls_on_line(line: str) -> list[str]:
     """Return the URLs on a line of a plain text sitemap. It may have several fields, and a comment."""
+    if "://" not in line:
+        return []
     return _urls(field for part in _parts_of(line) for field in _SPACE_BEFORE_URL.split(part))
 
 
 def urls_without_scheme(line: str, base: str) -> list[str]:
     """Return the URLs on a line that lack only the scheme. `base` is the URL of the document."""
+    if "." not in line:
+        return []
     texts = map(unwrapped, _parts_of(line))
     return [text for text in texts if is_without_scheme(text, base) and not _SPACE.search(text)]
 

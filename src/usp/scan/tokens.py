@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.values import NoteInText, unescape
 
@@ -29,6 +29,7 @@ MAX_ATTRIBUTES = 256
 _NOWHERE, _TOO_FAR = -1, -2
 _TEXT_BYTES = 1 << 16  # the most text of one token
 _NEAR_BYTES = 256
+_SHOWN_BYTES = 40
 _MAX_QUOTED_ENDS = 64  # how many ">" a tag may have inside quotes; with more it is malformed
 
 _PLAIN_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]++)\s*+(/?)>")
@@ -37,6 +38,9 @@ START_TAG = re.compile(rb"[^<]*+<(?!(?:br|hr|img|input|meta|wbr)>)[A-Za-z_][^\s<
 END_TAG = re.compile(rb"[^<]*+</[A-Za-z_][^\s<>/!?=\"'&]*+>")
 _LEAF = re.compile(rb"<([A-Za-z_][^\s<>/!?=\"'&]*+)>([^<]*+)</\1\s*>")
 _START_TAG = re.compile(rb"<([^\s<>/!?=\"'&]++)((?:[^<>\"']++|\"[^\"<]*\"|'[^'<]*')*+)>")
+# A "<" that starts no tag and the text behind it, over and over; and a tag without an end, right before another.
+_STRAYS = re.compile(rb"(?:<(?=[^A-Za-z_:\x80-\xff/!?])[^<]*+)++")
+_CUT_TAG = re.compile(rb"<(/?)([^\s<>/!?=\"'&]*+)([^<>]{0,1000}+)(?=<)")
 _DOCTYPE = re.compile(rb"<!doctype(?:[^<>\[\"']++|\"[^\"]*+\"|'[^']*+')*+>", re.IGNORECASE)
 _DOCTYPE_BYTES = 4_096
 _NAME_START = re.compile(rb"[A-Za-z_:\x80-\xff]")
@@ -234,9 +238,24 @@ class Tokenizer:
             return self._malformed(self._find(b">", 2))
         if ahead.startswith(b"</") or _NAME_START.match(ahead[1:2]):
             return self._tag()
-        self._log.add("X104", self.offset, text=self._peek(40).decode("utf-8", "replace"))
-        self._position += 1
-        return Token(TokenKind.TEXT, b"", b"<", self.offset - 1)
+        return self._strays()
+
+    def _strays(self) -> Token:
+        """Return the text that begins with a "<" of no tag, and goes on up to the next tag, if that is not far."""
+        run = _STRAYS.match(self._buffer, self._position, self._position + _TEXT_BYTES)
+        data = run[0] if run else b"<"
+        start = self.offset
+        if self._log is not UNLOGGED:
+            self._peek(len(data) + _SHOWN_BYTES)
+            count = data.count(b"<")
+            at = 0
+            for _ in range(min(count, KEPT_PER_CODE)):
+                shown = self._buffer[self._position + at : self._position + at + _SHOWN_BYTES]
+                self._log.add("X104", start + at, text=shown.decode("utf-8", "replace"))
+                at = data.find(b"<", at + 1)
+            self._log.count("X104", max(count - KEPT_PER_CODE, 0))
+        self._position += len(data)
+        return Token(TokenKind.TEXT, b"", data, start)
 
     def _comment(self) -> None:
         end = self._find(b"-->", 4, MAX_SECTION_BYTES)
@@ -308,6 +327,8 @@ class Tokenizer:
 
     def _tag(self) -> Token | None:
         """Return the token of a tag with attributes, or of a malformed one."""
+        if cut := _CUT_TAG.match(self._buffer, self._position):
+            return self._cut_tag(cut)
         end = self._find(b">", 1)
         for _ in range(_MAX_QUOTED_ENDS):
             if end < 0:
@@ -326,6 +347,14 @@ class Tokenizer:
                 break
             end = self._find(b">", end + 1)  # this one may be inside quotes
         return self._malformed(self._find(b">", 1))
+
+    def _cut_tag(self, match: re.Match[bytes]) -> Token | None:
+        """Return the token of a tag that has no end before the next one starts, as `_malformed` does, but faster."""
+        if self._log is not UNLOGGED:
+            self._log.add("X105", self.offset, text=match[0][:80].decode("utf-8", "replace").rstrip())
+        self._position = match.end()
+        slash, name, rest = match.groups()
+        return Token(TokenKind.END if slash else TokenKind.START, name, rest) if name else None
 
     def _malformed(self, end: int) -> Token | None:
         """Return the token of a malformed tag, if it has a name. It ends at the next ">" or before the next "<"."""

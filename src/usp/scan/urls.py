@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 from functools import lru_cache
-from urllib.parse import urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
-from usp.origins import LOCAL_URL
+from usp.origins import LOCAL_URL, split_url
 
 __all__ = [
     "INVISIBLE",
+    "MAX_BASE",
     "URLForm",
     "absolute_url",
     "is_http_url",
@@ -23,6 +24,8 @@ __all__ = [
     "unwrapped",
 ]
 
+#: Characters of a URL that resolves relative ones. Each of them becomes as long, so a few bytes would be many.
+MAX_BASE = 1_024
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
 _PLAIN_HTTP_URL = re.compile(
     r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
@@ -47,7 +50,7 @@ def is_http_url(url: str | None) -> bool:
     if _PLAIN_HTTP_URL.match(url):
         return True
     try:
-        parts = urlsplit(url)
+        parts = split_url(url)
         _ = parts.port  # raises ValueError if it is not a port
         return _HOST.fullmatch(parts.hostname or "") is not None
     except ValueError:
@@ -91,9 +94,10 @@ def absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
     if is_without_scheme(text, base):
         return f"{_scheme_and_own_hosts(base)[0]}://{text}", URLForm.WITHOUT_SCHEME
     # To the pattern, "localhost:80/x" has a scheme. It is not a URL anyway.
-    if not text or _HAS_SCHEME.match(text) or "://" in text.partition("?")[0]:
+    if not text or _HAS_SCHEME.match(text) or "://" in text.partition("?")[0] or len(base) > MAX_BASE:
         return None, URLForm.NOT_HTTP
     try:
+        split_url(text)  # `urljoin` would take long for a host that is too long
         joined = urljoin(base, text)
     except ValueError:
         return None, URLForm.NOT_HTTP
@@ -130,7 +134,7 @@ def _scheme_and_own_hosts(base: str) -> tuple[str, frozenset[str]]:
     if base.startswith(LOCAL_URL):
         return "https", frozenset()
     try:
-        parts = urlsplit(base)
+        parts = split_url(base)
         host, port = (parts.hostname or "").removeprefix("www."), parts.port
     except ValueError:
         return "https", frozenset()
@@ -147,5 +151,5 @@ def strip_url_to_homepage(url: str) -> str:
         raise StripURLToHomepageException(
             f"URL {url!r} is not an http or https URL; give one like https://example.org/"
         )
-    parts = urlsplit(url)
+    parts = split_url(url)
     return urlunsplit((parts.scheme, parts.netloc, "/", "", ""))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
 from html.entities import html5
 
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
@@ -40,6 +40,7 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # https://www.w3.org/TR
 
 _REFERENCE = r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?"
 _AMPERSAND = re.compile(_REFERENCE)
+_COMPLETE_REFERENCE = re.compile(_REFERENCE.removesuffix("?"))
 _AMPERSAND_OR_CR = re.compile(rf"{_REFERENCE}|\r\n?")
 _NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})  # https://www.w3.org/TR/xml/#sec-predefined-ent
@@ -48,8 +49,9 @@ _SHOWN_AROUND = 40  # characters around an ampersand
 
 #: Notes a problem in a text: its code, the text for its message, and the index of the character.
 NoteInText = Callable[[str, str, int], None]
-#: Notes a problem in a field: its code, the text for its message, the number of the piece, and the byte in it.
-NoteInField = Callable[[str, str, int, int], None]
+#: Notes a problem in a field: its code, the text for its message, the number of the piece, and a function that finds
+#: the byte in it. Most problems are only counted, so the function is seldom called.
+NoteInField = Callable[[str, str, int, Callable[[], int]], None]
 
 
 def unescape(text: str, note: NoteInText | None = None) -> str:
@@ -59,7 +61,7 @@ def unescape(text: str, note: NoteInText | None = None) -> str:
         return text
     if ampersands == text.count("&amp;"):
         return text.replace("&amp;", "&")
-    return _AMPERSAND.sub(_replacement(text, note), text)
+    return (_AMPERSAND if note else _COMPLETE_REFERENCE).sub(_replacement(text, note), text)
 
 
 def _replacement(text: str, note: NoteInText | None) -> Callable[[re.Match[str]], str]:
@@ -107,7 +109,7 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = 
         raws.append(raw)
         text, good = decode_field(raw)
         if note and not good:
-            note("E203", "UTF-8", number, _first_bad(raw))
+            note("E203", "UTF-8", number, partial(_first_bad, raw))
         is_plain = is_cdata or "&" not in text
         note_in_text = None if note is None or is_plain else _in_bytes(note, text, number, good)
         if "\r" in text:  # in one pass with the references, which may mean a CR
@@ -122,9 +124,10 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = 
     bare = clean.strip(INVISIBLE).strip()
     if note:
         if (control := _first_control(raws)) is not None:
-            note("X108", value, *control)
+            number, at = control
+            note("X108", value, number, lambda: at)
         if bare != clean:
-            note("E205", value, 0, 0)
+            note("E205", value, 0, lambda: 0)
     return bare
 
 
@@ -143,7 +146,7 @@ def _first_bad(raw: bytes) -> int:
 
 def _in_bytes(note: NoteInField, text: str, piece: int, is_utf8: bool) -> NoteInText:
     """Return a function that notes problems of a text, by character, as problems of its piece, by byte."""
-    return lambda code, shown, index: note(code, shown, piece, len(text[:index].encode()) if is_utf8 else index)
+    return lambda code, shown, index: note(code, shown, piece, lambda: len(text[:index].encode()) if is_utf8 else index)
 
 
 def plain_text_of(raw: bytes) -> str | None:
