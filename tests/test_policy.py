@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from sockets import (
 )
 from support import serve
 from usp.exceptions import InvalidArgumentError
+from usp.limits import Limits
 from usp.web_client.policy import RefusedError, RequestPolicy, applying, is_public, policy_for
 
 pytestmark = pytest.mark.network
@@ -357,3 +360,12 @@ def test_proxies_and_terms(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         for url in ("http://127.0.0.1:1/", "http://127.1/", "http://localhost/"):
             assert "not a public address" in error(client.get(url, RequestPolicy(HOME))).message()
         assert proxy.paths() == ["http://other.example/"]
+
+
+def test_a_shorter_time_for_one_request() -> None:
+    """A driver may allow a request less time than the policy does, and never more."""
+    policy = RequestPolicy("https://h.example/", Limits(request_seconds=60))
+    for allowed, expected in ((5, 5), (90, 60), (math.inf, 60)):
+        with applying(policy, allowed):
+            assert policy.deadline() - time.monotonic() == pytest.approx(expected, abs=1)
+    assert policy.request_seconds() == 60

@@ -25,7 +25,8 @@ class Politeness:
 
     :param spacing: seconds between the starts of two requests to one host.
     :param crawl_delay: whether to obey the `Crawl-delay` of a host's robots.txt, if it is longer than `spacing`.
-    :param max_delay: the longest `Crawl-delay` and `Retry-After` to obey, in seconds.
+    :param max_delay: the longest `Crawl-delay` and `Retry-After` to obey, in seconds. A URL that asks for a longer wait
+        fails at once.
     :param tries: how often to try a URL after failures that may pass.
     :param retry_seconds: seconds before the first retry; each further wait is twice as long, and all vary at random.
     """

@@ -4,6 +4,11 @@ Nothing here does I/O or reads a clock: callers pass times, as seconds of any cl
 
 - A host that answers 429 or 503 is left alone for as long as it asks. Then it gets half as many requests at once. Each
   good answer allows a little more again, up to the number at the start.
+- A host that asks for too long a wait fails that one URL. After a short pause it gets one request, to see whether it
+  answers others (as a half-open circuit breaker does). If it refuses again, the pause doubles; after a few refusals in
+  a row the host is given up.
+- Each host has a budget of seconds to wait. A pause costs them, a document gives some back. A host that asks for more
+  than is left has asked for too long a wait.
 - Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
   host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 - A host that has never answered gets fewer tries, and none after a few URLs.
@@ -22,6 +27,7 @@ from usp.documents import Document, Failure
 from usp.logs import logger
 from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import UNLOGGED
+from usp.politeness import Politeness
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import robots_text
 from usp.scan.robots import robots_txt_for, rules_for
@@ -40,55 +46,107 @@ _TRIES_BEFORE_FIRST_ANSWER = 2
 _MAX_UNREACHED_URLS = 3
 _RECOVERY = 0.25  # of a request at once, for each good answer
 _OVERLOADED = (429, 503)
+_PAUSE_BUDGET = 600.0  # seconds
+_MAX_DELAYS = 5  # the budget allows at least this many of the longest delays
+_PAUSE_FOR_A_DOCUMENT = 10.0  # seconds that a document adds to the budget
+_FIRST_PAUSE = 1.0  # before the first careful request
+_MAX_REFUSALS = 5
+#: Where in the queue the careful requests come from. URLs that stand together often share their trouble.
+_SPREAD = (0.5, 0.99, 0.25, 0.75)
+_SLOW_SECONDS = 10.0  # a request that takes longer is slow
 #: Rules of a robots.txt to obey, and those with a wildcard among them. Each costs time for each URL.
 _MAX_RULES = 10_000
 _MAX_WILDCARDS = 1_000
 
 
 class Host:
-    """One host: its queue of jobs, its limit on requests at once, and its retry budget."""
+    """One host: its queue of jobs, its limit on requests at once, and its budgets of retries and of pauses."""
 
-    def __init__(self, name: str, concurrency: int, spacing: float) -> None:
+    def __init__(self, name: str, concurrency: int, politeness: Politeness) -> None:
         self.name = name
-        self.spacing = spacing
+        self.spacing = politeness.spacing
         self.running = 0
         self.queue: deque[Job] = deque()
         self.is_listed = False  # whether the schedule has it among the hosts that may have a job to start
+        self.last_refusal = Failure("")
         self._max_concurrency = float(concurrency)
         self._concurrency = float(concurrency)
         self._retry_budget = _RETRY_BUDGET
+        self._max_pauses = self._pause_budget = max(_PAUSE_BUDGET, _MAX_DELAYS * politeness.max_delay)
         self._last_start = -math.inf
         self._paused_until = -math.inf
+        self._refusals = 0  # in a row, of too long a wait; since then, requests are careful
+        self._refused_at = -math.inf
+        self._slow_requests = 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the host has refused so often that no URL of it is worth a request."""
+        return self._refusals >= _MAX_REFUSALS
 
     def is_full(self) -> bool:
         """Return whether the host has as many requests at once as it may get."""
-        return self.running >= max(1, int(self._concurrency))
+        return self.running >= (1 if self._refusals else max(1, int(self._concurrency)))
 
     def free_at(self) -> float:
         """Return when the next request may start."""
-        return max(self._paused_until, self._last_start + self.spacing)
+        return -math.inf if self.is_given_up else max(self._paused_until, self._last_start + self.spacing)
+
+    def next_job(self) -> Job:
+        """Remove and return the job to start next: the first, or one from elsewhere in the queue while careful."""
+        if not self._refusals or self.is_given_up:
+            return self.queue.popleft()
+        at = int(len(self.queue) * _SPREAD[(self._refusals - 1) % len(_SPREAD)])
+        job = self.queue[at]
+        del self.queue[at]
+        return job
 
     def start_request(self, now: float) -> None:
         """Count a request that starts."""
         self.running += 1
         self._last_start = now
 
-    def end_request(self, status: int | None, pause: float, now: float) -> None:
+    def end_request(
+        self, status: int | None, pause: float, started: float, now: float, *, is_too_long: bool = False
+    ) -> None:
         """Count a request that ended, and adapt the number of requests at once.
 
         :param status: the HTTP status; None if there was no answer.
         :param pause: seconds to leave an overloaded host alone.
+        :param started: when the request started.
+        :param is_too_long: whether an overloaded host has asked for too long a wait.
         """
         self.running -= 1
+        self._slow_requests += now - started > _SLOW_SECONDS
         if status in _OVERLOADED:
             self._concurrency = max(1.0, min(self._concurrency, self.running + 1.0) / 2)
-            self._paused_until = max(self._paused_until, now + pause)
+            self._pause_until(now + pause, now)
         elif status is not None:
             self._concurrency = min(self._max_concurrency, self._concurrency + _RECOVERY)
+        if started < self._refused_at or self.is_given_up:
+            return  # a request that was under way at the last refusal says nothing new
+        if self._refusals and status is not None and status not in _OVERLOADED:
+            self._refusals = 0
+            self._concurrency = 1.0
+        elif self._refusals or (is_too_long and status in _OVERLOADED):
+            self._refusals += 1
+            self._refused_at = now
+            self._paused_until = max(self._paused_until, now + _FIRST_PAUSE * 2 ** (self._refusals - 1))
 
-    def refund_retry(self) -> None:
-        """Give one retry back, for a document."""
+    def can_pause(self, seconds: float, now: float) -> bool:
+        """Return whether the budget allows a pause."""
+        return now + seconds - max(now, self._paused_until) <= self._pause_budget
+
+    def _pause_until(self, until: float, now: float) -> None:
+        longer = until - max(now, self._paused_until)
+        if longer > 0:
+            self._pause_budget -= longer
+            self._paused_until = until
+
+    def refund(self) -> None:
+        """Give back one retry and some time to pause, for a document."""
         self._retry_budget = min(_RETRY_BUDGET, self._retry_budget + 1)
+        self._pause_budget = min(self._max_pauses, self._pause_budget + _PAUSE_FOR_A_DOCUMENT)
 
     def spend_retry(self) -> bool:
         """Spend one retry. Return False if none are left."""
@@ -96,6 +154,17 @@ class Host:
             return False
         self._retry_budget -= 1
         return True
+
+    def fair_seconds(self, seconds_left: float) -> float:
+        """Return how long a request may take, so that slow URLs leave time for the others in the queue.
+
+        There is no limit until as many requests were slow as the host gets at once.
+
+        :param seconds_left: the time for all of them.
+        """
+        if self._slow_requests < self._max_concurrency:
+            return math.inf
+        return max(_SLOW_SECONDS, seconds_left * self._max_concurrency / (len(self.queue) + 1))
 
 
 class OriginState:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import logging
+import math
 import random
 from collections import deque
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from usp.drivers.reporting import ProgressReporter
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
-from usp.objects.wording import plural_noun
+from usp.objects.wording import duration, plural_noun
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
@@ -44,6 +45,7 @@ _SMALL_COMPRESSED_BYTES = 1 << 9
 _HOSTS_AT_ONCE = 4  # all hosts together get this many times the requests of one host
 _MAX_DOUBLINGS = 30
 _MAX_WAIT = 300.0
+_SHARE_OF_SLOW_URLS = 0.5  # of the tree's time, if many URLs are slow
 
 
 @dataclass(slots=True, eq=False)
@@ -55,6 +57,9 @@ class Job:
     host: Host
     origin: OriginState
     tries: int = 0
+    started: float = 0.0  # the last try
+    seconds: float = math.inf  # that the last try may take
+    is_cut_short: bool = False  # whether a try had to end early, to leave time for others
     partial: Document | None = None  # what a try that broke off has brought
     result: Document | Failure | None = None  # of the last try
     http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
@@ -67,7 +72,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetch:
-    """A task: make a request."""
+    """A task: make a request, and end it after `job.seconds`."""
 
     job: Job
 
@@ -209,7 +214,7 @@ class Schedule:
         origin = origin_of(url)
         host = self._hosts.get(origin[1])
         if host is None:
-            host = Host(origin[1], self._options.concurrency, self._options.politeness.spacing)
+            host = Host(origin[1], self._options.concurrency, self._options.politeness)
             self._hosts[origin[1]] = host
         return Job(url, fetcher, host, self._origins.setdefault(origin, OriginState()))
 
@@ -250,11 +255,11 @@ class Schedule:
             self._ready.appendleft(host) if is_first else self._ready.append(host)
 
     def _wake(self, now: float) -> None:
-        """List the hosts, and queue the jobs, whose time has come."""
+        """List the hosts, and queue the jobs, whose time has come. URLs that were never tried go first."""
         while self._later and self._later[0][0] <= now:
             _, _, woken = heapq.heappop(self._later)
             if isinstance(woken, Job):
-                woken.host.queue.appendleft(woken)
+                woken.host.queue.append(woken)
                 woken = woken.host
             self._list(woken)
 
@@ -276,9 +281,13 @@ class Schedule:
             if host.free_at() > now:
                 self._wait(host.free_at(), host)
                 continue
-            job = host.queue.popleft()
+            job = host.next_job()
             self._list(host)
             if self._is_dropped(job):
+                continue
+            if host.is_given_up:
+                message = f"{host.name} refuses all requests: {host.last_refusal.message}"
+                self._give_up(job, Failure(message, host.last_refusal.status, is_retryable=True))
                 continue
             if job.origin.is_doubtful and not job.tries:
                 job.origin.held_jobs.append(job)
@@ -288,6 +297,10 @@ class Schedule:
                 self._give_up(job, Failure(message, is_retryable=True))
                 continue
             job.tries += 1
+            job.started = now
+            most = self._options.limits.request_seconds
+            fair = host.fair_seconds((self._ends_at - now) * _SHARE_OF_SLOW_URLS)
+            job.seconds = fair if fair < most else math.inf
             host.start_request(now)
             return Fetch(job)
         return None
@@ -302,7 +315,7 @@ class Schedule:
 
     def _take_document(self, job: Job, document: Document, now: float) -> None:
         self._end_request(job, 200, 0, now, has_served=True)
-        job.host.refund_retry()
+        job.host.refund()
         self._finish(job, document)
 
     def _take_failure(self, job: Job, failure: Failure, now: float) -> None:
@@ -310,26 +323,82 @@ class Schedule:
         if not failure.is_answered:
             job.origin.last_error = failure.message
         job.partial = failure.partial or job.partial
+        if self._is_cut_short(job, failure, now):
+            self._end_request(job, 200 if failure.is_answered else None, 0, now, has_served=True)
+            job.is_cut_short = True
+            job.tries -= 1
+            self._wait(now, job)
+            return
         backoff = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
-        wait = max(min(backoff, _MAX_WAIT), min(failure.retry_after or 0, politeness.max_delay))
-        asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
+        wait = max(min(backoff, _MAX_WAIT), failure.retry_after or 0)
         status = (failure.status or 200) if failure.is_answered else None
+        if (too_long := self._why_too_long(job, failure, wait, now)) is not None:
+            failure = replace(failure, message=f"{failure.message}; {too_long}")
+            self._end_request(job, status, 0, now, has_served=False, refusal=failure)
+            self._give_up(job, failure)
+            return
+        asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not _may_pass(failure))
         is_worth_it = failure.is_retryable and job.tries < job.origin.max_tries(politeness.tries)
-        if is_worth_it and job.host.spend_retry():
+        if is_worth_it and not job.host.is_given_up and job.host.spend_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
             job.origin.doubt()
             self._wait(now + wait, job)
         else:
             self._give_up(job, failure)
 
-    def _end_request(self, job: Job, status: int | None, pause: float, now: float, *, has_served: bool) -> None:
+    def _is_cut_short(self, job: Job, failure: Failure, now: float) -> bool:
+        """Return whether a request ended only to leave time for others. It is tried again after them, once."""
+        is_late = now - job.started >= job.seconds and failure.is_retryable
+        return is_late and not job.is_cut_short and failure.status is None
+
+    def _why_too_long(self, job: Job, failure: Failure, wait: float, now: float) -> str | None:
+        """Return why the wait that a host asks for is too long; None if it is not, or if there is nothing to retry."""
+        asked, politeness = failure.retry_after or 0, self._options.politeness
+        if not failure.is_retryable:
+            return None
+        if asked > politeness.max_delay:
+            return f"asked to wait {duration(asked)}, longer than {duration(politeness.max_delay)} (max_delay)"
+        if asked and now + asked >= self._ends_at:
+            return f"asked to wait {duration(asked)}, longer than the time left (limits.tree_seconds)"
+        is_pause = failure.status == HTTPStatus.TOO_MANY_REQUESTS or (
+            failure.status == HTTPStatus.SERVICE_UNAVAILABLE and asked
+        )
+        if is_pause and not job.host.can_pause(wait, now):
+            return f"asked to wait {duration(wait)}, after too long waits for {job.host.name} before"
+        return None
+
+    def _end_request(
+        self,
+        job: Job,
+        status: int | None,
+        pause: float,
+        now: float,
+        *,
+        has_served: bool,
+        refusal: Failure | None = None,
+    ) -> None:
+        """Count a request that ended. `refusal` is the failure of a host that asked for too long a wait."""
+        host = job.host
         if status is not None:
             job.origin.answer(has_served=has_served)
             if has_served:
                 self._resolve(job.origin)
-        job.host.end_request(status, pause, now)
-        self._list(job.host)
+        if refusal is not None:
+            host.last_refusal = refusal
+        was_given_up = host.is_given_up
+        host.end_request(status, pause, job.started, now, is_too_long=refusal is not None)
+        if host.is_given_up and not was_given_up:
+            log.warning("Giving up on %s, which refuses all requests: %s", host.name, host.last_refusal.message)
+            self._end_waits_for(host)
+        self._list(host)
+
+    def _end_waits_for(self, host: Host) -> None:
+        """Queue the jobs of a host that wait for their next try."""
+        waiting = [job for _, _, job in sorted(self._later) if isinstance(job, Job) and job.host is host]
+        host.queue.extend(waiting)
+        self._later = [entry for entry in self._later if entry[2] not in waiting]
+        heapq.heapify(self._later)
 
     def _give_up(self, job: Job, failure: Failure) -> None:
         """End a job that is not tried again. Use a partial document; try an http URL over https, once."""

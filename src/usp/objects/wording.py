@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-__all__ = ["described", "moment", "plural", "plural_noun", "printable", "quoted", "seconds", "shortened"]
+__all__ = ["described", "duration", "moment", "plural", "plural_noun", "printable", "quoted", "seconds", "shortened"]
 
 _MAX_SHOWN = 200
 _MAX_QUOTED = 60
@@ -57,3 +57,10 @@ def moment(what: str, date: datetime | None) -> str:
 def seconds(number: float) -> str:
     """Return a number of seconds: 600 s."""
     return f"{number:,.3g} s" if number < 100 else f"{number:,.0f} s"
+
+
+def duration(number: float) -> str:
+    """Return a number of seconds in the unit that people would use: 90 s, 10 min, 24 h."""
+    if number < 600:
+        return seconds(number)
+    return f"{number / 60:,.0f} min" if number < 7200 else f"{number / 3600:,.3g} h"

@@ -668,7 +668,7 @@ class Fetch:
             message, retryable = "the tree's time is up", False
         elif is_late:
             has_begun = success is not None
-            message, retryable = late_message(policy.limits.request_seconds, has_begun=has_begun), True
+            message, retryable = late_message(policy.request_seconds(), has_begun=has_begun), True
         elif success is not None:
             message, retryable = cut_off_message(standard, size), True
         else:

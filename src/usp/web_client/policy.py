@@ -88,7 +88,11 @@ class RequestPolicy:
 
     def deadline(self) -> float:
         """Return when a request that starts now must end, by `time.monotonic()`."""
-        return min(time.monotonic() + self.limits.request_seconds, self._expires)
+        return min(time.monotonic() + self.request_seconds(), self._expires)
+
+    def request_seconds(self) -> float:
+        """Return how long a request may take that starts now, in this thread or task."""
+        return min(self.limits.request_seconds, _REQUEST_SECONDS.get())
 
     def is_tree_deadline(self, deadline: float) -> bool:
         """Return whether a request's deadline is that of the whole tree."""
@@ -297,16 +301,21 @@ def _not_public(host: str, address: Address | str) -> str:
 
 
 _CURRENT: ContextVar[RequestPolicy | None] = ContextVar("usp request policy", default=None)
+_REQUEST_SECONDS: ContextVar[float] = ContextVar("usp request seconds", default=math.inf)
 
 
 @contextmanager
-def applying(policy: RequestPolicy) -> Iterator[None]:
-    """Apply a policy to the requests that this thread or task makes in this context."""
-    token = _CURRENT.set(policy)
+def applying(policy: RequestPolicy, request_seconds: float = math.inf) -> Iterator[None]:
+    """Apply a policy to the requests that this thread or task makes in this context.
+
+    :param request_seconds: the time for each of them, if it is shorter than the policy's.
+    """
+    tokens = _CURRENT.set(policy), _REQUEST_SECONDS.set(request_seconds)
     try:
         yield
     finally:
-        _CURRENT.reset(token)
+        _CURRENT.reset(tokens[0])
+        _REQUEST_SECONDS.reset(tokens[1])
 
 
 def policy_for(url: str) -> RequestPolicy:
