@@ -184,10 +184,10 @@ def _exported(arguments: argparse.Namespace, plan: ExportPlan, reader: Reader) -
 def _report(arguments: argparse.Namespace, exported: Exported, *, is_interrupted: bool) -> None:
     """Say what was written."""
     if arguments.output == STANDARD_OUTPUT:
-        if is_interrupted:
+        if arguments.strict and not exported.is_written:
+            say(f"usp: {'interrupted; ' if is_interrupted else ''}nothing was written (--strict)")
+        elif is_interrupted:
             say(PARTIAL_RESULTS)
-        elif arguments.strict and not exported.is_written:
-            say("usp: nothing was written (--strict)")
     elif not exported.is_written:
         say(f"usp: {'interrupted; ' if is_interrupted else ''}{_name(arguments)} was not written")
     elif not arguments.quiet:

@@ -181,25 +181,32 @@ def run_export(
         it was. Rows that are on standard output already stay there. By default, the file is written if a sitemap was
         found.
     :param keep_partial: after Ctrl-C, write what was fetched until then to the file.
-    :raises TreeInterrupted: on Ctrl-C. `exported` has the result, with the partial tree at the end of `trees`.
+    :raises TreeInterrupted: on Ctrl-C. `exported` has the result, with the partial tree at the end of `trees`. On
+        standard output, the table is finished, so that programs can read it.
     """
     trees: list[SourceTree] = []
-    source, tables = None, None
+    source, tables, interrupt = None, None, None
     try:
         with plan.output.open() as file, _TableWriter(plan, file) as tables:
-            for source, stream in streams:
-                with stream:
-                    for sitemap in stream.with_pauses():
-                        tables.put(sitemap, source, stream.names if sitemap is not None else {})
-                trees.append(SourceTree(source, stream.tree))
-            if not (keep or has_sitemaps)(_only_trees(trees)):
-                raise _NotKeptError
+            try:
+                for source, stream in streams:
+                    with stream:
+                        for sitemap in stream.with_pauses():
+                            tables.put(sitemap, source, stream.names if sitemap is not None else {})
+                    trees.append(SourceTree(source, stream.tree))
+                if not (keep or has_sitemaps)(_only_trees(trees)):
+                    raise _NotKeptError
+            except TreeInterrupted as error:  # while fetching, so all rows that were begun are whole
+                trees.append(SourceTree(source, error.tree))
+                if plan.output.path != STANDARD_OUTPUT or plan.output.is_held:
+                    raise
+                interrupt = error
             tables.finish(trees)
     except _NotKeptError:
         return _exported(trees, tables, is_written=False)
-    except KeyboardInterrupt as interrupt:
-        if isinstance(interrupt, TreeInterrupted):
-            trees.append(SourceTree(source, interrupt.tree))
+    except KeyboardInterrupt:
+        raise _interrupted(plan, trees, tables, keep_partial) from None
+    if interrupt is not None:
         raise _interrupted(plan, trees, tables, keep_partial) from None
     return _exported(trees, tables)
 
@@ -234,7 +241,7 @@ def _interrupted(
         return KeyboardInterrupt()
     interrupt = TreeInterrupted(trees[-1].tree)
     if plan.output.path == STANDARD_OUTPUT:
-        interrupt.exported = _exported(trees, tables)
+        interrupt.exported = _exported(trees, tables, is_written=not plan.output.is_held)
     elif keep_partial:
         interrupt.exported = _write_trees(plan, trees)
     else:
