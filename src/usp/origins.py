@@ -32,11 +32,11 @@ __all__ = [
 #: Scheme, normalized host, and port.
 Origin = tuple[str, str, int]
 
-#: Value of the option `cross_host` -> the hosts that it allows, as messages say it.
+#: Value of the option `cross_host` -> what is wrong with a host that it does not allow.
 CROSS_HOST = {
-    "allow": "any host",
-    "same-site": "hosts of the same site, such as www.example.org and news.example.org",
-    "same-host": "the homepage's own host",
+    "allow": "",
+    "same-site": "is not of the same site as",
+    "same-host": "is not the same host as",
 }
 
 #: Ports that URLs leave out.
@@ -172,7 +172,7 @@ def outside(url: str, homepage_url: str, cross_host: str) -> str | None:
     host, home = host_of(url), host_of(homepage_url)
     if host == home or (cross_host == "same-site" and _site_of(host) == _site_of(home)):
         return None
-    return f"{host} is not among {CROSS_HOST[cross_host]} (cross_host={cross_host!r}; the homepage is on {home})"
+    return f"{host} {CROSS_HOST[cross_host]} {home} (cross_host={cross_host!r})"
 
 
 @lru_cache(1024)

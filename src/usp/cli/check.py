@@ -22,6 +22,7 @@ from usp.cli.terminal import console_for, painter, unpainted
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.export import files
 from usp.objects.codes import GROUPS, Severity
+from usp.objects.outcome import OutcomeKind
 from usp.objects.problem import printable
 
 if TYPE_CHECKING:
@@ -177,8 +178,10 @@ def run(arguments: argparse.Namespace) -> int:
         level = _level_of(arguments)
         code = PROBLEMS_FOUND if any(severity >= level for severity in report.severities()) else code
     is_kept = (arguments.keep_partial if checked.is_interrupted else ending.is_kept) or not _is_file(arguments.output)
+    # If nothing could be checked, one line on standard error says why; a report for people would only repeat it.
+    is_unchecked = ending.outcome.kind in (OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE) and arguments.format == _TEXT
     try:
-        if is_kept:
+        if is_kept and not is_unchecked:
             _write_report(report, arguments, now=datetime.now(UTC))
     except BrokenPipeError:  # the reader of the output has closed it; the exit code stays the same
         drop_output()

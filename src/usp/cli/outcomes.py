@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -67,6 +67,13 @@ _ADVICE = {
     "503": _SLOWER,
     "5": "the server fails; try again later",
 }
+#: The start of a reason why a site cannot be reached -> what to try.
+_REACH_ADVICE = {
+    "the certificate is not valid": "to read it all the same, add --insecure",
+    "TLS failed: wrong version number": "if the site has no https, write http://",
+    "no answer within": "to wait longer, use --timeout",
+}
+_NOT_FETCHED = "Not fetched: "
 
 
 class Ended(NamedTuple):
@@ -149,16 +156,20 @@ def _nothing(name: str, outcome: Outcome) -> str:
     decisive = next((missing for missing in outcome.missing if missing.cause in _DECISIVE), None)
     url, why = (name, outcome.reason) if decisive is None else (decisive.urls[0], decisive.reason)
     if outcome.kind is OutcomeKind.UNREACHABLE:
-        return f"cannot reach {_host(url)}: {_in_words_of_options(why)}"
+        return f"cannot reach {_host(url)}: {_in_words_of_options(why)}{_advice(_REACH_ADVICE, why)}"
     if decisive is not None and decisive.cause is Cause.DISALLOWED:
         return f"nothing may be read: {url}: {_in_words_of_options(why)}"
     if outcome.kind is OutcomeKind.BLOCKED:
-        advice = next((advice for status, advice in _ADVICE.items() if why.startswith(status)), "")
-        return f"blocked by {_host(url)}: {url} answered {why}{advice and f'; {advice}'}"
+        return f"blocked by {_host(url)}: {url} answered {why}{_advice(_ADVICE, why)}"
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
     parts = urlsplit(name)
     hint = "; to read the whole site, add --site" if parts.netloc and parts.path not in ("", "/") else ""
     return f"no sitemap {'at' if parts.netloc else 'in'} {name}: {why}{hint}"
+
+
+def _advice(known: Mapping[str, str], why: str) -> str:
+    """Return what to try after an error, with a semicolon before it."""
+    return next((f"; {advice}" for start, advice in known.items() if why.startswith(start)), "")
 
 
 def _host(url: str) -> str:
@@ -177,17 +188,19 @@ def _lines(ended: Ended, *, is_interrupted: bool, is_quiet: bool) -> Iterator[st
         yield f"stopped: {cut}"
     if outcome.skipped and not is_interrupted:
         yield f"not fetched because of a limit: {plural(outcome.skipped, 'sitemap')}"
-    if outcome.left_out and not is_quiet:
-        yield f"left out as you asked: {plural(outcome.left_out, 'sitemap')}"
+    named = sum(missing.count for missing in outcome.missing if missing.cause is Cause.LEFT_OUT)
+    if outcome.left_out > named and not is_quiet:
+        yield f"left out as you asked: {plural(outcome.left_out - named, 'sitemap')}"
 
 
 def _line(missing: Missing) -> str:
     what = _IS_NAMED.get(missing.cause, "missing")
+    reason = missing.reason.removeprefix(_NOT_FETCHED).removesuffix(".")
     if missing.count == 1:
-        return f"{what}: {missing.urls[0]}: {missing.reason}"
+        return f"{what}: {missing.urls[0]}: {reason}"
     shown = ", ".join(missing.urls[:_MAX_URLS])
     more = f" and {missing.count - _MAX_URLS:,} more" if missing.count > _MAX_URLS else ""
-    return f"{what}: {missing.count:,} {plural_noun(missing.count, 'sitemap')}: {missing.reason}: {shown}{more}"
+    return f"{what}: {missing.count:,} {plural_noun(missing.count, 'sitemap')}: {reason}: {shown}{more}"
 
 
 def _in_words_of_options(text: str) -> str:
