@@ -196,9 +196,8 @@ def test_what_is_no_sitemap() -> None:
     report = check_bytes(b"<!DOCTYPE html><html><body>&</body></html>", name="page.html", now=NOW)
     (problem,) = report.problems()
     assert problem.code == "T807"
-    assert problem.message.startswith("this is no sitemap: ")
-    assert "page.html" in problem.message
-    assert "usp-local" not in problem.message
+    assert problem.message == "this is no sitemap: its root element is <html>"
+    assert report.sitemaps[0].name == "page.html"
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,6 +467,16 @@ class TestDiscovery:
         assert found_in(check_site(site)) == [("a.xml", "R706", None, None), ("b.xml", "T807", None, None)]
         assert found_in(check_site(site | {"a.xml": self.PAGES, "b.xml": urlset_of(url_of("b"))})) == []
 
+    def test_web_pages(self) -> None:
+        """R706, T807: what can be fetched and is a web page is called no sitemap, with the reason."""
+        site = {"robots.txt": robots_of("a.xml", "index.xml"), "index.xml": index(f"{HOME}b.xml")}
+        report = check_site(site | {"a.xml": "<html/>", "b.xml": "<html/>"})
+        why = "which is no sitemap: its root element is <html>"
+        assert sorted((problem.code, problem.message) for problem in report.problems()) == [
+            ("R706", f"robots.txt names {HOME}a.xml, {why}"),
+            ("T807", f"index.xml lists {HOME}b.xml, {why}"),
+        ]
+
     def test_what_led_to_the_missing(self) -> None:
         """R706, T807: the message has the URL as it is listed, and the answer of the server."""
         robots = b"User-agent: *\nSitemap: {base}/old.xml\nSitemap: {base}/i.xml\n"
@@ -484,11 +493,7 @@ class TestDiscovery:
             assert found == [
                 ("R706", f"robots.txt names {site.url}/old.xml, which could not be fetched: 404 Not Found"),
                 ("T807", f"i.xml lists {site.url}/older.xml, which could not be fetched: 404 Not Found"),
-                (
-                    "T807",
-                    f"i.xml lists {site.url}/page.xml, which could not be fetched: No parsers support sitemap from"
-                    f" {site.url}/page.xml: its root element is <html>",
-                ),
+                ("T807", f"i.xml lists {site.url}/page.xml, which is no sitemap: its root element is <html>"),
             ]
 
     def test_loops(self) -> None:

@@ -15,6 +15,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import NamedTuple
 
+from usp.objects.outcome import Cause
 from usp.objects.problem import At, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.objects.transport import Transport
@@ -246,7 +247,12 @@ class TreePlace:
         status = transport.status if transport is not None else None
         if status is not None and status >= HTTPStatus.BAD_REQUEST:
             return f"{status} {_PHRASES.get(status, '')}".strip()
-        return self.sitemap.reason if isinstance(self.sitemap, InvalidSitemap) else ""
+        return self.sitemap.short_reason if isinstance(self.sitemap, InvalidSitemap) else ""
+
+    @property
+    def is_no_sitemap(self) -> bool:
+        """Whether something is there that is not a sitemap, such as a web page."""
+        return isinstance(self.sitemap, InvalidSitemap) and self.sitemap.cause is Cause.UNREADABLE
 
     @property
     def is_loop(self) -> bool:

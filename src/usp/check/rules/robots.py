@@ -40,7 +40,8 @@ def _not_named(place: TreePlace) -> Finding | None:
 def _failed(place: TreePlace) -> Finding | None:
     if not isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
         return None
-    return Finding(None, place.declared_url, values={"reason": place.failure})
+    what = "is no sitemap" if place.is_no_sitemap else "could not be fetched"
+    return Finding(None, place.declared_url, values={"what": what, "reason": place.failure})
 
 
 def _redirected(place: TreePlace) -> Finding | None:
@@ -63,7 +64,7 @@ RULES = (
     SiteRule(
         "R705", WARNING, 'no robots.txt names this sitemap; add the line "Sitemap: {text}" to robots.txt', _not_named
     ),
-    SiteRule("R706", ERROR, "robots.txt names {text}, which could not be fetched: {reason}", _failed),
+    SiteRule("R706", ERROR, "robots.txt names {text}, which {what}: {reason}", _failed),
     SiteRule("R707", WARNING, "robots.txt names {text}, which redirects here; name this URL", _redirected),
     Rule("R708", WARNING, "robots.txt is longer than 512,000 bytes (500 KiB); neither Google nor usp reads the rest"),
     EntryRule(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from usp.check.rules.rule import ERROR, WARNING, Finding, Rule, SitemapRule, SiteRule
 from usp.check.subjects import SitemapCheck, TreePlace
-from usp.objects.outcome import Cause
 from usp.objects.problem import printable, shortened
-from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap, PagesTextSitemap
+from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, PagesTextSitemap
 
 __all__ = ["RULES"]
 
@@ -47,12 +46,14 @@ def _failed(place: TreePlace) -> Finding | None:
     if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
         return None
     if place.lister is None:
-        is_read = isinstance(place.sitemap, InvalidSitemap) and place.sitemap.cause is Cause.UNREADABLE
-        words = {"lister": "", "listed": "", "what": "this is no sitemap" if is_read else "this could not be read"}
+        what = "this is no sitemap" if place.is_no_sitemap else "this could not be read"
+        words = {"lister": "", "listed": "", "what": what}
     else:
         lister = shortened(place.name_of(place.lister.url))
-        words = {"lister": f"{lister} lists ", "listed": place.declared_url, "what": ", which could not be fetched"}
-    return Finding(None, place.declared_url, values={**words, "reason": place.failure})
+        what = ", which is no sitemap" if place.is_no_sitemap else ", which could not be fetched"
+        words = {"lister": f"{lister} lists ", "listed": place.declared_url, "what": what}
+    text = place.declared_url if place.lister is not None else ""  # the place of the problem names the sitemap itself
+    return Finding(None, text, values={**words, "reason": place.failure})
 
 
 def _slow(sitemap: SitemapCheck) -> Finding | None:
