@@ -352,7 +352,9 @@ def test_insecure(run_here: RunHere, tmp_path: Path) -> None:
     context.load_cert_chain(*files)
     site = {"/robots.txt": ok("Sitemap: {base}/a.xml"), "/a.xml": ok(urlset("http://h/1"))}
     with serve_faults(site, context=context) as server:
-        assert run_here("ls", "-k", server.url).returncode == 3
+        run = run_here("ls", "-k", server.url)
+        assert run.returncode == 3
+        assert run.stderr.endswith(": self-signed certificate; to read it all the same, add --insecure\n")
         run = run_here("ls", "-k", "-f", "pages", "--insecure", server.url)
     assert run.stdout == "http://h/1\n"
     warning, summary = run.stderr.splitlines()

@@ -288,7 +288,7 @@ def test_several_targets(run_here: RunHere, tmp_path: Path) -> None:
     assert [source["target"] for source in sources] == targets
 
 
-def test_files_have_their_names(run_here: RunHere, tmp_path: Path) -> None:
+def test_files_have_their_names(run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file whose URL nobody knows is shown under its name, also in messages; with --url it has that URL."""
     file, other = tmp_path / "a.xml", tmp_path / "b.txt"
     file.write_text(urlset("http://h/1"))
@@ -297,9 +297,13 @@ def test_files_have_their_names(run_here: RunHere, tmp_path: Path) -> None:
     assert run_here("ls", "-f", "tree", str(file)).stdout == f"{file}  1 page\n└── http://h/1\n"
     assert str(file) in run_here("ls", "-f", "table", str(file)).stdout
     assert run_here("ls", str(file), "--url", "http://h/a.xml").stdout == "http://h/a.xml\n\thttp://h/1\n"
-    run = run_here("ls", str(other))
-    assert run.returncode == 3
-    assert run.stderr == f"usp: no sitemap at {other}: it is neither XML nor a list of URLs\n"
+    why = "it is neither XML nor a list of URLs"
+    for arguments in ((), ("--url", "http://h/")):
+        run = run_here("ls", str(other), *arguments)
+        assert (run.returncode, run.stderr) == (3, f"usp: no sitemap in {other}: {why}\n")
+    assert run_here("check", str(other)).stderr == f"usp: no sitemap in {other}: {why}\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert run_here("ls", "-").stderr == "usp: no sitemap in standard input: it is empty\n"
 
 
 def test_strict_prints_nothing_unless_complete(site: FaultServer, run_here: RunHere) -> None:

@@ -13,6 +13,7 @@ from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
+from usp.sources import STANDARD_INPUT
 
 __all__ = ["EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
 
@@ -164,7 +165,8 @@ def _nothing(name: str, outcome: Outcome) -> str:
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
     parts = urlsplit(name)
     hint = "; to read the whole site, add --site" if parts.netloc and parts.path not in ("", "/") else ""
-    return f"no sitemap {'at' if parts.netloc else 'in'} {name}: {why}{hint}"
+    where = "in standard input" if name == STANDARD_INPUT else f"at {name}" if parts.netloc else f"in {name}"
+    return f"no sitemap {where}: {why}{hint}"
 
 
 def _advice(known: Mapping[str, str], why: str) -> str:

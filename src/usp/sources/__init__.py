@@ -8,13 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from usp.sources.opening import SourceStream, Targets, find_sources
-from usp.sources.targets import ReadAs, Source, SourceKind, find_source
+from usp.sources.targets import STANDARD_INPUT, ReadAs, Source, SourceKind, find_source
 
 if TYPE_CHECKING:
     from usp.stream import HomepageOptions
     from usp.web_client.abstract_client import AbstractWebClient
 
-__all__ = ["ReadAs", "Source", "SourceKind", "SourceStream", "Targets", "find_source", "find_sources", "open"]
+__all__ = [
+    "STANDARD_INPUT",
+    "ReadAs",
+    "Source",
+    "SourceKind",
+    "SourceStream",
+    "Targets",
+    "find_source",
+    "find_sources",
+    "open",
+]
 
 
 def open(  # noqa: A001 -- as in io, gzip and tarfile
