@@ -737,6 +737,9 @@ def test_urls_and_hosts(target: str, kind: str, url: str, tmp_path: Path, monkey
         (None, "a target must be a URL"),
         ([None], "a target must be a URL"),
         ([], "give a target"),
+        (b"<urlset/>", "for content, call sitemap_from_bytes"),
+        (io.BytesIO(b"<urlset/>"), "for an open file, call sitemap_from_bytes(file.read())"),
+        (" <urlset/>", "for XML text, call sitemap_from_str"),
         ("x" * 1_000_000, "no such file or folder"),
     ],
 )

@@ -25,7 +25,9 @@ def find_sources(
     targets: Targets, *, url: str | None = None, read_as: ReadAs = "auto", https_only: bool = False
 ) -> tuple[Source, ...]:
     """Find out what each target is; see `find_source`."""
-    is_one = isinstance(targets, (str, bytes, os.PathLike)) or not isinstance(targets, Iterable)
+    is_one = (
+        isinstance(targets, (str, bytes, os.PathLike)) or hasattr(targets, "read") or not isinstance(targets, Iterable)
+    )
     listed: list[Any] = [targets] if is_one else list(targets)  # type: ignore[arg-type]
     if not listed:
         raise InvalidArgumentError("give a target: a site, a sitemap, a file, a folder, or - for standard input")

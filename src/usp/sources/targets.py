@@ -152,7 +152,7 @@ def find_source(
     if read_as not in ("auto", "site", "sitemap"):
         raise InvalidArgumentError(f"read_as must be auto, site or sitemap, not {read_as!r}")
     if not isinstance(target, (str, os.PathLike)) or not isinstance(text := os.fspath(target), str) or not text.strip():
-        raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r:.200}")
+        raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r:.200}{_advice(target)}")
     if url is not None and not is_http_url(url):
         raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r:.200}")
     wanted = _Wanted(text, isinstance(target, str), read_as, https_only)
@@ -160,6 +160,13 @@ def find_source(
     if url is not None and not source.kind.is_local:
         raise InvalidArgumentError(f"url says where files will be served; {text:.200} has a URL already")
     return source if url is None else replace(source, url=url)
+
+
+def _advice(target: object) -> str:
+    """Return what to call with content, or with an open file."""
+    if hasattr(target, "read"):
+        return "; for an open file, call sitemap_from_bytes(file.read())"
+    return "; for content, call sitemap_from_bytes" if isinstance(target, (bytes, bytearray)) else ""
 
 
 class _Wanted(NamedTuple):
@@ -252,6 +259,10 @@ def _host(wanted: _Wanted) -> Source | None:
 
 
 def _nothing(wanted: _Wanted) -> Source:
+    if wanted.text.lstrip("\ufeff \t\r\n").startswith("<"):
+        raise InvalidArgumentError(
+            "a target must be a URL, a host or a path; for XML text, call sitemap_from_str, or pipe it to -"
+        )
     raise InvalidArgumentError(
         f"no such file or folder: {wanted.text!r:.200}; a site is written like example.org or https://example.org/"
     )
