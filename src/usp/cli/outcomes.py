@@ -39,6 +39,7 @@ exit codes:
        --strict is given; then a sitemap that does not exist counts, too
   130  interrupted with Ctrl-C. Partial results go to standard output; a file
        is replaced only with --keep-partial
+  143  ended with SIGTERM, as by timeout; the same as Ctrl-C otherwise
 """
 
 _MAX_URLS = 3  # shown of sitemaps that are missing for the same reason
