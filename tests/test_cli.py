@@ -166,7 +166,15 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["demo", "--port", "abc"], "0 to 65535"),
         (["ls"], "give a target: "),
         (["ls", "-f", "nosuch", "http://h/"], "choose from"),
-        (["nosuch"], "invalid choice"),
+        (["nosuch"], "there is no command 'nosuch'; choose from ls, export, sql, check, demo, completion, help"),
+        (["lss", "http://h/"], "there is no command 'lss'; did you mean ls?"),
+        (["http://h/a b"], "name a command before the target; to list its pages: usp ls 'http://h/a b'"),
+        (["pyproject.toml"], "to list its pages: usp ls pyproject.toml"),
+        (["sql", "http://h/"], "give a target and a query: usp sql example.org 'select count(*) from pages'"),
+        (["sql", "select 1", "http://h/"], "the query comes last, after the targets"),
+        (["export", "http://h/", "pages.csv"], "to write to pages.csv, put -o before it: -o pages.csv"),
+        (["export", "http://h/", "-o", "a.csv", "--until", "soon"], "--until must be like 2025-01-01"),
+        (["export", "http://h/", "-o", "a.csv", "--columns", "x"], "--columns: no column 'x'"),
         (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
         (["demo", "--port", "70000"], "0 to 65535"),
         (["ls", "--user-agent", "a\nb", "http://h/"], "--user-agent: give one line of Latin-1 text"),
@@ -398,3 +406,21 @@ def test_interrupted_while_fetching(site: Server) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to handle")
+def test_terminated(site: Server, tmp_path: Path) -> None:
+    """SIGTERM, even sent twice, ends like Ctrl-C with exit code 143: the old file stays, and no temporary one."""
+    site.pages["/a.xml"] = (503, {}, b"")  # usp waits before it tries again
+    path = tmp_path / "pages.csv"
+    path.write_text("yesterday")
+    command = [sys.executable, "-m", "usp", "export", site.url, "-o", str(path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not any(one == "/a.xml" for one in site.paths()):
+            time.sleep(0.01)
+        settle(0.2)
+        process.terminate()
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.splitlines()[-1]) == (143, f"usp: interrupted; {path} was not written")
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("pages.csv", "yesterday")]

@@ -4,20 +4,47 @@ from __future__ import annotations
 
 import argparse
 import io
+import shlex
 import sys
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from usp.cli import INTERRUPTED, check, completion, demo, export, ls, main, sql
 from usp.cli.outcomes import WRONG_USE
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
-from usp.exceptions import UspError
+from usp.exceptions import InvalidArgumentError, UspError
+from usp.sources import find_source
 from usp.version import __version__
 
 if TYPE_CHECKING:
     from usp.cli.site import Subparsers
 
 __all__ = ["main", "parser", "run"]
+
+
+class _Usp(argparse.ArgumentParser):
+    """The parser of the whole command line. It tells what a first word may mean that is not a command."""
+
+    commands: Any = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments and refuse unknown commands."""
+        word = next(iter(sys.argv[1:] if args is None else args), "-")
+        if not word.startswith("-") and word not in self.commands.choices:
+            self.error(_no_command(word, list(self.commands.choices)))
+        return super().parse_known_args(args, namespace)
+
+
+def _no_command(word: str, names: list[str]) -> str:
+    """Return a message for a word that is not a command: a mistyped one, or a target."""
+    if near := get_close_matches(word, names, 1):
+        return f"there is no command {word!r}; did you mean {near[0]}?"
+    try:
+        find_source(word)
+    except InvalidArgumentError:
+        return f"there is no command {word!r:.200}; choose from {', '.join(names)}"
+    return f"name a command before the target; to list its pages: usp ls {shlex.quote(word)}"
 
 
 class _Command(argparse.ArgumentParser):
@@ -36,7 +63,7 @@ class _Command(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    usp = argparse.ArgumentParser(
+    usp = _Usp(
         prog="usp",
         description="Read the whole sitemap tree of a website: list it, export it, query it or check it.",
         epilog="Try it without a network: usp demo. Help on a command: usp help ls",
@@ -44,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     scanner = "compiled" if IS_COMPILED else "pure Python"
     usp.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
     # Any, because the type of argparse allows no subclass of its parser.
-    commands: Any = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
+    commands = usp.commands = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
     for module in (ls, export, sql, check, demo):
         module.register(commands)
     completion.register(commands, usp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from usp.objects.sitemap import AbstractSitemap
 
 __all__ = ["register"]
+
+_ENDINGS = "|".join(re.escape(ending) for one in TABLE_FORMATS.values() for ending in one.suffixes)
+_OUTPUT_NAME = re.compile(rf"(?!.*://).*(?:{_ENDINGS})(?:\.gz)?", re.IGNORECASE)
 
 _EPILOG = f"""\
 columns of pages:
@@ -109,7 +113,7 @@ def _add_selection(group: Group) -> None:
         "--table",
         choices=TABLES,
         metavar="TABLE",
-        help=f"{', '.join(TABLES)}\n(default: pages; in databases and workbooks also sitemaps)",
+        help=f"{', '.join(TABLES)}\n(default: pages; databases and workbooks also sitemaps)",
     )
     group.add_argument("--columns", metavar="NAMES", help="write only these columns, in this order: url,priority")
     group.add_argument(
@@ -124,6 +128,9 @@ def _add_selection(group: Group) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the targets, and write their pages meanwhile. Return the exit code."""
+    last = arguments.targets[-1] if len(arguments.targets) > 1 and arguments.output is None else ""
+    if _OUTPUT_NAME.fullmatch(last) and not os.path.exists(last):
+        arguments.refuse(f"to write to {last}, put -o before it: -o {last}")
     sources = find_targets(arguments)
     plan = _planned(arguments, has_source=len(sources) > 1)
     # If rows scroll by on the terminal, they are the progress.
@@ -157,7 +164,7 @@ def _planned(arguments: argparse.Namespace, *, has_source: bool) -> ExportPlan:
             has_source=has_source,
         )
     except InvalidArgumentError as error:
-        arguments.refuse(str(error))
+        arguments.refuse(re.sub(r"^(?=(?:columns|since|until)\b)", "--", str(error)))
         raise
     if plan.output.is_binary_on_terminal:
         arguments.refuse(BINARY_ON_TERMINAL)

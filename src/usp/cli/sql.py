@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 from contextlib import ExitStack, closing
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from usp.cli.site import Subparsers
 
 __all__ = ["register"]
+
+_QUERY = re.compile(r"\s*(?:select|with|from|describe|summarize)\s", re.IGNORECASE)
 
 _EPILOG = """\
 The tables and their columns are those of `usp export`; see `usp export --help`.
@@ -71,8 +74,8 @@ def register(commands: Subparsers) -> None:
     sql.add_argument(
         "--allow-files",
         action="store_true",
-        help="let the query use files, the network and extensions, and\nchange DuckDB's settings; only for queries that"
-        " you trust",
+        help="let the query use files, the network and extensions, and\n"
+        "change DuckDB's settings; only for queries you trust",
     )
     output = sql.add_argument_group("output")
     formats = "\n".join(f"  {name}: {one.description}" for name, one in ANSWER_FORMATS.items())
@@ -101,6 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the targets, and print the answer to the query. Return the exit code."""
     if arguments.query is None and arguments.targets:
         arguments.query = arguments.targets.pop()  # argparse cannot know that the last one is the query
+    if not arguments.targets:
+        arguments.refuse("give a target and a query: usp sql example.org 'select count(*) from pages'")
+    if _QUERY.match(arguments.targets[0]):
+        arguments.refuse("the query comes last, after the targets")
     sources = find_targets(arguments)
     output = _output(arguments)
     text = sys.stdin.read() if arguments.query == "-" and sys.stdin is not None else arguments.query
