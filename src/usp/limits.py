@@ -17,6 +17,7 @@ __all__ = [
     "DEFAULT_CONCURRENCY",
     "MAX_CONCURRENCY",
     "MAX_DEPTH",
+    "MAX_PAGES",
     "MAX_SITEMAP_BYTES",
     "MEMORY_BYTES",
     "SMALL_MEMORY_BYTES",
@@ -28,6 +29,8 @@ DEFAULT_CONCURRENCY = 8
 MAX_CONCURRENCY = 1_000
 #: Levels of nested sitemaps, as in ultimate-sitemap-parser.
 MAX_DEPTH = 11
+#: Pages that commands read. Few sites have more, and a table of that many takes some 10 GB.
+MAX_PAGES = 100_000_000
 #: Bytes of one sitemap, inflated: twice what the protocol allows, as in ultimate-sitemap-parser.
 MAX_SITEMAP_BYTES = 100 * 1024 * 1024
 #: Bytes of documents that a tree keeps in memory. The rest goes to a temporary file.

@@ -50,17 +50,27 @@ _LEAST_SECONDS = 0.01  # a request with less time than this is not worth making
 class _Run:
     """The reading of a target that goes on now. A stream and its generator share it."""
 
-    def __init__(self, reading: Reading, memory_bytes: int, in_tree_order: bool, options: HomepageOptions) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        options: HomepageOptions,
+        memory_bytes: int = MEMORY_BYTES,
+        *,
+        in_tree_order: bool = True,
+        pages_once: bool = False,
+    ) -> None:
         self.notes: list[str] = []
         self.names: dict[str, str] = {}
         self._memory_bytes = memory_bytes
         self._in_tree_order = in_tree_order
+        self._pages_once = pages_once
         self._given = reusable(options)  # for another reading
         self._note = ""
         self._start(reading)
 
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
+        self.walk.counts_pages_once = self._pages_once
         self.options = replace(fetching, memory_bytes=self._memory_bytes)
         self.order: TreeOrder | ArrivalOrder = (
             TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
@@ -188,6 +198,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     :param homepage_url: any URL of the site, or how to read a target.
     :param memory_bytes: bytes of documents to keep in memory; the rest goes to a temporary file.
     :param in_tree_order: False gives sitemaps as they arrive, without `ancestors`.
+    :param pages_once: whether `limits.max_pages` counts the pages of a sitemap once, even if several indexes list it.
     """
 
     def __init__(
@@ -197,10 +208,13 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         *,
         memory_bytes: int = MEMORY_BYTES,
         in_tree_order: bool = True,
+        pages_once: bool = False,
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
-        run = self._fetching = _Run(_reading_of(homepage_url), memory_bytes, in_tree_order, options)
+        run = self._fetching = _Run(
+            _reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order, pages_once=pages_once
+        )
         client = _LazyClient(web_client)
         # The generator has no reference to the stream, so that dropping the stream ends it at once.
         self._prepare(run, _fetched(run, client.opened), client)
@@ -364,7 +378,7 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        run = _Run(_reading_of(homepage_url), MEMORY_BYTES, in_tree_order, options)
+        run = _Run(_reading_of(homepage_url), options, in_tree_order=in_tree_order)
         super().__init__(run)
         self._sitemaps = _fetched_async(run, web_client)
 

@@ -23,6 +23,7 @@ from usp.cli.terminal import is_terminal, painter
 from usp.cli.tree_json import ListedSource, json_pieces
 from usp.cli.trees import DrawnTree, Signs, signs_for, tabtree
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
+from usp.export.batches import FirstPlaces
 from usp.export.reading import SitemapRow, sitemap_rows
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap
 from usp.origins import LOCAL_URL, split_credentials
@@ -163,10 +164,12 @@ class _Listing:
         names = (split_credentials(source.target)[0] for source in reader.sources)
         for (_, stream), name in zip(reader.streams(), names, strict=False):
             self._streamed = 0
+            places = FirstPlaces()
             try:
                 with stream:
                     for sitemap in stream:
-                        for block in self._chosen.blocks(sitemap) if self.is_streamed else ():
+                        is_printed = self.is_streamed and places.is_first(sitemap)
+                        for block in self._chosen.blocks(sitemap) if is_printed else ():
                             self._print_block(block, self._prefix(stream.homepage_url))
                             if is_watched:
                                 print(end="", flush=True)
@@ -207,7 +210,7 @@ class _Listing:
         """Print the pages of a tree that were not printed yet. The tree of an interrupted run has no limit of pages."""
         done, self._streamed = self._streamed if self.is_streamed else 0, 0
         most = self._arguments.max_pages
-        for sitemap in (tree, *tree.all_sitemaps()):
+        for sitemap in filter(FirstPlaces().is_first, (tree, *tree.all_sitemaps())):
             room = None if most is None else most - self._streamed
             if room == 0:
                 return
@@ -264,8 +267,9 @@ class _Listing:
 
     def _rows(self, tree: AbstractSitemap) -> Iterator[SitemapRow]:
         """Give what is known about the sitemaps of a tree, and count their pages. A website is not a sitemap itself."""
+        places = FirstPlaces()
         for row in sitemap_rows(tree):
-            self.pages += row.values["pages"]
+            self.pages += row.values["pages"] if places.is_first(row.sitemap) else 0
             if not isinstance(row.sitemap, IndexWebsiteSitemap):
                 yield row
 

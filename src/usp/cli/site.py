@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from usp.export.selection import datetime_of
-from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, Limits
+from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MAX_PAGES, Limits
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
@@ -164,7 +164,11 @@ def _add_request_options(group: Group) -> None:
 def _add_limit_options(group: Group) -> None:
     limits = Limits()
     group.add_argument(
-        "--max-pages", type=_count_of("pages"), metavar="N", help="stop after this many pages (default: no limit)"
+        "--max-pages",
+        type=_count_of("pages"),
+        default=MAX_PAGES,
+        metavar="N",
+        help=f"stop after this many pages (default: {MAX_PAGES:,})",
     )
     group.add_argument(
         "--max-sitemaps",

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from usp.cli.facts import plain_values
 from usp.cli.pages import ChosenPages
+from usp.export.batches import FirstPlaces
 from usp.export.formats.base import FormatOptions, Table
 from usp.export.formats.cells import json_of
 from usp.export.formats.json import json_writer
@@ -49,7 +50,7 @@ def json_pieces(
         about = {"target": source.name, "outcome": _outcome(source.tree.outcome), "notes": list(source.notes)}
         yield 0, f'{"," if number else ""}\n{json_of(about)[:-1]}, "tree":\n'
         with closing(sitemap_rows(source.tree)) as rows:
-            yield from _sitemap(source.tree, rows, pages if with_pages else None)
+            yield from _sitemap(source.tree, rows, pages if with_pages else None, FirstPlaces())
         yield 0, "}"
     yield 0, "\n]}\n"
 
@@ -68,22 +69,26 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _sitemap(
-    sitemap: AbstractSitemap, rows: Iterator[SitemapRow], pages: ChosenPages | None
+    sitemap: AbstractSitemap, rows: Iterator[SitemapRow], pages: ChosenPages | None, places: FirstPlaces
 ) -> Iterator[tuple[int, str]]:
-    """Give the JSON of a sitemap and all below it. `rows` has theirs, in the same order."""
+    """Give the JSON of a sitemap and all below it. `rows` has theirs, in the same order.
+
+    A sitemap that occurs again has its number of pages, and no pages.
+    """
     values = plain_values(next(rows))
     del values["depth"], values["parent"]  # the tree shows them
     count = values["page_count"] = values.pop("pages")
     values["problems"] = dict(sitemap.problem_counts)
-    yield 0 if pages is not None else count, json_of(values)[:-1]
+    is_first = places.is_first(sitemap)
+    yield count if pages is None and is_first else 0, json_of(values)[:-1]
     if pages is not None:
         yield 0, ', "pages": ['
-        yield from _pages(sitemap, pages)
+        yield from _pages(sitemap, pages) if is_first else ()
         yield 0, "]"
     yield 0, ', "sub_sitemaps": ['
     for number, sub in enumerate(sitemap.sub_sitemaps):
         yield 0, ",\n" if number else "\n"
-        yield from _sitemap(sub, rows, pages)
+        yield from _sitemap(sub, rows, pages, places)
     yield 0, "]}"
 
 

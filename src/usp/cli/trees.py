@@ -9,6 +9,7 @@ from typing import IO, NamedTuple
 
 from usp.cli.pages import ChosenPages, Preview, shown_url, shown_urls
 from usp.cli.terminal import Paint, can_show, unpainted
+from usp.export.batches import FirstPlaces
 from usp.objects.outcome import OutcomeKind
 from usp.objects.sitemap import AbstractIndexSitemap, AbstractSitemap, InvalidSitemap
 from usp.objects.wording import plural, printable
@@ -38,20 +39,23 @@ def tabtree(
     names: Mapping[str, str] = MappingProxyType({}),
     with_pages: bool = True,
     depth: int = 0,
+    places: FirstPlaces | None = None,
 ) -> Iterator[tuple[int, str]]:
     """Give lines for each sitemap and its pages, indented with tabs, and the number of pages in them.
 
-    The homepage keeps its prefix.
+    The homepage keeps its prefix. The pages of a sitemap are given at its first place only.
 
     :param names: the names of files whose URL nobody knows, by the URLs that stand for them.
     """
     yield 0, "\t" * depth + shown_url(names.get(tree.url, tree.url), prefix if depth else "") + "\n"
     indent = "\t" * (depth + 1)
-    for block in pages.blocks(tree) if with_pages else ():
+    places = FirstPlaces() if places is None else places
+    for block in pages.blocks(tree) if places.is_first(tree) and with_pages else ():
         if block.urls:
             yield len(block.urls), indent + f"\n{indent}".join(shown_urls(block.urls, prefix)) + "\n"
     for sitemap in tree.sub_sitemaps:
-        yield from tabtree(sitemap, pages, prefix, names=names, with_pages=with_pages, depth=depth + 1)
+        below = tabtree(sitemap, pages, prefix, names=names, with_pages=with_pages, depth=depth + 1, places=places)
+        yield from below
 
 
 class Signs(NamedTuple):
@@ -104,6 +108,7 @@ class _Below:
     failed: int = 0
     pages: int = 0
     chosen: int = 0
+    is_again: bool = False  # its pages are at an earlier place
 
 
 class DrawnTree:
@@ -137,7 +142,7 @@ class DrawnTree:
         few = sum(1 for _ in tree.all_sitemaps()) + 1
         self._most = max(_MIN_PAGES, min(_MAX_PAGES, _LINES // few)) + 1 if with_pages else 0
         self._below: dict[int, _Below] = {}
-        self._count(tree)
+        self._count(tree, FirstPlaces())
 
     @property
     def chosen_pages(self) -> int:
@@ -152,11 +157,13 @@ class DrawnTree:
         yield self._line("", self._tree, shown_url(self._name(self._tree)), ", ".join(filter(None, about)))
         yield from self._inside(self._tree, "")
 
-    def _count(self, sitemap: AbstractSitemap) -> _Below:
-        preview = self._pages.preview(sitemap, self._most)
-        found = _Below(preview, 0, isinstance(sitemap, InvalidSitemap), preview.pages, preview.chosen)
+    def _count(self, sitemap: AbstractSitemap, places: FirstPlaces) -> _Below:
+        is_again = not places.is_first(sitemap)
+        preview = Preview(0, 0, []) if is_again else self._pages.preview(sitemap, self._most)
+        is_failed = isinstance(sitemap, InvalidSitemap)
+        found = _Below(preview, 0, is_failed, preview.pages, preview.chosen, is_again)
         for sub in sitemap.sub_sitemaps:
-            below = self._count(sub)
+            below = self._count(sub, places)
             found.sitemaps += below.sitemaps + 1
             found.failed += below.failed
             found.pages += below.pages
@@ -228,7 +235,9 @@ class DrawnTree:
             return ""
         below = self._below[id(sitemap)]
         parts = [plural(below.sitemaps, "sitemap")] if isinstance(sitemap, AbstractIndexSitemap) else []
-        if below.pages or not parts:
+        if below.is_again and not sitemap.sub_sitemaps:
+            parts.append("pages listed above")
+        elif below.pages or not parts:
             parts.append(self._page_count(below))
         return ", ".join(parts)
 

@@ -11,11 +11,11 @@ from types import MappingProxyType
 
 from usp.export.schema import SOURCE, type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import named_url, normalized_host
 from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
 
-__all__ = ["Batch", "SitemapPages", "page_columns", "pages_of", "repeated_column"]
+__all__ = ["Batch", "FirstPlaces", "SitemapPages", "page_columns", "pages_of", "repeated_column"]
 
 _MANY = 1 << 16  # rows; few sitemaps have more
 _MANY_PAGES = 1 << 13  # page objects at a time; each takes about 1 kB
@@ -43,6 +43,25 @@ class Batch:
     def kept_count(self) -> int:
         """The number of rows to keep."""
         return self.columns.length if self.kept is None else self.kept.count(1)
+
+
+class FirstPlaces:
+    """Finds the first place of each sitemap in a tree, by URL.
+
+    Several indexes may list the same sitemap. A table has its pages once: a few indexes that list each other would
+    otherwise make millions of rows of one sitemap.
+    """
+
+    def __init__(self) -> None:
+        self._urls: set[str] = set()
+
+    def is_first(self, sitemap: AbstractSitemap) -> bool:
+        """Return whether no sitemap before this one has its URL. Call it once for each place, in tree order."""
+        if isinstance(sitemap, InvalidSitemap) or sitemap.parser is None:
+            return True  # the sitemap itself may follow at another place; one without a document was made by hand
+        known = len(self._urls)
+        self._urls.add(sitemap.url)
+        return len(self._urls) > known
 
 
 def pages_of(

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from usp.exceptions import TreeInterrupted
-from usp.export.batches import pages_of
+from usp.export.batches import FirstPlaces, pages_of
 from usp.export.formats import STANDARD_OUTPUT, OutputFile, output_file
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import PageCounts, PageReader, PageRows, SourceTree, sitemaps_columns
@@ -164,7 +164,7 @@ def export_stream(
     homepage_url: str, web_client: AbstractWebClient | None = None, **options: Unpack[HomepageOptions]
 ) -> SitemapStream:
     """Open a site for an export, which keeps few documents in memory."""
-    return SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options)
+    return SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, pages_once=True, **options)
 
 
 def run_export(
@@ -190,6 +190,7 @@ def run_export(
         with plan.output.open() as file, _TableWriter(plan, file) as tables:
             try:
                 for source, stream in streams:
+                    tables.start_tree()
                     with stream:
                         for sitemap in stream.with_pauses():
                             tables.put(sitemap, source, stream.names if sitemap is not None else {})
@@ -252,6 +253,7 @@ def _interrupted(
 def _write_trees(plan: ExportPlan, trees: Sequence[SourceTree]) -> Exported:
     with plan.output.open() as file, _TableWriter(plan, file) as tables:
         for source, tree in trees:
+            tables.start_tree()
             for sitemap in (tree, *tree.all_sitemaps()):
                 tables.put(sitemap, source, tree.facts.names)
         tables.finish(trees)
@@ -265,6 +267,7 @@ class _TableWriter:
         self.rows = 0  # of the requested table
         self._plan = plan
         self._file = file
+        self._places = FirstPlaces()
         self._stack = ExitStack()
         self._reader: PageReader[Any] | None = None
         if (table := next((name for name in plan.selections if name != "sitemaps"), None)) is not None:
@@ -286,12 +289,17 @@ class _TableWriter:
         """The number of pages that were read; None if none had to be."""
         return None if self._reader is None else self._reader.pages
 
+    def start_tree(self) -> None:
+        """Say that the next sitemap is the first of a tree."""
+        self._places = FirstPlaces()
+
     def put(self, sitemap: AbstractSitemap | None, source: str | None, names: Mapping[str, str]) -> None:
         """Start to read a sitemap. Without one, write the rows that are ready; if somebody watches, write all."""
         if self._reader is None:
             return
         if sitemap is not None:
-            self._write(self._reader.put(pages_of(sitemap, source, names)))
+            if self._places.is_first(sitemap):
+                self._write(self._reader.put(pages_of(sitemap, source, names)))
         elif self._plan.output.is_watched:
             self._write(self._reader.rest())
             self._file.flush()

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Never, TypedDict, Unpack, cast
 
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
-from usp.export.batches import Batch, SitemapPages, pages_of
+from usp.export.batches import Batch, FirstPlaces, SitemapPages, pages_of
 from usp.export.extras import extra
 from usp.export.interrupts import interruptible
 from usp.export.reading import PageCounts, PageReader, PageStats, SourceTree, sitemaps_columns
@@ -100,7 +100,7 @@ class TreeTable:
 
     def _all_pages(self) -> Iterator[SitemapPages]:
         for source, tree in self._trees:
-            for sitemap in _with_all_below(tree):
+            for sitemap in filter(FirstPlaces().is_first, _with_all_below(tree)):
                 yield pages_of(sitemap, source, tree.facts.names)
 
     def _encoded(self, batch: Batch) -> pa.RecordBatch:

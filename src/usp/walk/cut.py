@@ -5,6 +5,7 @@ from __future__ import annotations
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog
+from usp.objects.sitemap import InvalidSitemap
 from usp.objects.wording import plural
 from usp.walk.nodes import Node, OrderedArrivals, RootVerdicts
 
@@ -50,6 +51,8 @@ class TreeCut:
         self.reason = ""
         self.is_marked_once = False  # whether one invalid sitemap stands for everything behind the cut
         self._places = OrderedArrivals(walk)
+        self._walk = walk
+        self._counted: set[str] = set()  # URLs of sitemaps whose pages were counted, if each counts once
         self._limits = limits
         self._count = PlaceCount(limits.max_sitemaps)
         self._pages = 0
@@ -71,7 +74,7 @@ class TreeCut:
             assert node.parsed is not None
             self._count.add(node)
             if max_pages is not None:
-                listed = len(node.parsed.pages)
+                listed = self._pages_to_count(node.parsed)
                 self._pages += listed
                 if self._pages >= max_pages:
                     self.reason = pages_reached(max_pages)
@@ -83,6 +86,14 @@ class TreeCut:
                 self.last = node
                 return True
         return False
+
+    def _pages_to_count(self, parsed: ParsedSitemap) -> int:
+        """Return how many pages a sitemap adds to those of the tree."""
+        if self._walk.counts_pages_once and parsed.sitemap_class is not InvalidSitemap:
+            if parsed.url in self._counted:
+                return 0
+            self._counted.add(parsed.url)
+        return len(parsed.pages)
 
     def kept_part(self, parsed: ParsedSitemap) -> ParsedSitemap:
         """Return the parsed sitemap of the last node with the pages within the limit, and a problem if some are not."""

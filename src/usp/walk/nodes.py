@@ -68,6 +68,7 @@ class RootVerdicts(Protocol):
     """A walk that decides which of its roots are part of the tree."""
 
     roots: list[Node]
+    counts_pages_once: bool
 
     def verdict(self, root: Node) -> bool | None:
         """Return whether a root is part of the tree; None while that is not known."""

@@ -50,6 +50,9 @@ class Walk:
         self.roots = [Node(fetcher, None) for fetcher in roots]
         self.cuts: dict[str, None] = {}  # why sitemaps or pages were left out, in the order in which it happened
         self.is_stopped = self.is_late = False
+        self.counts_pages_once = (
+            False  # `limits.max_pages` counts a sitemap that several indexes list at one place only
+        )
         self.left_out: list[InvalidSitemap] = []  # declared but not fetched; the schedule reports and clears them
         self._refusal = refusal
         self._to_visit = self.roots[::-1]  # a stack: children come before the siblings of their parent
