@@ -23,6 +23,7 @@ from faults import FaultServer, Handler, Request, ok, serve_faults, status
 from sockets import self_signed, server_context
 from support import serve, urlset
 from test_cli_progress import interrupted
+from usp.cli.outcomes import EXIT_CODES as MEANINGS
 from usp.cli.outcomes import EXIT_CODES_HELP, Ended, Ending
 from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind
 
@@ -381,8 +382,13 @@ class TestAdvice:
         assert summary.startswith("usp: 3 sitemaps (1 left out), 1 page, ")
 
 
-def test_one_table_of_exit_codes() -> None:
-    """The documentation has the exit codes of the help, in this order."""
-    text = (Path(__file__).parent.parent / "docs/outcomes.md").read_text("utf-8")
-    documented = re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)
-    assert documented == re.findall(r"^  (\d+) ", EXIT_CODES_HELP, re.MULTILINE)
+@pytest.mark.parametrize("name", ["cli.md", "outcomes.md"])
+def test_one_table_of_exit_codes(name: str) -> None:
+    """The documentation has the table of exit codes that the help has, word for word."""
+    text = (Path(__file__).parent.parent / "docs" / name).read_text("utf-8")
+    documented = re.findall(r"^\| (\d+) \| (.+)\. \|$", text.replace("`", ""), re.MULTILINE)
+    expected = [(str(code), meaning) for code, meaning in MEANINGS.items()]
+    assert [(code, meaning.lower()) for code, meaning in documented] == [
+        (code, text.lower()) for code, text in expected
+    ]
+    assert " ".join(EXIT_CODES_HELP.split()) == " ".join(["exit codes:", *(" ".join(row) for row in expected)])

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
 from usp.check.rules.page import rule_page
 from usp.cli.cli import parser
+from usp.cli.outcomes import EXIT_CODES
 from usp.objects.codes import CODES, GROUPS
 
 ROOT = Path(__file__).parents[1]
@@ -76,18 +78,14 @@ encoding of the terminal has no lines to draw, usp uses ASCII characters.
 _CLI_NOTES = """\
 ## Exit codes
 
-| code | meaning |
-|---|---|
-| 0 | Complete, or only sitemaps that do not exist (404, 410) are missing. |
-| 1 | `usp check` found a problem at least as severe as `--fail-on` (default: error). |
-| 2 | Wrong use, or a file that could not be read or written. |
-| 3 | Nothing could be fetched: the site is blocked, unreachable or has no sitemap. No file is replaced. |
-| 4 | Partial: some sitemaps are missing. Results are written, unless `--strict` is given. |
-| 130 | Interrupted with Ctrl-C. |
+{exit_codes}
 
 ![A blocked site ends with exit code 3](images/blocked.svg)
 
-[outcomes.md](outcomes.md) explains the outcomes behind these codes.
+`usp check` exits with 1 if a problem is at least as severe as `--fail-on` (default: error), also if the site is
+partial.
+
+[outcomes.md](outcomes.md) explains the outcomes behind these codes, and has a recipe for a nightly job.
 
 ## Output and messages
 
@@ -97,7 +95,8 @@ Results go to standard output, everything else to standard error. Control charac
   host that answered. The line disappears before the output is printed. There is no such line if standard error is not
   a terminal, or if pages are printed to one.
 - **Missing sitemaps.** After the output, a line for each reason says which sitemaps are missing, and which limit was
-  reached.
+  reached. If nothing could be fetched, one line says why and what to try; `usp check` then prints no report for people
+  on a site that is blocked or unreachable.
 - **Summary.** The last line counts the sitemaps in the tree, those that are missing, pages, bytes, and the time for
   fetching. The summary of `usp check` is the last line of its text output; with another format or with `-o` it goes
   to standard error.
@@ -115,8 +114,9 @@ head` ends early. With `--strict` it prints nothing before everything has arrive
 `usp export` writes rows while it fetches. `usp check` and `usp sql` print their result at the end. Files of `-o`
 appear under their name when they are complete; if anything goes wrong, an existing file stays as it is.
 
-Ctrl-C while fetching stops the requests. Every command then prints the partial results to standard output; a file of
-`-o` is replaced only with `--keep-partial`. Ctrl-C while printing ends usp at once.
+Ctrl-C while fetching stops the requests. Every command then prints the partial results to standard output, and
+completes the table, so that programs can read it; a file of `-o` is replaced only with `--keep-partial`. Ctrl-C while
+printing ends usp at once.
 
 ## URLs, headers and credentials
 
@@ -126,6 +126,16 @@ Values of `--header`, and a user and password in the URL, go only to the scheme,
 redirects to https, give the https URL. [fetching.md](fetching.md) explains how sites are fetched and what is refused;
 [check.md](check.md) and [export.md](export.md) are the guides to those commands.
 """
+
+
+def exit_codes_table() -> str:
+    """Return the table of exit codes. docs/cli.md and docs/outcomes.md have it."""
+    rows = [f"| {code} | {_as_code(meaning[0].upper() + meaning[1:])}. |" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["| exit code | meaning |", "|---|---|", *rows])
+
+
+def _as_code(text: str) -> str:
+    return re.sub(r"[Uu]sp check|--[a-z-]+", lambda found: f"`{found[0].lower()}`", text)
 
 
 def cli_page() -> str:
@@ -139,7 +149,7 @@ def cli_page() -> str:
     for name, command in {"usp": usp, **{f"usp {name}": command for name, command in commands.items()}}.items():
         guide = f"{_GUIDES[name]}\n" if name in _GUIDES else ""
         sections.append(f"## {name}\n\n{guide}```text\n{command.format_help().rstrip()}\n```\n")
-    sections.append(_CLI_NOTES)
+    sections.append(_CLI_NOTES.replace("{exit_codes}", exit_codes_table()))
     return "\n".join(sections)
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 __all__ = ["main"]
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as in shells: 128 plus the number of the signal
-_TERMINATED = 143  # after SIGTERM
+TERMINATED = 143  # after SIGTERM
 
 
 def main(arg_list: list[str] | None = None) -> int:
@@ -31,7 +31,7 @@ def main(arg_list: list[str] | None = None) -> int:
         # If Ctrl-C interrupts an exec() of source text, as some imported modules do, CPython remembers it as uncaught
         # and dies by the signal whatever the exit code. Another exec() resets that.
         exec("")  # noqa: S102 -- it executes nothing
-    return _TERMINATED if code == INTERRUPTED and received else code
+    return TERMINATED if code == INTERRUPTED and received else code
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from usp.cli import INTERRUPTED
+from usp.cli import INTERRUPTED, TERMINATED
 from usp.cli.output import TreeCounts, duration, say, size
 from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined
 from usp.objects.problem import printable
@@ -15,7 +16,7 @@ from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
 from usp.sources import STANDARD_INPUT
 
-__all__ = ["EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
+__all__ = ["EXIT_CODES", "EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
 
 PROBLEMS_FOUND = 1
 WRONG_USE = 2
@@ -28,19 +29,23 @@ _EXIT_CODES = {
     OutcomeKind.UNREACHABLE: _NOTHING,
     OutcomeKind.EMPTY: _NOTHING,
 }
-EXIT_CODES_HELP = """\
-exit codes:
-  0    complete; sitemaps that do not exist (404, 410) are named
-  1    usp check found problems
-  2    wrong use, or a file cannot be read or written
-  3    nothing could be fetched: the site is blocked, unreachable or has no
-       sitemap. An existing output file stays as it was
-  4    partial: some sitemaps are missing. The results are written, unless
-       --strict is given; then a sitemap that does not exist counts, too
-  130  interrupted with Ctrl-C. Partial results go to standard output; a file
-       is replaced only with --keep-partial
-  143  ended with SIGTERM, as by timeout; the same as Ctrl-C otherwise
-"""
+#: Each exit code -> what it means, for --help and for the documentation.
+EXIT_CODES = {
+    0: "complete; sitemaps that do not exist (404, 410) are named",
+    PROBLEMS_FOUND: "usp check found problems",
+    WRONG_USE: "wrong use, or a file cannot be read or written",
+    _NOTHING: "nothing could be fetched: the site is blocked, unreachable or has no sitemap. An existing output file"
+    " stays as it was",
+    _PARTIAL: "partial: some sitemaps are missing. The results are written, unless --strict is given; then a sitemap"
+    " that does not exist counts, too",
+    INTERRUPTED: "interrupted with Ctrl-C. Partial results go to standard output; a file is replaced only with"
+    " --keep-partial",
+    TERMINATED: "ended with SIGTERM, as by timeout; the same as Ctrl-C otherwise",
+}
+EXIT_CODES_HELP = "exit codes:\n" + "".join(
+    fill(meaning, 79, initial_indent=f"  {code:<5}", subsequent_indent=" " * 7, break_on_hyphens=False) + "\n"
+    for code, meaning in EXIT_CODES.items()
+)
 
 _MAX_URLS = 3  # shown of sitemaps that are missing for the same reason
 _IS_NAMED = {
