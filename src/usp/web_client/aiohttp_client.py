@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import select
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -37,6 +38,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import WebClientErrorResponse
 from usp.web_client.failures import TimedOutError, status_line
+from usp.web_client.framing import end_of_head, is_interim, repaired_head
 from usp.web_client.http_client import (
     MISTAKES,
     AbstractAsyncHTTPClient,
@@ -346,9 +348,56 @@ _CURRENT: ContextVar[_Hop] = ContextVar("usp hop")
 
 
 class _Handler(ResponseHandler):
-    """Receives answers. A body that cannot be continued ends there; aiohttp would wait forever for more."""
+    """Receives answers. A body that cannot be continued ends there; aiohttp would wait forever for more.
+
+    Its parser refuses an answer whose length is stated wrongly. So this hands over heads whole, with a length that the
+    parser accepts.
+    """
 
     _interim_answers = 0
+    _head: bytes | None = None  # what has arrived of a head; None if none is expected
+    is_idle = False  # whether no request uses the connection
+
+    def set_response_params(self, **options: Any) -> None:
+        """Prepare for the answer to a request."""
+        self._head = b""
+        super().set_response_params(**options)
+
+    def data_received(self, data: bytes) -> None:
+        """Receive some bytes. Those that nobody has asked for end the connection."""
+        if data and self.is_idle:
+            self.close()
+            return
+        if data and self._head is not None:
+            data = self._without_head(self._head + data)
+            if not data:
+                self._reschedule_timeout()
+                return
+        super().data_received(data)
+
+    def _without_head(self, data: bytes) -> bytes:
+        """Hand over the heads at the start of the data. Return what follows them; nothing, if a head is not whole."""
+        self._head = None
+        while data and data[:5] == b"HTTP/"[: len(data)]:
+            end = end_of_head(data)
+            if not end and len(data) <= _MAX_HEADER_BYTES:
+                self._head, data = data, b""
+            if not end:
+                break
+            head, data = data[:end], data[end:]
+            super().data_received(repaired_head(head))
+            if not is_interim(head):
+                break
+            if not data:
+                self._head = b""
+        return data
+
+    def is_connected(self) -> bool:
+        """Return whether the connection can be used. An idle one with unread bytes cannot: they answer no request."""
+        if not super().is_connected() or not self.is_idle:
+            return super().is_connected()
+        file = self.transport.get_extra_info("socket") if self.transport is not None else None
+        return not (self._buffer or self._tail or (file is not None and _is_readable(file.fileno())))
 
     def feed_data(self, data: Any, *args: Any) -> None:
         """Receive the head of an answer, and count interim ones."""
@@ -366,7 +415,13 @@ class _Handler(ResponseHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the body that was being received, if it is not complete."""
+        if self._head:
+            data, self._head = self._head, None
+            super().data_received(data)  # which says what is wrong with it
         body = getattr(self, "_payload", None)
+        if exc is not None and body is not None and not body.is_eof() and body.exception() is None:
+            # aiohttp would take a reset for the end of a body without a length.
+            body.set_exception(aiohttp.ClientPayloadError(f"the connection broke: {exc}"))
         super().connection_lost(exc)
         if body is not None and not body.is_eof() and body.exception() is None:
             body.set_exception(aiohttp.ClientPayloadError("the body is not complete"))
@@ -389,6 +444,8 @@ class _CheckedConnector(aiohttp.TCPConnector):
                 raise
             self._close_idle(0)
             connection = await super().connect(req, traces, timeout)
+        if isinstance(connection.protocol, _Handler):
+            connection.protocol.is_idle = False
         peer = connection.transport.get_extra_info("peername") if connection.transport is not None else None
         try:
             if peer:
@@ -402,12 +459,14 @@ class _CheckedConnector(aiohttp.TCPConnector):
         _CURRENT.get().is_new = True
         return await super()._create_connection(*arguments, **options)
 
-    def _release(self, *arguments: Any, **options: Any) -> None:
+    def _release(self, key: Any, protocol: ResponseHandler, *arguments: Any, **options: Any) -> None:
         """Keep a connection that is no longer in use, and close the oldest idle ones if there are too many.
 
         aiohttp's limit counts connections in use only: a client that goes from site to site would run out of files.
         """
-        super()._release(*arguments, **options)
+        super()._release(key, protocol, *arguments, **options)
+        if isinstance(protocol, _Handler):
+            protocol.is_idle = True
         self._close_idle(self.limit)
 
     def _close_idle(self, most: int) -> None:
@@ -415,6 +474,15 @@ class _CheckedConnector(aiohttp.TCPConnector):
         while len(self._conns) > most:
             for handler, _ in self._conns.pop(next(iter(self._conns))):
                 handler.close()
+
+
+def _is_readable(file: int) -> bool:
+    """Return whether bytes, or the end of a connection, wait to be read."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(file, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([file], [], [], 0)[0])
 
 
 def _checked_socket(info: Any) -> socket.socket:

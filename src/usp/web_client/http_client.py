@@ -49,6 +49,7 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 from usp.web_client.failures import cut_off_message, failure_of, late_message, retry_after_seconds, status_line
+from usp.web_client.framing import is_whole_range
 from usp.web_client.lookups import AddressInfo, Resolver, call_in_time, look_up, look_up_async, system_lookup
 from usp.web_client.policy import RefusedError, RequestPolicy, bytes_allowed, policy_for, seconds_until
 from usp.web_client.redirects import REDIRECTS, Redirects
@@ -273,7 +274,10 @@ class TransferredResponse(AbstractWebClientSuccessResponse):
     def _end(self) -> int:
         """End the body, and return its length."""
         self._has_ended = True
-        return self._received.size
+        size = self._received.size
+        if self.status_code() == HTTPStatus.PARTIAL_CONTENT and not is_whole_range(self.header("Content-Range"), size):
+            self._problems.append("T805")  # nobody has asked for a part
+        return size
 
     def _give_up(self) -> int:
         """Keep the part of the body that has arrived before the transfer broke off, and return its length."""

@@ -14,6 +14,7 @@ All that depends on private names of requests, urllib3 or http.client is in this
 
 from __future__ import annotations
 
+import errno
 import http.client
 import os
 import socket
@@ -174,6 +175,8 @@ class _Timed(socket.socket):
     """A socket that waits no longer than the request that it is lent to has time left."""
 
     exchange: Exchange | None = None
+    has_unread = False  # whether bytes followed the last answer
+    _is_peeking = False
     _patience: float | None = None
     _in_force: float | None = None
 
@@ -194,6 +197,8 @@ class _Timed(socket.socket):
 
     def recv_into(self, *args: Any) -> int:
         """Receive some bytes into a buffer."""
+        if self._is_peeking:
+            raise BlockingIOError(errno.EAGAIN, "nothing is read now")
         self._apply_deadline()
         return super().recv_into(*args)
 
@@ -206,6 +211,15 @@ class _Timed(socket.socket):
         """Send all bytes."""
         self._apply_deadline()
         super().sendall(*args)
+
+    def note_unread(self, reader: Any) -> None:
+        """Note whether a buffered reader of this socket holds bytes that nobody has read."""
+        self.has_unread = self._is_peeking = True  # else `peek` would wait for more
+        try:
+            with suppress(OSError):  # it has timed out before
+                self.has_unread = bool(reader.peek(1))
+        finally:
+            self._is_peeking = False
 
     def close_now(self) -> None:
         """Close, even if a response still reads from here."""
@@ -252,6 +266,13 @@ class _FinalAnswer(http.client.HTTPResponse):
             http.client.parse_headers(self.fp)
         raise http.client.HTTPException(f"more than {MAX_INTERIM_ANSWERS} interim answers")
 
+    def _close_conn(self) -> None:
+        """End the answer. Bytes behind it answer no request, so the connection cannot be used again."""
+        connection = getattr(getattr(self.fp, "raw", None), "_sock", None)
+        if isinstance(connection, _Timed) and connection.exchange is not None:
+            connection.note_unread(self.fp)
+        super()._close_conn()  # type: ignore[misc]  # not in its types
+
     def begin(self) -> None:
         """Read the status and the headers."""
         super().begin()
@@ -267,6 +288,16 @@ class _GuardedHTTPConnection(HTTPConnection):
     """A connection that is checked before each request."""
 
     response_class = _FinalAnswer
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection can be used. One with unread bytes cannot: they answer no request."""
+        connection = self.sock
+        if isinstance(connection, _Timed) and connection.has_unread:
+            return False
+        if isinstance(connection, ssl.SSLSocket) and connection.pending():
+            return False
+        return super().is_connected
 
     def _new_conn(self) -> socket.socket:
         exchange = CURRENT.get()
