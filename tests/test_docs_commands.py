@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from shutil import which
 
@@ -55,7 +56,10 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
     (tmp_path / "public").mkdir()
     for name in ("public/sitemap.xml", "sitemap.xml", "feeds.xml"):
         (tmp_path / name).write_text(URLSET)
+    (tmp_path / "known.csv").write_text("url\n")
     (tmp_path / "sitemap.xml.gz").write_bytes(gzip.compress(URLSET.encode()))
+    with zipfile.ZipFile(tmp_path / "old-site.zip", "w") as archive:
+        archive.writestr("sitemap.xml", URLSET)
     with demo_site() as homepage:
         command = command if " --url " in command else on_demo_site(command, homepage)
         run = subprocess.run(
