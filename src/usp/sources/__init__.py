@@ -43,7 +43,7 @@ def open(  # noqa: A001 -- as in io, gzip and tarfile
         for sitemap in usp.open(["https://www.example.org/sitemap.xml", "old/sitemap.xml.gz"]):
             print(sitemap.url, len(sitemap.pages))
 
-    A URL with a path is read as a sitemap with everything below it; if no sitemap is there, its whole site is read. A
+    A URL with a path is read as a sitemap with everything below it; if a web page is there, its whole site is read. A
     host without a scheme is read over https, or over http if nothing answers there. `stream.notes` says so.
 
     :param targets: one target or several: URLs, hosts, paths, or "-" for standard input.
