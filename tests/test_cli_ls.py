@@ -7,6 +7,7 @@ import io
 import json
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from errno import EADDRINUSE
@@ -304,6 +305,15 @@ def test_files_have_their_names(run_here: RunHere, tmp_path: Path, monkeypatch: 
     assert run_here("check", str(other)).stderr == f"usp: no sitemap in {other}: {why}\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert run_here("ls", "-").stderr == "usp: no sitemap in standard input: it is empty\n"
+
+
+def test_files_start_fast(tmp_path: Path) -> None:
+    """To read files, no library for HTTP is imported."""
+    (tmp_path / "a.xml").write_text(urlset("http://h/1"))
+    code = "import sys; from usp.cli import main; main(sys.argv[1:]); print('requests' in sys.modules)"
+    command = [sys.executable, "-c", code, "ls", "-f", "pages", str(tmp_path / "a.xml")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout == "http://h/1\nFalse\n"
 
 
 def test_strict_prints_nothing_unless_complete(site: FaultServer, run_here: RunHere) -> None:

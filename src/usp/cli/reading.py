@@ -42,7 +42,11 @@ class Reader:
     """Reads the sources of a command one after another."""
 
     def __init__(
-        self, sources: tuple[Source, ...], client: AbstractWebClient, meter: ProgressMeter, options: dict[str, Any]
+        self,
+        sources: tuple[Source, ...],
+        client: AbstractWebClient | None,
+        meter: ProgressMeter,
+        options: dict[str, Any],
     ) -> None:
         self.sources = sources
         self.client = client
@@ -90,7 +94,8 @@ def open_reader(
     if not is_quiet:
         _say_first(arguments, sources)
     shown = progress_line(meter, log) if is_progress_shown and not is_quiet else nullcontext()
-    with site_client(arguments) as client:
+    is_local = all(source.kind.is_local for source in sources)  # then importing requests would only take time
+    with nullcontext() if is_local else site_client(arguments) as client:
         reader = Reader(sources, client, meter, options)
         try:
             with shown:
