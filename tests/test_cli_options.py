@@ -227,3 +227,33 @@ def test_a_file_goes_by_its_name(
     assert run.returncode == 0
     assert "usp-local" not in run.stdout + run.stderr
     assert target in run.stdout or command == "check"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:s3cret@[bad/",
+        "https://user:s3cr/s3cret@example.org/",
+        "https://user:s3cret@example.org:99999/",
+        "ftp://user:s3cret@example.org/",
+        "http://user:s3cret@exa mple.org/",
+        "https://user:s3cret@/",
+        "https://user:s3c@s3cret@/",
+        "user:s3cret@[bad",
+    ],
+)
+@pytest.mark.parametrize("option", ["--proxy", "--url", None])
+def test_secrets_of_malformed_urls_are_masked(run_here: RunHere, option: str | None, url: str) -> None:
+    """A message about a malformed URL never has its password."""
+    run = run_here("ls", *([option, url, "no-such-file.xml"] if option else [url]))
+    assert run.returncode == 2
+    assert "s3c" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("header", ["Authorization s3cret", "Authorization: s3cret\n", "Bad name: s3cret", "s3cret"])
+def test_secrets_of_malformed_headers_are_masked(run_here: RunHere, header: str) -> None:
+    """A message about a malformed header never has its value."""
+    run = run_here("ls", "-H", header, "example.org")
+    assert run.returncode == 2
+    assert "give 'Name: value'" in run.stderr
+    assert "s3cret" not in run.stderr

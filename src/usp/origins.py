@@ -19,6 +19,7 @@ __all__ = [
     "LOCAL_URL",
     "Origin",
     "host_of",
+    "masked_url",
     "named_url",
     "normalized_host",
     "origin_of",
@@ -125,6 +126,19 @@ def split_credentials(url: str) -> tuple[str, str]:
     """Return a URL without its user and password, and these two as written ("me:secret"), or an empty text."""
     match = _CREDENTIALS.match(url)
     return (f"{match[1]}{url[match.end() :]}", match[2]) if match else (url, "")
+
+
+def masked_url(text: object) -> str:
+    """Return what should have been a URL for an error message, quoted, with *** in place of a user and password.
+
+    Nobody knows where the password of a malformed URL ends. So *** stands for everything before the last @.
+    """
+    if not isinstance(text, str):
+        return f"{text!r:.200}"
+    before, at, rest = text.rpartition("@")
+    scheme, slashes, _ = before.partition("//")
+    shown = f"{scheme if slashes else ''}{slashes}***@{rest}" if at else text
+    return f"{shown!r:.200}"
 
 
 def put_credentials(url: str, credentials: str) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from usp.export.selection import datetime_of
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MAX_PAGES, Limits
+from usp.origins import masked_url
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
@@ -242,10 +243,12 @@ def _site_url(text: str) -> str:
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"give a URL like https://example.org/, not {text!r}") from None
+        raise argparse.ArgumentTypeError(f"give a URL like https://example.org/, not {masked_url(text)}") from None
     try:
         _ = parts.port
     except ValueError:
+        if "@" in text.partition(parts.netloc)[2]:  # what looks like a port is a part of a password
+            raise argparse.ArgumentTypeError(f"give a URL like https://example.org/, not {masked_url(text)}") from None
         port = parts.netloc.rpartition(":")[2]
         raise argparse.ArgumentTypeError(f"a port is a number from 0 to 65535, not {port!r}") from None
     return text
@@ -309,7 +312,7 @@ def _proxy(text: str) -> str:
     except ValueError:
         is_url = False
     if not is_url:
-        raise argparse.ArgumentTypeError(f"give a URL like http://host:3128, not {text!r}")
+        raise argparse.ArgumentTypeError(f"give a URL like http://host:3128, not {masked_url(text)}")
     if parts.scheme.startswith("socks") and find_spec("socks") is None:
         raise argparse.ArgumentTypeError("a SOCKS proxy needs the Python package PySocks; run: pip install pysocks")
     return text
@@ -327,7 +330,8 @@ class _AddHeader(argparse.Action):
     ) -> None:
         header = _HEADER.fullmatch(str(values))
         if header is None or not _HEADER_TEXT.fullmatch(header[2]):
-            raise argparse.ArgumentError(self, f"give 'Name: value', one line of Latin-1 text, not {values!r}")
+            shown = f", not '{name}: ***'" if (name := str(values).partition(":")[0]) != values else ""
+            raise argparse.ArgumentError(self, f"give 'Name: value', one line of Latin-1 text{shown}")
         name, value = header[1], header[2].strip()
         if name.lower() in _FRAMING_HEADERS:
             raise argparse.ArgumentError(self, f"{name} cannot be set; it depends on the request")

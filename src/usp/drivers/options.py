@@ -15,7 +15,7 @@ from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.keywords import check_keywords
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
-from usp.origins import CROSS_HOST, outside, split_credentials
+from usp.origins import CROSS_HOST, masked_url, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
@@ -202,7 +202,7 @@ def _check_options(
 
 def _check_url(url: str) -> None:
     if not is_http_url(url):
-        raise SitemapException(f"URL {url!r} is not an HTTP(S) URL; give one like https://example.org/")
+        raise SitemapException(f"URL {masked_url(url)} is not an HTTP(S) URL; give one like https://example.org/")
 
 
 def _check_homepage(url: str, normalize: bool) -> str:

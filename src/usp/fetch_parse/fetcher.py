@@ -24,7 +24,7 @@ from usp.logs import logger
 from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap, fetch_failure
-from usp.origins import LOCAL_URL, requested_url
+from usp.origins import LOCAL_URL, masked_url, requested_url
 from usp.scan.urls import is_http_url
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SitemapFetcher:
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):
-            raise SitemapException(f"URL {url!r} is not an HTTP(S) URL.")
+            raise SitemapException(f"URL {masked_url(url)} is not an HTTP(S) URL.")
         if recursion_level > max_depth:
             raise SitemapException(f"Recursion level exceeded {max_depth} for URL {shortened(url)}.")
         if requested_url(url) in map(requested_url, parent_urls):

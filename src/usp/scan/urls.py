@@ -8,7 +8,7 @@ from functools import lru_cache
 from urllib.parse import urljoin, urlunsplit
 
 from usp.exceptions import StripURLToHomepageException
-from usp.origins import LOCAL_URL, split_url
+from usp.origins import LOCAL_URL, masked_url, split_url
 
 __all__ = [
     "INVISIBLE",
@@ -149,7 +149,7 @@ def strip_url_to_homepage(url: str) -> str:
     """
     if not is_http_url(url):
         raise StripURLToHomepageException(
-            f"URL {url!r} is not an http or https URL; give one like https://example.org/"
+            f"URL {masked_url(url)} is not an http or https URL; give one like https://example.org/"
         )
     parts = split_url(url)
     return urlunsplit((parts.scheme, parts.netloc, "/", "", ""))

@@ -31,7 +31,7 @@ from usp.objects.sitemap import (
     fetch_failure,
 )
 from usp.objects.transport import utc_time
-from usp.origins import LOCAL_URL, host_of, requested_url, split_credentials
+from usp.origins import LOCAL_URL, host_of, masked_url, requested_url, split_credentials
 from usp.scan import (
     is_http_url,
 )
@@ -115,7 +115,7 @@ def _limits(given: Limits | None) -> Limits:
 def _url_of_file(path: str, url: str | None) -> str | None:
     """Return the URL of a file. A `url` that ends with a slash is that of the folder that it is served from."""
     if url is not None and not is_http_url(url):
-        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r}")
+        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {masked_url(url)}")
     return url + _quoted(os.path.basename(path)) if url is not None and url.endswith("/") else url
 
 

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from usp.exceptions import InvalidArgumentError
 from usp.keywords import check_keywords
 from usp.limits import MEMORY_BYTES, Limits
-from usp.origins import split_credentials
+from usp.origins import masked_url, split_credentials
 from usp.scan import is_http_url
 from usp.sources.files import is_archive, tree_of_bytes, tree_of_path
 from usp.stream import (
@@ -158,11 +158,13 @@ def find_source(
     if not isinstance(target, (str, os.PathLike)) or not isinstance(text := os.fspath(target), str) or not text.strip():
         raise InvalidArgumentError(f"a target must be a URL, a host or a path, not {target!r:.200}{_advice(target)}")
     if url is not None and not is_http_url(url):
-        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {url!r:.200}")
+        raise InvalidArgumentError(f"url must be one like https://www.example.org/sitemap.xml, not {masked_url(url)}")
     wanted = _Wanted(text, isinstance(target, str), read_as, https_only)
     source = next(source for find in _TABLE if (source := find(wanted)) is not None)
     if url is not None and not source.kind.is_local:
-        raise InvalidArgumentError(f"url says where files will be served; {text:.200} has a URL already")
+        raise InvalidArgumentError(
+            f"url says where files will be served; {split_credentials(text)[0]:.200} has a URL already"
+        )
     return source if url is None else replace(source, url=url)
 
 
@@ -193,7 +195,7 @@ def _url(wanted: _Wanted) -> Source | None:
     if scheme is None or scheme[1].lower() == "file":
         return None
     if scheme[1].lower() not in ("http", "https"):
-        raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {text!r:.200}")
+        raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {masked_url(text)}")
     if not _is_requestable(text):
         raise InvalidArgumentError(_why_not_http(text))
     return _web_source(text, [text], wanted.read_as)
@@ -211,9 +213,9 @@ def _why_not_http(text: str) -> str:
         _ = parts.port
     except ValueError:
         port = re.search(r"://[^/?#]*:([^/?#:\]]*)(?:[/?#]|$)", text)
-        if port is not None and "[" not in text:
+        if port is not None and "[" not in text and "@" not in text[port.end() :]:  # else it is part of a password
             return f"a port is a number from 0 to 65535, not {port[1]!r:.20}"
-    return f"give a URL like https://example.org/, not {text!r:.200}"
+    return f"give a URL like https://example.org/, not {masked_url(text)}"
 
 
 def _path(wanted: _Wanted) -> Source | None:
@@ -268,7 +270,7 @@ def _nothing(wanted: _Wanted) -> Source:
             "a target must be a URL, a host or a path; for XML text, call sitemap_from_str, or pipe it to -"
         )
     raise InvalidArgumentError(
-        f"no such file or folder: {wanted.text!r:.200}; a site is written like example.org or https://example.org/"
+        f"no such file or folder: {masked_url(wanted.text)}; a site is written like example.org or https://example.org/"
     )
 
 
