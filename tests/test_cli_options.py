@@ -257,3 +257,18 @@ def test_secrets_of_malformed_headers_are_masked(run_here: RunHere, header: str)
     assert run.returncode == 2
     assert "give 'Name: value'" in run.stderr
     assert "s3cret" not in run.stderr
+
+
+@pytest.mark.network
+def test_allowed_hosts(run_here: RunHere) -> None:
+    """--allow-host lets a private site use another private host; what is no host is an error."""
+    with serve({}) as site:
+        home = site.url.replace("127.0.0.1", "localhost")
+        site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, f"Sitemap: {site.url}/a.xml".encode())
+        site.pages["/a.xml"] = (200, {}, urlset("http://h/1").encode())
+        arguments = ("ls", home, "-k", "-f", "pages")
+        assert run_here(*arguments).stdout == ""
+        assert run_here(*arguments, "--allow-host", "10.0.0.5", "--allow-host", "127.0.0.1").stdout == "http://h/1\n"
+    run = run_here(*arguments, "--allow-host", "*")
+    assert run.returncode == 2
+    assert "give a host, an address or a network" in run.stderr

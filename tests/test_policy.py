@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +23,12 @@ from sockets import (
     success,
     talk,
 )
-from support import serve
+from support import serve, urlset
+from usp import aio
 from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
+from usp.origins import HostPatterns
+from usp.tree import sitemap_tree_for_homepage
 from usp.web_client.policy import RefusedError, RequestPolicy, applying, is_public, policy_for
 
 pytestmark = pytest.mark.network
@@ -369,3 +374,126 @@ def test_a_shorter_time_for_one_request() -> None:
         with applying(policy, allowed):
             assert policy.deadline() - time.monotonic() == pytest.approx(expected, abs=1)
     assert policy.request_seconds() == 60
+
+
+PRIVATE_HOME = "http://wiki.corp.example/"
+
+
+def allowing(*hosts: str, home: str = PRIVATE_HOME, **options: str) -> RequestPolicy:
+    return RequestPolicy(home, allow_hosts=HostPatterns(hosts), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "is_allowed"),
+    [
+        ("10.0.0.5", "10.0.0.5", True),
+        ("10.0.0.5", "10.0.0.6", False),
+        ("10.0.0.0/8", "10.200.3.4", True),
+        ("10.0.0.0/8", "11.0.0.1", False),
+        ("fd00::5", "fd00::5", True),
+        ("[fd00::5]", "fd00::5", True),
+        ("fd00::/8", "fd12::1", True),
+        ("files.corp.example", "files.corp.example", True),
+        ("Files.Corp.Example.", "files.corp.example", True),
+        ("files.corp.example", "a.files.corp.example", False),
+        ("*.corp.example", "files.corp.example", True),
+        ("*.corp.example", "a.b.corp.example", True),
+        ("*.corp.example", "corp.example", False),
+        ("*.corp.example", "evilcorp.example", False),
+        ("*.corp.example", "corp.example.evil.example", False),
+        ("*.b\u00fccher.example", "x.xn--bcher-kva.example", True),
+        ("localhost", "localhost", True),
+        ("10.0.0.5", "ten.example", False),
+    ],
+)
+def test_host_patterns(pattern: str, host: str, is_allowed: bool) -> None:
+    """A pattern is a name, all names below a domain, an address, or a network of addresses."""
+    assert HostPatterns([pattern]).match(host) is is_allowed
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "*", "*.", "a*.example", "*.*.example", "http://a.example/", "a.example:80", "10.0.0.1/8", "1.2.3", 5],
+)
+def test_what_is_not_a_host_pattern(pattern: str) -> None:
+    """Anything else is an error that shows the forms."""
+    with pytest.raises(InvalidArgumentError, match=r"\*\.corp\.example"):
+        HostPatterns([pattern])
+    with pytest.raises(InvalidArgumentError, match="several hosts"):
+        HostPatterns("10.0.0.5")
+
+
+def test_hosts_that_are_allowed_may_be_private() -> None:
+    """A host that the caller allows may have private addresses; every other host is refused as before."""
+    policy = allowing("10.0.0.5", "*.corp.example")
+    assert policy.refusal("http://10.0.0.5/a.xml") is None
+    for url in ("http://10.0.0.6/", "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://167772165/"):
+        assert policy.refusal(url) is not None
+    assert policy.allowed_addresses("10.0.0.5", ["10.0.0.5"]) == ["10.0.0.5"]
+    assert policy.allowed_addresses("files.corp.example", ["10.7.7.7"]) == ["10.7.7.7"]
+    for host in ("10.0.0.6", "corp.example", "ten.example"):
+        with pytest.raises(RefusedError, match="not a public address"):
+            policy.allowed_addresses(host, ["10.0.0.5"])
+
+
+def test_allowed_hosts_do_not_rebind() -> None:
+    """The first address of an allowed host decides: it stays public, or keeps its private addresses."""
+    policy = allowing("*.corp.example")
+    assert policy.allowed_addresses("a.corp.example", ["10.0.0.5"]) == ["10.0.0.5"]
+    for changed in ("10.0.0.6", "127.0.0.1", PUBLIC):
+        with pytest.raises(RefusedError):
+            policy.allowed_addresses("a.corp.example", [changed])
+        with pytest.raises(RefusedError):
+            policy.check_peer("a.corp.example", changed)
+    policy.check_peer("A.corp.example.", "10.0.0.5")
+    assert policy.allowed_addresses("b.corp.example", [PUBLIC]) == [PUBLIC]
+    with pytest.raises(RefusedError):
+        policy.allowed_addresses("b.corp.example", ["10.0.0.5"])
+    assert allowing("10.0.0.5").allowed_addresses("10.0.0.5", ["10.0.0.5"]) == ["10.0.0.5"]
+    with pytest.raises(RefusedError):
+        allowing("10.0.0.5").allowed_addresses("10.0.0.5", ["10.0.0.6"])
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"])
+def test_allowed_names_do_not_lead_to_link_local_addresses(address: str) -> None:
+    """A name that the caller allows may not lead to where clouds keep credentials. The address can be allowed."""
+    with pytest.raises(RefusedError):
+        allowing("*.corp.example", "169.254.0.0/16").allowed_addresses("meta.corp.example", [address])
+    if ":" not in address:
+        assert allowing(address).allowed_addresses(address, [address]) == [address]
+
+
+def test_private_homepages_are_refused_on_request() -> None:
+    """With `private="refuse"`, a homepage must be public, unless `allow_hosts` names it."""
+    policy = allowing(private="refuse")
+    with pytest.raises(RefusedError):
+        policy.allowed_addresses("wiki.corp.example", ["10.0.0.5"])
+    assert policy.allowed_addresses("wiki.corp.example", [PUBLIC]) == [PUBLIC]
+    for home in ("http://127.0.0.1/", "http://localhost/", "http://[::1]/"):
+        assert "not a public address" in (allowing(home=home, private="refuse").refusal(home) or "")
+    named = allowing("*.corp.example", private="refuse")
+    assert named.allowed_addresses("wiki.corp.example", ["10.0.0.5"]) == ["10.0.0.5"]
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_private_site_with_a_second_private_host(is_allowed: bool, is_async: bool) -> None:
+    """A private site may use a second private host that the caller names, and no other."""
+    with serve({}) as home, serve({}) as other:
+        second, third = other.url, other.url.replace("127.0.0.1", "127.1.1.1")
+        home.url = home.url.replace("127.0.0.1", "localhost")
+        text = f"Sitemap: {second}/a.xml\nSitemap: {third}/a.xml\nSitemap: {home.url}/to-second\n"
+        home.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, text.encode())
+        home.pages["/to-second"] = (302, {"Location": f"{second}/b.xml"}, b"")
+        for path in ("/a.xml", "/b.xml"):
+            other.pages[path] = (200, {}, urlset(f"{home.url}{path}").encode())
+        options: Any = {"use_known_paths": False, "allow_hosts": ["127.0.0.1"] if is_allowed else None}
+        if is_async:
+            tree = asyncio.run(aio.sitemap_tree_for_homepage(home.url, **options))
+        else:
+            tree = sitemap_tree_for_homepage(home.url, **options)
+        refused = sitemap_tree_for_homepage(home.url, private="refuse")
+    assert [page.url for page in tree.all_pages()] == ([f"{home.url}/a.xml", f"{home.url}/b.xml"] if is_allowed else [])
+    assert other.paths() == (["/a.xml", "/b.xml"] if is_allowed else [])
+    assert list(refused.all_sitemaps()) == []
+    assert "not a public address" in str(refused.outcome)

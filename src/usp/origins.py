@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, urlsplit
@@ -17,6 +18,8 @@ __all__ = [
     "CROSS_HOST",
     "DEFAULT_PORTS",
     "LOCAL_URL",
+    "PRIVATE",
+    "HostPatterns",
     "Origin",
     "host_of",
     "masked_url",
@@ -40,6 +43,9 @@ CROSS_HOST = {
     "same-host": "is not the same host as",
 }
 
+#: Values of the option `private`.
+PRIVATE = ("allow", "refuse")
+
 #: Ports that URLs leave out.
 DEFAULT_PORTS = {"http": 80, "https": 443}
 #: The URL of a sitemap that you pass as text.
@@ -49,6 +55,7 @@ _PLAIN_URL = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # has nothing to normalize
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
 )
+_HOST_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?!\d+\Z)[a-z0-9_-]{1,63}")
 _CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
 _SAFE = "!$%&'()*+,/:;=?@[]~"
 _MAX_HOST = 253  # https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4
@@ -187,6 +194,55 @@ def outside(url: str, homepage_url: str, cross_host: str) -> str | None:
     if host == home or (cross_host == "same-site" and _site_of(host) == _site_of(home)):
         return None
     return f"{host} {CROSS_HOST[cross_host]} {home} (cross_host={cross_host!r})"
+
+
+class HostPatterns:
+    """Hosts that a caller allows: names, names below a domain, addresses and networks.
+
+    `files.corp.example` is that host. `*.corp.example` is every host below that domain, and not the domain itself.
+    `10.0.0.5`, `fd00::5` and `10.0.0.0/8` are addresses as they stand in a URL: names that lead there do not match.
+    """
+
+    def __init__(self, patterns: Iterable[str] = ()) -> None:
+        """Raise `InvalidArgumentError` if a pattern is not one of these."""
+        if isinstance(patterns, str) or not isinstance(patterns, Iterable):
+            raise InvalidArgumentError(f"allow_hosts must be several hosts, like ['10.0.0.5'], not {patterns!r}")
+        self._patterns = tuple(patterns)
+        self._names: set[str] = set()
+        self._domains: set[str] = set()
+        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+        for pattern in self._patterns:
+            self._add(pattern)
+
+    def _add(self, pattern: str) -> None:
+        if isinstance(pattern, str):
+            with suppress(ValueError):
+                self._networks.append(ipaddress.ip_network(pattern.strip("[]")))
+                return
+            name = normalized_host(pattern.removeprefix("*."))
+            if _HOST_NAME.fullmatch(name):
+                self._domains.add(f".{name}") if pattern.startswith("*.") else self._names.add(name)
+                return
+        raise InvalidArgumentError(
+            f"allow_hosts: {pattern!r} is not a host; give a name, '*.' and a domain, an address or a network:"
+            " files.corp.example, *.corp.example, 10.0.0.5, 10.0.0.0/8"
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
+    def __repr__(self) -> str:
+        return repr(self._patterns)
+
+    def match(self, host: str) -> bool:
+        """Return whether a normalized host is one of them."""
+        if host in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return any(host.endswith(domain) for domain in self._domains)
+        return any(address in network for network in self._networks)
 
 
 @lru_cache(1024)

@@ -342,7 +342,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         if seconds < _LEAST_SECONDS:
             return Failure("the time limit of the tree is reached")
         limits = replace(limits, request_seconds=seconds, max_sitemap_bytes=min(max_bytes, limits.max_sitemap_bytes))
-        policy = RequestPolicy(self._fetching.secret_url, limits, self._fetching.options.cross_host)
+        policy = self._fetching.options.policy(self._fetching.secret_url, limits)
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public
         # are refused, unless the homepage itself is such an address.
         policy.mark_resolved_elsewhere(host_of(self._fetching.secret_url))

@@ -13,9 +13,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from usp.exceptions import InvalidArgumentError
 from usp.export.selection import datetime_of
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MAX_PAGES, Limits
-from usp.origins import masked_url
+from usp.origins import HostPatterns, masked_url
 from usp.politeness import Politeness
 
 if TYPE_CHECKING:
@@ -131,6 +132,14 @@ def _add_source_options(group: Group) -> None:
         metavar="WHICH",
         help=f"hosts to fetch sitemaps from (default: %(default)s)\n{hosts}",
     )
+    group.add_argument(
+        "--allow-host",
+        action="append",
+        type=_host,
+        default=[],
+        metavar="HOST",
+        help="also fetch from this private host: 10.0.0.5, 10.0.0.0/8,\na.corp.example or '*.corp.example'; repeatable",
+    )
 
 
 def _add_request_options(group: Group) -> None:
@@ -213,6 +222,7 @@ def tree_options(arguments: argparse.Namespace) -> dict[str, Any]:
         "politeness": Politeness(spacing=arguments.spacing, crawl_delay=arguments.crawl_delay),
         "respect_robots": arguments.respect_robots,
         "cross_host": arguments.cross_host,
+        "allow_hosts": arguments.allow_host,
     }
 
 
@@ -259,6 +269,16 @@ def _pattern(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a regular expression: {error}") from None
+    return text
+
+
+def _host(text: str) -> str:
+    try:
+        HostPatterns([text])
+    except InvalidArgumentError:
+        raise argparse.ArgumentTypeError(
+            f"give a host, an address or a network, such as files.corp.example or 10.0.0.5, not {text!r}"
+        ) from None
     return text
 
 

@@ -94,7 +94,7 @@ async def steps(
     """Fetch everything that a walk asks for, and pause after each result; see `usp.drivers.blocking.steps`."""
     now, limits = time.monotonic, options.limits
     schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = RequestPolicy(homepage_url, limits, options.cross_host, expires=now() + limits.tree_seconds)
+    policy = options.policy(homepage_url, expires=now() + limits.tree_seconds)
     reader = ResponseReader(policy, options.memory_bytes)
     if (limit := getattr(client, "limit_response_data_length", None)) is not None:
         limit(limits.max_sitemap_bytes)

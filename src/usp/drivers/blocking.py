@@ -77,7 +77,7 @@ def steps(
     is_alone = is_single_threaded(client, options)
     schedule_options = replace(options, concurrency=1) if is_alone else options
     schedule = Schedule(walk, schedule_options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = RequestPolicy(homepage_url, limits, options.cross_host, expires=now() + limits.tree_seconds)
+    policy = options.policy(homepage_url, expires=now() + limits.tree_seconds)
     perform = _performer(client, policy, ResponseReader(policy, options.memory_bytes))
     # A client need not be a subclass, as in ultimate-sitemap-parser; then it has only what all clients have there.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -15,11 +16,12 @@ from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.keywords import check_keywords
 from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
-from usp.origins import CROSS_HOST, masked_url, outside, split_credentials
+from usp.origins import CROSS_HOST, PRIVATE, HostPatterns, masked_url, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk, Walk
+from usp.web_client.policy import RequestPolicy
 
 __all__ = [
     "FetchOptions",
@@ -41,6 +43,8 @@ class FetchOptions(TypedDict, total=False):
     politeness: Politeness | None
     respect_robots: bool
     cross_host: Literal["allow", "same-site", "same-host"]
+    allow_hosts: Iterable[str] | None
+    private: Literal["allow", "refuse"]
     progress: ProgressCallbackType | None
 
 
@@ -73,6 +77,8 @@ class Options:
     politeness: Politeness = field(default_factory=Politeness)
     respect_robots: bool = False
     cross_host: str = "allow"
+    allow_hosts: HostPatterns = field(default_factory=HostPatterns)
+    private: str = "allow"
     progress: ProgressCallbackType | None = None
     memory_bytes: int = MEMORY_BYTES  # of documents; the rest goes to a temporary file
 
@@ -87,10 +93,27 @@ class Options:
             raise InvalidArgumentError(f"politeness must be usp.politeness.Politeness(...), not {self.politeness!r}")
         if not isinstance(self.cross_host, str) or self.cross_host not in CROSS_HOST:
             raise InvalidArgumentError(f"cross_host must be one of {', '.join(CROSS_HOST)}, not {self.cross_host!r}")
+        if not isinstance(self.private, str) or self.private not in PRIVATE:
+            raise InvalidArgumentError(f"private must be one of {', '.join(PRIVATE)}, not {self.private!r}")
         if not isinstance(self.respect_robots, bool):
             raise InvalidArgumentError(f"respect_robots must be True or False, not {self.respect_robots!r}")
         if self.progress is not None and not callable(self.progress):
             raise InvalidArgumentError(f"progress must be a function, not {self.progress!r}")
+
+    def policy(self, homepage_url: str, limits: Limits | None = None, expires: float = math.inf) -> RequestPolicy:
+        """Return the request policy for a tree.
+
+        :param limits: other limits than those of the options.
+        :param expires: when the tree's time is up, by `time.monotonic()`.
+        """
+        return RequestPolicy(
+            homepage_url,
+            limits or self.limits,
+            self.cross_host,
+            allow_hosts=self.allow_hosts,
+            private=self.private,
+            expires=expires,
+        )
 
     @property
     def needs_rules(self) -> bool:
@@ -180,6 +203,8 @@ def _check_options(
     """Check the parameters that every walk has."""
     check_keywords(fetching, HomepageOptions.__annotations__, "web_client")
     given = {name: value for name, value in fetching.items() if name in FetchOptions.__annotations__}
+    if given.get("allow_hosts") is not None:
+        given["allow_hosts"] = HostPatterns(given["allow_hosts"])
     options = Options(**{name: value for name, value in given.items() if value is not None})
     choice = SitemapChoice.of(include, exclude, modified_since, choose_callback)
     for callback in (recurse_callback, recurse_list_callback):

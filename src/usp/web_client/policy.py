@@ -9,6 +9,8 @@ has a policy of its own, as if its URL were a homepage.
   connection that they reuse, so a name that resolves differently the second time gains nothing. The first address
   seen of the homepage's host decides: if it is public, the host may use public addresses only; if not, the host may
   use only the addresses that it had at first. A host that a proxy resolves counts as public.
+- Hosts that the caller names (`allow_hosts`) may be private, too, under the same rule. Names may not lead to link-local
+  addresses, where clouds keep credentials. With `private="refuse"`, the homepage is treated as any other host.
 - Credentials, cookies and headers of the caller go to the homepage's origin only.
 - A request ends by its deadline, or when the tree is cancelled: then the policy shuts down the sockets in use.
 """
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from usp.limits import Limits
-from usp.origins import host_of, origin_of, outside, put_credentials, split_credentials
+from usp.origins import HostPatterns, host_of, origin_of, outside, put_credentials, split_credentials
 
 if TYPE_CHECKING:
     from usp.bodies import DocumentStore
@@ -66,6 +68,8 @@ class RequestPolicy:
         limits: Limits | None = None,
         cross_host: str = "allow",
         *,
+        allow_hosts: HostPatterns | None = None,
+        private: str = "allow",
         expires: float = math.inf,  # by time.monotonic()
     ) -> None:
         self.limits = limits or Limits()
@@ -76,11 +80,11 @@ class RequestPolicy:
         self._home = origin_of(homepage_url)
         self._cross_host = cross_host
         self._expires = expires
-        # Addresses that the home may use although they are not public. Empty: the home is public. None: not known yet.
-        self._home_addresses: frozenset[Address] | None = None
-        address = _name_or_address(self._home[1])[1]
-        if address is not None:
-            self._home_addresses = _private_addresses([_address(str(address))])
+        self._allow_hosts = allow_hosts or HostPatterns()
+        self._trusts_home = private == "allow" or self._allow_hosts.match(self._home[1])
+        # Hosts that need not be public -> the addresses that they may use although these are not public. Empty: the
+        # host is public. Missing: not known yet.
+        self._first_addresses: dict[str, frozenset[Address]] = {}
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._callbacks: dict[object, Callable[[], object]] = {}
         self._lock = threading.RLock()  # reentrant: the garbage collector may cancel a stream anywhere
@@ -132,7 +136,7 @@ class RequestPolicy:
         is_name, address = _name_or_address(host)
         if address is None and not is_name:
             return "its host name is not valid"
-        if host != self._home[1]:
+        if not self._is_trusted(host):
             if address is not None and not is_public(address):
                 return _not_public(host, address)
             if host == "localhost" or host.endswith(".localhost"):  # RFC 6761; a proxy would look it up for us
@@ -174,27 +178,43 @@ class RequestPolicy:
 
     def mark_resolved_elsewhere(self, host: str) -> None:
         """Note that a proxy, or code of the caller's, resolves a host: its addresses are not known here."""
-        if self._home_addresses is None and self._is_home_host(host):
+        name = self._trusted_name(host)
+        if name is not None and _name_or_address(name)[1] is None:
             with self._lock:
-                if self._home_addresses is None:
-                    self._home_addresses = frozenset()
+                self._first_addresses.setdefault(name, frozenset())
 
     def _only_addresses(self, host: str, found: Collection[Address]) -> frozenset[Address]:
         """Return the only addresses that a host may have, or an empty set if it may have any public address.
 
-        If this is the home and nothing is known of it yet, remember the addresses that were found.
+        If the host need not be public and nothing is known of it yet, remember the addresses that were found.
         """
-        if not self._is_home_host(host):
+        name = self._trusted_name(host)
+        if name is None:
             return frozenset()
-        if self._home_addresses is None and found:
+        known = self._first_addresses.get(name)
+        if known is None and found:
+            literal = _name_or_address(name)[1]
+            own = _private_addresses(found if literal is None else [_address(str(literal))])
+            if literal is None and name != self._home[1]:
+                own = frozenset(address for address in own if not _is_link_local(address))
             with self._lock:
-                if self._home_addresses is None:
-                    self._home_addresses = _private_addresses(found)
-        return self._home_addresses or frozenset()
+                known = self._first_addresses.setdefault(name, own)
+        return known or frozenset()
 
-    def _is_home_host(self, host: str) -> bool:
-        home = self._home[1]
-        return host == home or host_of(f"http://[{host}]" if ":" in host else f"http://{host}") == home
+    def _trusted_name(self, host: str) -> str | None:
+        """Return the normalized name of a host that need not be public; None for any other host."""
+        if host == self._home[1] and self._trusts_home:
+            return host
+        if not self._trusts_home and not self._allow_hosts:
+            return None
+        name = host_of(f"http://[{host.strip('[]')}]" if ":" in host else f"http://{host}")
+        return name if self._is_trusted(name) else None
+
+    def _is_trusted(self, name: str) -> bool:
+        """Return whether a host need not be public: it is the homepage's, or the caller allows it."""
+        if name == self._home[1]:
+            return self._trusts_home
+        return bool(self._allow_hosts) and self._allow_hosts.match(name)
 
     @contextmanager
     def shutting_down_on_cancel(self, connection: socket.socket) -> Iterator[None]:
@@ -276,6 +296,11 @@ def is_public(address: Address) -> bool:
     if any(address in network for network in _SPECIAL):
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def _is_link_local(address: Address) -> bool:
+    inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (inner or address).is_link_local
 
 
 def _private_addresses(found: Iterable[Address]) -> frozenset[Address]:
