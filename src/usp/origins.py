@@ -57,6 +57,7 @@ _PLAIN_URL = re.compile(
 )
 _HOST_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?!\d+\Z)[a-z0-9_-]{1,63}")
 _CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
+_ADDRESS = re.compile(r"[\d.]+|[^:]*+:.*", re.DOTALL)
 _SAFE = "!$%&'()*+,/:;=?@[]~"
 _MAX_HOST = 253  # https://www.rfc-editor.org/rfc/rfc1035#section-2.3.4
 _MAX_AUTHORITY = 1_024  # user, password, host and port
@@ -248,7 +249,7 @@ class HostPatterns:
 @lru_cache(1024)
 def _site_of(host: str) -> str:
     """Return the registered domain of a host: example.co.uk for www.example.co.uk. An IP address is its own site."""
-    if re.fullmatch(r"[\d.]+|.*:.*", host):
+    if _ADDRESS.fullmatch(host):
         return host
     return _public_suffixes().privatesuffix(host) or host
 
