@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from typing import IO, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,7 +21,10 @@ from support import urlset
 from test_store import FullDisk, noise
 from usp.bodies import ArrivingBody, DocumentStore, InFile, InMemory
 from usp.documents import Document
+from usp.drivers.fetch import ResponseReader
 from usp.limits import ARRIVING_BYTES
+from usp.web_client.abstract_client import AbstractWebClientSuccessResponse
+from usp.web_client.policy import RequestPolicy
 
 URL = "http://h/s.xml"
 KIB = 1024
@@ -176,6 +180,19 @@ def test_total_bytes() -> None:
     assert second.append(b"12")
     assert not first.append(b"1")
     assert (first.data(), second.data()) == (b"123451", b"12")
+
+
+def test_a_mock_of_a_response() -> None:
+    """A mock that stands in for a response has the body that its test gives it."""
+    response = Mock(spec=AbstractWebClientSuccessResponse)
+    response.encoded_data.return_value = None
+    response.raw_data.return_value = b"text"
+    response.header.return_value = None
+    response.url.return_value = URL
+    response.transport_problems.return_value = ()
+    document = ResponseReader(RequestPolicy(URL), 1_000).read(response, URL)
+    assert isinstance(document, Document)
+    assert (document.size, document.transferred) == (4, 4)
 
 
 # Forks

@@ -62,6 +62,7 @@ def test_memory_of_large_bodies_at_once(driver: Driver, count: int, size: int) -
     assert peak < 150
 
 
+@pytest.mark.slow
 @each_driver
 def test_failed_tries_count_toward_max_total_bytes(driver: Driver) -> None:
     """A body that breaks off at every try counts each time, while it arrives."""

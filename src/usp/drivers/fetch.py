@@ -89,9 +89,8 @@ class ResponseReader:
 
     def _document(self, response: AbstractWebClientSuccessResponse, request: Transport) -> Document:
         declared = encoding = response.header("Content-Encoding")
-        data: bytes | ArrivingBody | None = response.stored_body()
-        if data is None:
-            data = response.encoded_data()
+        stored = response.stored_body()
+        data = stored if isinstance(stored, ArrivingBody) else response.encoded_data()  # it may be a mock
         if data is None:
             data = response.raw_data()
             encoding = encoding and "identity"  # the client has decoded the body
@@ -120,7 +119,7 @@ class ResponseReader:
             store=self._store,
             limit=self._max_bytes,
             transport=transport,
-            discarded=response.discarded_bytes(),
+            discarded=response.discarded_bytes() if isinstance(data, ArrivingBody) else 0,
         )
 
 
