@@ -516,3 +516,20 @@ def test_sitemaps_are_counted_in_the_order_of_the_tree(most: int) -> None:
         assert codes(trees[-1]) == ["C901"]
     assert all(tree == trees[0] for tree in trees)
     assert len(list(trees[0].all_sitemaps())) == most + 1  # one more for all that is left out
+
+
+@pytest.mark.parametrize("most", [10, 11, 12, 13, 40, 41, 60])
+def test_unfetched_sitemaps_count(most: int) -> None:
+    """Loops and other children that are not fetched count toward `max_sitemaps`, whatever arrives first."""
+    names = [f"{number}.xml" for number in range(6)]  # that list each other, so that most children are loops
+    site = {"robots.txt": f"Sitemap: {H}0.xml", **dict.fromkeys(names, listing(*names, "leaf.xml"))}
+    site["leaf.xml"] = numbered("p", 1)
+    trees = []
+    for seed in range(12):
+        walk = website(use_known_paths=False, max_sitemaps=most)
+        drive(walk, site, seed, 8)
+        trees.append(walk.website())
+        assert codes(trees[-1]) == ["C901"]
+    assert all(tree == trees[0] for tree in trees)
+    # At most one more at the limit, and one that stands for all that is left out.
+    assert most - len(names) <= len(list(trees[0].all_sitemaps())) <= most + 2

@@ -18,25 +18,26 @@ SPARE_PLACES = 20
 class PlaceCount:
     """Counts places of a tree in tree order, up to `limits.max_sitemaps`.
 
-    Children that are not fetched, because they are too deep or refused, have places, too. So there may be twice as many
-    places as sitemaps, and no more.
+    Children that are not fetched, because they are too deep or refused, have places, too, and count like the others.
     """
 
     def __init__(self, max_sitemaps: int) -> None:
         self._max_sitemaps = max_sitemaps
-        self._sitemaps = 0
         self._places = 0
 
-    def add(self, node: Node) -> None:
-        """Count a node, and its children that are not fetched."""
-        self._sitemaps += 1
-        self._places += 1 + len(node.children) - len(node.child_nodes())
+    def add(self) -> None:
+        """Count a place."""
+        self._places += 1
 
     @property
     def is_full(self) -> bool:
         """Whether the tree may have no more."""
-        most = self._max_sitemaps
-        return self._sitemaps >= most or self._places >= 2 * most + SPARE_PLACES
+        return self._places >= self._max_sitemaps
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it has one place more than that: a sitemap that follows an unfetched one at the limit."""
+        return self._places > self._max_sitemaps
 
 
 class TreeCut:
@@ -68,11 +69,18 @@ class TreeCut:
         if self.last is not None:
             return False
         max_pages, max_sitemaps = self._limits.max_pages, self._limits.max_sitemaps
+        before: Node | None = None
         for _, node in self._places.advance():
             if not isinstance(node, Node):
+                # Each run of arrivals starts with a node: invalid sitemaps arrive with the node before them.
+                if self._count.is_full and before is not None:
+                    self._end_at(before, sitemaps_reached(max_sitemaps))
+                    return True
+                self._count.add()
                 continue
+            before = node
             assert node.parsed is not None
-            self._count.add(node)
+            self._count.add()
             if max_pages is not None:
                 listed = self._pages_to_count(node.parsed)
                 self._pages += listed
@@ -80,12 +88,15 @@ class TreeCut:
                     self.reason = pages_reached(max_pages)
                     self._kept_pages = listed - (self._pages - max_pages)
             if not self.reason and self._count.is_full:
-                self.reason = sitemaps_reached(max_sitemaps)
-                self.is_marked_once = True
+                self._end_at(node, sitemaps_reached(max_sitemaps))
             if self.reason:
                 self.last = node
                 return True
         return False
+
+    def _end_at(self, node: Node, reason: str) -> None:
+        """Cut the tree behind a node. One invalid sitemap stands for everything else."""
+        self.last, self.reason, self.is_marked_once = node, reason, True
 
     def _pages_to_count(self, parsed: ParsedSitemap) -> int:
         """Return how many pages a sitemap adds to those of the tree."""

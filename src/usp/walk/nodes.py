@@ -44,14 +44,18 @@ class Node:
         """Return the children that are fetched."""
         return [child for child in self.children if isinstance(child, Node)]
 
+    def places(self) -> Iterator[Node | InvalidSitemap]:
+        """Give this node and all places below it, in tree order."""
+        ahead: list[Node | InvalidSitemap] = [self]
+        while ahead:
+            place = ahead.pop()
+            yield place
+            if isinstance(place, Node):
+                ahead.extend(reversed(place.children))
+
     def with_all_below(self) -> Iterator[Node]:
         """Give this node and all below it, in tree order."""
-        nodes = [self]
-        while nodes:
-            node = nodes.pop()
-            yield node
-            if node.children:
-                nodes.extend(reversed(node.child_nodes()))
+        return (place for place in self.places() if isinstance(place, Node))
 
     def urls(self) -> Iterator[str]:
         """Give every URL of this node and all below it: requested, answered after redirects, and declared."""

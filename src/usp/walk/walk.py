@@ -315,12 +315,13 @@ class Walk:
         for root in self.roots:
             count = copy(certain)
             nodes = [root]
-            count.add(root)
-            for node in islice(root.with_all_below(), 1, None):
-                if count.is_full:
+            count.add()
+            for place in islice(root.places(), 1, None):
+                if count.is_past:
                     break
-                count.add(node)
-                nodes.append(node)
+                count.add()
+                if isinstance(place, Node):
+                    nodes.append(place)
             if self.verdict(root):
                 certain = count
             kept += sum(len(node.children) for node in nodes)
