@@ -1048,3 +1048,17 @@ def test_a_request_that_the_end_of_the_tree_cut_short() -> None:
         driver.end(task)
     tree = driver.run()
     assert reasons(tree) == {H + "a.xml": "Not fetched: the tree's time is up, after 2 seconds (limits.tree_seconds)."}
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_the_target_of_a_redirect_is_not_requested_again(concurrency: int) -> None:
+    """A URL that waits for its turn is not requested if a redirect has led to it meanwhile. The tree is the same."""
+    site: dict[str, Any] = many(4)
+    site[H + "0.xml"] = Document(H + "3.xml", str(site[H + "3.xml"]).encode())
+    driver = Driver(site, concurrency=concurrency)
+    tree = driver.run()
+    assert driver.times(H + "3.xml") == []
+    pages = [page.url for page in tree.all_pages()]
+    assert pages == [f"{H}{i}.xml/page" for i in (3, 1, 2, 3)]
+    everything_at_once = Driver(site, concurrency=8)
+    assert [page.url for page in everything_at_once.run().all_pages()] == pages

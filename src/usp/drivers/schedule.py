@@ -283,7 +283,7 @@ class Schedule:
                 continue
             job = host.next_job()
             self._list(host)
-            if self._is_dropped(job):
+            if self._is_dropped(job) or self._has_arrived(job):
                 continue
             if host.is_given_up:
                 message = f"{host.name} refuses all requests: {host.last_refusal.message}"
@@ -310,6 +310,15 @@ class Schedule:
         if job.fetcher is None or job.tries or requested_url(job.url) in self._waiting_for_https:
             return False
         return job.url == job.fetcher.url and self._walk.take_back(job.fetcher)
+
+    def _has_arrived(self, job: Job) -> bool:
+        """Return whether a redirect has brought the sitemap of a job that has not started. Hand it to the walk then."""
+        if job.fetcher is None or job.tries:
+            return False
+        parsed = self._walk.parsed_sitemap(job.url)
+        if parsed is not None:
+            self._receive(job.fetcher, parsed)
+        return parsed is not None
 
     # What happens with a result
 
