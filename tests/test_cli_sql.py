@@ -452,3 +452,13 @@ def test_the_same_as_an_exported_database(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         expected = database.execute(query.replace("order by all", "order by 1, 2, 3, 4")).fetchall()
     assert [tuple(row.values()) for row in json.loads(answer.read_text())] == expected
+
+
+@pytest.mark.parametrize("name", ["csv", "json", "jsonl", "tsv"])
+def test_directions_are_escaped_on_terminals(server: Server, name: str) -> None:
+    """Characters that turn the direction of text are escaped on a terminal, and stay as they are in a pipe."""
+    query = "select 'a' || chr(8238) || 'b' || chr(8294) || 'c' as t"
+    assert "a\u202eb\u2066c" in usp("-k", "-q", server.url, query, "-f", name, encoding="utf-8").stdout
+    with terminal() as screen:
+        usp("-k", "-q", server.url, query, "-f", name, capture_output=False, stdout=screen.follower)
+    assert "a\\u202eb\\u2066c" in screen.text()

@@ -6,7 +6,9 @@ suffix that two formats share, and a format that one of the commands cannot writ
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -58,6 +60,8 @@ def _all_formats() -> dict[str, Format]:
 
 
 FORMATS = _all_formats()
+#: U+061C, U+200E, U+200F, U+202A to U+202E and U+2066 to U+2069. https://www.unicode.org/reports/tr9/
+_DIRECTION = re.compile(rb"\xd8\x9c|\xe2\x80[\x8e\x8f\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 TABLE_FORMATS = {name: one for name, one in FORMATS.items() if one.table_writer is not None}
 ANSWER_FORMATS = {name: one for name, one in FORMATS.items() if one.answer_writer is not None}
 
@@ -104,7 +108,9 @@ class OutputFile:
             if sys.stdout is None:
                 raise OSError("there is no standard output to write to")
             sys.stdout.flush()
-            held = _held(sys.stdout.buffer) if self.is_held else nullcontext(sys.stdout.buffer)
+            is_seen = sys.stdout.isatty() and not self.is_gzipped
+            output: Any = _TerminalText(sys.stdout.buffer) if is_seen else sys.stdout.buffer
+            held = _held(output) if self.is_held else nullcontext(output)
             with held as whole, self._compressed(whole) as stream, self.format.opener(stream) as file:
                 yield file
             sys.stdout.buffer.flush()
@@ -122,6 +128,28 @@ class OutputFile:
             return
         with gzip_stream(stream) as compressed:
             yield compressed
+
+
+class _TerminalText(io.BufferedIOBase):
+    """Writes UTF-8 to a terminal, with characters escaped that would show the text around them in another order."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write whole characters."""
+        self._stream.write(_DIRECTION.sub(_escaped, data))
+        return len(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return found[0].decode().encode("unicode_escape")
 
 
 @contextmanager
