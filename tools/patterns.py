@@ -38,7 +38,7 @@ CAPPED = {
 #: The methods that are called on patterns by another name.
 CALLED = {"usp.scan.tokens.START_TAG": ("match",), "usp.scan.tokens.END_TAG": ("match",)}
 #: Patterns that see only what the user or usp itself wrote.
-TRUSTED = frozenset({"usp.check.rules.page", "usp.check.rules.languages", "usp.cli.explain", "usp.export.queries"})
+TRUSTED = frozenset({"usp.check.rules.page", "usp.cli.explain", "usp.export.queries"})
 SIZES = (32, 256, 2_048, 16_384)
 _GROWTH = 8  # from one size to the next
 _MANY_SECONDS = 0.02  # linear time takes less, for the largest size
