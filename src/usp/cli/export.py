@@ -37,6 +37,7 @@ __all__ = ["register"]
 _ENDINGS = "|".join(re.escape(ending) for one in TABLE_FORMATS.values() for ending in one.suffixes)
 _OUTPUT_NAME = re.compile(rf"(?!.*://).*(?:{_ENDINGS})(?:\.gz)?", re.IGNORECASE)
 
+_PARAMETER = re.compile(r"^(?=(?:columns|since|until)\b)")  # at the start of an error
 _EPILOG = f"""\
 columns of pages:
   {", ".join(list(PAGES)[:5])},
@@ -164,7 +165,7 @@ def _planned(arguments: argparse.Namespace, *, has_source: bool) -> ExportPlan:
             has_source=has_source,
         )
     except InvalidArgumentError as error:
-        arguments.refuse(re.sub(r"^(?=(?:columns|since|until)\b)", "--", str(error)))
+        arguments.refuse(_PARAMETER.sub("--", str(error)))
         raise
     if plan.output.is_binary_on_terminal:
         arguments.refuse(BINARY_ON_TERMINAL)
