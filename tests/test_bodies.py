@@ -26,6 +26,8 @@ from usp.limits import ARRIVING_BYTES
 from usp.web_client.abstract_client import AbstractWebClientSuccessResponse
 from usp.web_client.policy import RequestPolicy
 
+pytestmark = pytest.mark.network
+
 URL = "http://h/s.xml"
 KIB = 1024
 

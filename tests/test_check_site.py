@@ -417,6 +417,7 @@ class TestDiscovery:
         assert "R711" not in codes or found_in(report) == [(HOME, "R711", None, None)]
 
     @pytest.mark.parametrize("status", [401, 403, 429, 451])
+    @pytest.mark.slow
     def test_blocked_robots_txt(self, status: int) -> None:
         """R713: a robots.txt that nobody may read is no reason to tell a site to make a sitemap, or to name its own."""
         urls = urlset("{base}/a").encode()

@@ -17,6 +17,8 @@ from usp.limits import Limits
 from usp.politeness import Politeness
 from usp.sources import Targets
 
+pytestmark = pytest.mark.network
+
 XML = {"Content-Type": "application/xml"}
 TEXT = {"Content-Type": "text/plain"}
 

@@ -19,6 +19,8 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.stream import SitemapStream
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage, stream_sitemaps_for_homepage
 
+pytestmark = pytest.mark.network
+
 Site = dict[str, Handler]
 HOME = "https://x.example/"
 NOON = datetime(2025, 6, 15, 12, tzinfo=UTC)

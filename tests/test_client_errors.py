@@ -32,6 +32,8 @@ from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPReque
 from usp.web_client.policy import RefusedError
 from usp.web_client.requests_client import RequestsWebClient
 
+pytestmark = pytest.mark.network
+
 H = "http://h/"
 PAGES = [f"{H}{number}" for number in (1, 2)]
 

@@ -19,6 +19,8 @@ from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
 
+pytestmark = pytest.mark.network
+
 DAY = 86_400.0
 
 

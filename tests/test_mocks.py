@@ -37,6 +37,8 @@ from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
 from usp.web_client.requests_transport import GuardedAdapter
 
+pytestmark = pytest.mark.network
+
 QUICK = Politeness(retry_seconds=0, tries=2)
 HOME = "https://mocked.example"
 OTHER = "https://elsewhere.example"

@@ -13,6 +13,8 @@ from usp.cli import main
 from usp.objects.sitemap import IndexRobotsTxtSitemap, PagesTextSitemap, PagesXMLSitemap
 from usp.tree import sitemap_tree_for_homepage
 
+pytestmark = pytest.mark.network
+
 XML = {"Content-Type": "application/xml"}
 TEXT = {"Content-Type": "text/plain"}
 URLSET = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:xhtml="http://www.w3.org/1999/xhtml">'

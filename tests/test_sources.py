@@ -47,6 +47,8 @@ from usp.sources import SourceKind, SourceStream, find_source, find_sources
 from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
+pytestmark = pytest.mark.network
+
 ONCE = Politeness(tries=1)
 W = "https://www.example.org/"
 RSS = "<rss version='2.0'><channel><item><link>{base}/news</link></item></channel></rss>"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ChildSitemap
+from usp.objects.dates import aware
 
 __all__ = ["ChooseCallbackType", "Patterns", "SitemapChoice"]
 
@@ -55,7 +56,7 @@ class SitemapChoice:
             )
         if callback is not None and not callable(callback):
             raise InvalidArgumentError(f"choose_callback must be a function, not {callback!r:.200}")
-        since = None if modified_since is None else _aware(modified_since)
+        since = None if modified_since is None else aware(modified_since)
         return cls(_patterns("include", include), _patterns("exclude", exclude), since, callback)
 
     @property
@@ -94,13 +95,7 @@ class SitemapChoice:
     def _is_old(self, child: ChildSitemap) -> bool:
         if self.modified_since is None or child.last_modified is None:
             return False
-        return _aware(child.last_modified) < self.modified_since - _SLACK
-
-
-def _aware(moment: date) -> datetime:
-    """Return a time with a time zone: UTC if it has none. A date is its first moment."""
-    moment = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        return aware(child.last_modified) < self.modified_since - _SLACK
 
 
 def _patterns(name: str, patterns: Patterns | None) -> tuple[re.Pattern[str], ...]:
