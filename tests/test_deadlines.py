@@ -15,7 +15,7 @@ from sockets import CLIENTS, Make, Peer, error, full_backlog, making, self_signe
 from usp.limits import Limits
 from usp.web_client.lookups import AddressInfo
 from usp.web_client.policy import RequestPolicy
-from usp.web_client.requests_transport import resolve as looked_up
+from usp.web_client.requests_exchange import resolve as looked_up
 
 pytestmark = pytest.mark.network
 

@@ -35,7 +35,7 @@ from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
-from usp.web_client.requests_transport import GuardedAdapter
+from usp.web_client.requests_internals import GuardedAdapter
 
 pytestmark = pytest.mark.network
 

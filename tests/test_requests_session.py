@@ -26,7 +26,7 @@ from support import Server, serve
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
-from usp.web_client.requests_transport import GuardedAdapter
+from usp.web_client.requests_internals import GuardedAdapter
 
 pytestmark = pytest.mark.network
 

@@ -6,37 +6,21 @@ looks like a response: with a body that is there already, without a `raw`, or wi
 
 from __future__ import annotations
 
-import http.client
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import requests
 import urllib3
 
-from usp.web_client.http_client import HTTPAnswer, header_bytes
-from usp.web_client.settings import DRAIN_SECONDS, PIECE_BYTES
+from usp.web_client.http_messages import HTTPAnswer, header_bytes
+from usp.web_client.requests_exchange import Exchange
+from usp.web_client.requests_internals import body_already_read, received_answer
+from usp.web_client.settings import PIECE_BYTES
 
-if TYPE_CHECKING:
-    from usp.web_client.requests_transport import Exchange
-
-__all__ = [
-    "ERRORS",
-    "BareSession",
-    "RequestsAnswer",
-    "body_reader",
-    "drain",
-    "header_of",
-    "is_from_network",
-    "reason_of",
-    "take_cookies",
-]
-
-#: What goes wrong in requests, urllib3 and below them. They raise a bare ValueError for some odd URLs and headers.
-ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError)
+__all__ = ["BareSession", "RequestsAnswer", "body_reader", "header_of", "reason_of", "take_cookies"]
 
 
 class _NoCookies(requests.cookies.RequestsCookieJar):
@@ -115,7 +99,7 @@ class RequestsAnswer(HTTPAnswer):
 
     def discard(self) -> None:
         """Read a small body, to reuse its connection; close the connection if it is large, endless or slow."""
-        drain(self.response, self._exchange)
+        self._exchange.drain(self.response)
         self._close = None  # it is closed
 
 
@@ -130,31 +114,13 @@ def reason_of(response: requests.Response) -> str | None:
     return response.reason if isinstance(response.reason, str) else None
 
 
-def drain(response: requests.Response, exchange: Exchange) -> None:
-    """Read the body of an answer if it is small, to reuse its connection, and close the answer."""
-    raw = response.raw
-    if raw is None:
-        return
-    length = getattr(raw, "length_remaining", None)
-    deadline = exchange.deadline
-    try:
-        if length <= PIECE_BYTES if isinstance(length, int) else getattr(raw, "chunked", False) is True:
-            exchange.deadline = min(deadline, time.monotonic() + DRAIN_SECONDS)
-            exchange.count_discarded(len(raw.read(PIECE_BYTES, decode_content=False)))
-    except ERRORS:
-        pass  # nobody needs this body
-    finally:
-        exchange.deadline = deadline
-        raw.close()
-
-
 def body_reader(response: requests.Response) -> Callable[[], bytes]:
     """Return a function that returns the next piece of a body as soon as it arrives.
 
     The body keeps its transport encoding: urllib3 trusts the header, and fails if the header is wrong.
     """
     raw: Any = response.raw
-    if (body := _body_that_is_there(response)) is not None:
+    if (body := body_already_read(response)) is not None:
         return partial(next, iter((body,)), b"")
     if isinstance(raw, urllib3.HTTPResponse) and hasattr(raw, "read1"):
         return partial(raw.read1, PIECE_BYTES, decode_content=False)
@@ -166,24 +132,11 @@ def body_reader(response: requests.Response) -> Callable[[], bytes]:
     return partial(next, pieces(), b"")
 
 
-def _body_that_is_there(response: requests.Response) -> bytes | None:
-    """Return the body of a response that was made with one, or that someone has read; None if it is to be received."""
-    values = getattr(response, "__dict__", {})
-    return next((values[name] for name in ("_content", "content") if isinstance(values.get(name), bytes)), None)
-
-
-def is_from_network(response: requests.Response) -> bool:
-    """Return whether http.client has received an answer, and not a mock made it."""
-    raw: Any = response.raw
-    received = getattr(raw, "_original_response", None)
-    return isinstance(raw, urllib3.HTTPResponse) and isinstance(received, http.client.HTTPResponse)
-
-
 def take_cookies(response: requests.Response, cookies: requests.cookies.RequestsCookieJar) -> None:
     """Move the cookies that an answer sets into a jar, so that the session does not see them."""
     request: Any = getattr(response, "request", None)
     requests.cookies.extract_cookies_to_jar(cookies, request, response.raw)  # type: ignore[no-untyped-call]
-    message = getattr(getattr(response.raw, "_original_response", None), "msg", None)
+    message = getattr(received_answer(response.raw), "msg", None)
     for name in ("Set-Cookie", "Set-Cookie2"):
         if message is not None and name in message:  # the headers of a mock raise if there is none
             del message[name]

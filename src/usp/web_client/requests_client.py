@@ -5,7 +5,7 @@ the client uses the session itself at the homepage's origin only. Elsewhere it u
 no credentials and keep no cookies, with a session of its own for each request (`usp.web_client.requests_answers`):
 those who mock requests replace methods of sessions.
 
-`usp.web_client.http_client` follows redirects and applies the request policy. `usp.web_client.requests_transport` has
+`usp.web_client.http_client` follows redirects and applies the request policy. `usp.web_client.requests_internals` has
 the connections, which check addresses and keep deadlines.
 """
 
@@ -22,20 +22,22 @@ import requests.adapters
 from usp.origins import Origin, host_of, origin_of
 from usp.web_client.abstract_client import RequestWaiter, WebClientErrorResponse
 from usp.web_client.failures import TimedOutError, status_line
-from usp.web_client.http_client import MISTAKES, AbstractHTTPClient, Fetch, HTTPRequest, TransferredResponse
+from usp.web_client.http_client import MISTAKES, AbstractHTTPClient
+from usp.web_client.http_fetch import Fetch
+from usp.web_client.http_messages import HTTPRequest
+from usp.web_client.http_responses import TransferredResponse
 from usp.web_client.lookups import Resolver
 from usp.web_client.redirects import REDIRECTS
 from usp.web_client.requests_answers import (
-    ERRORS,
     BareSession,
     RequestsAnswer,
     body_reader,
     header_of,
-    is_from_network,
     reason_of,
     take_cookies,
 )
-from usp.web_client.requests_transport import CURRENT, Exchange, GuardedAdapter, guard, resolve
+from usp.web_client.requests_exchange import CURRENT, ERRORS, Exchange, resolve
+from usp.web_client.requests_internals import GuardedAdapter, guard, is_from_network
 from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     MAX_REMEMBERED_ORIGINS,

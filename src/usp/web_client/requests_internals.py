@@ -1,48 +1,38 @@
-"""The connections of the requests client: only to addresses that the policy allows, and only until the deadline.
+"""Everything of usp that uses private names of requests, urllib3 and http.client.
 
-requests and urllib3 know a timeout between two reads, but none for a request as a whole, and they connect to whatever
-address a name resolves to. Both can be changed at the socket only. A `TimedSocket` never waits longer than its request
-has time left, and the address at the other end is checked before each request, on a new connection or a reused one.
+Nothing public in these libraries lets a caller choose the address to connect to, limit the time of a request as a
+whole, or notice bytes that follow an answer. So usp replaces methods that urllib3 and http.client call internally. A
+new release may rename such a method, and then it silently does nothing. Therefore all of that is in this module.
 
-A socket finds its request by the `Exchange` that it is lent to, one for each fetch of the client. Without an exchange,
-as when a caller uses the session for something else, everything behaves as in requests, except that certificates of
-proxies are always verified.
-
-All that depends on private names of requests, urllib3 or http.client is in this module and in
-`usp.web_client.requests_answers`.
+Without an exchange, as when a caller uses the session for something else, everything behaves as in requests, except
+that certificates of proxies are always verified.
 """
 
 from __future__ import annotations
 
-import errno
 import http.client
 import os
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from contextvars import ContextVar, Token
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import requests
 import requests.adapters
 import urllib3
 from requests.utils import select_proxy
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import ConnectTimeoutError, LocationValueError, NameResolutionError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util import Retry
-from urllib3.util.connection import allowed_gai_family
 from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.origins import host_of
 from usp.web_client.cassettes import connection_class, real_class
-from usp.web_client.http_client import Fetch
-from usp.web_client.lookups import AddressInfo, Resolver, look_up
-from usp.web_client.policy import RefusedError, seconds_until
-from usp.web_client.requests_answers import drain
+from usp.web_client.requests_exchange import CURRENT, Exchange, LentSocket, TimedTLSSocket
 from usp.web_client.settings import MAX_INTERIM_ANSWERS, file_state
 
 if TYPE_CHECKING:
@@ -51,205 +41,11 @@ else:
     HTTPConnection = real_class(urllib3.connection.HTTPConnection)
     HTTPSConnection = real_class(urllib3.connection.HTTPSConnection)
 
-__all__ = ["CURRENT", "Exchange", "GuardedAdapter", "guard", "resolve"]
-
-Result = TypeVar("Result")
+__all__ = ["GuardedAdapter", "body_already_read", "guard", "is_from_network", "received_answer"]
 
 _KEPT_CONNECTIONS = 64  # to one host
 _KEPT_HOSTS = 64
 _NO_RETRIES = Retry(0, read=False)
-
-
-def resolve(host: str, port: int) -> Sequence[AddressInfo]:
-    """Return the addresses of a host, of the kinds that urllib3 connects to."""
-    return socket.getaddrinfo(host, port, allowed_gai_family(), socket.SOCK_STREAM)
-
-
-class Exchange:
-    """One fetch with all its redirects, as the connections see it. Use it as a context, in one thread."""
-
-    __slots__ = ("_fetch", "_lent", "_resolve", "_token", "cookies", "deadline", "max_bytes", "policy", "target")
-
-    def __init__(self, fetch: Fetch, resolve: Resolver) -> None:
-        self._fetch = fetch
-        self.policy = fetch.policy
-        self.deadline = fetch.deadline
-        self.max_bytes = fetch.max_bytes()
-        #: What to request, exactly as it stands in the request; None to leave that to requests.
-        self.target: str | None = None
-        #: The cookies that redirects have set, if a caller's session makes the requests.
-        self.cookies: requests.cookies.RequestsCookieJar | None = None
-        self._resolve = resolve
-        self._lent: dict[_Timed, AbstractContextManager[None]] = {}
-
-    def __enter__(self) -> Self:
-        self._token: Token[Exchange | None] = CURRENT.set(self)
-        return self
-
-    def __exit__(self, error: object, *_: object) -> None:
-        CURRENT.reset(self._token)
-        for connection in list(self._lent):
-            self.give_back(connection)
-            if error is not None:
-                connection.close_now()  # nobody else knows of it, if a hook of the caller's has raised
-
-    def seconds_left(self) -> float:
-        """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
-        return seconds_until(self.deadline)
-
-    def count_discarded(self, size: int) -> None:
-        """Count bytes of a body that was read and dropped."""
-        self._fetch.count_discarded(size)
-
-    def lend(self, connection: _Timed) -> None:
-        """Let this fetch use a socket, until it gives the socket back or ends."""
-        using = self.policy.shutting_down_on_cancel(connection)
-        self._ask(using.__enter__)
-        self._lent[connection] = using
-        connection.exchange = self
-
-    def give_back(self, connection: object) -> None:
-        """Take a socket from this fetch, if it was lent to it."""
-        using = self._lent.pop(connection, None)  # type: ignore[call-overload]  # any object may be asked for
-        if using is not None:
-            connection.exchange = None  # type: ignore[attr-defined]
-            using.__exit__(None, None, None)
-
-    def check_peer(self, host: str, connection: socket.socket) -> None:
-        """Raise an error if the policy does not allow the other end of a connection."""
-        address = connection.getpeername()[0]
-        self._ask(lambda: self.policy.check_peer(host, address))
-
-    def connect(
-        self, host: str, port: int, timeout: float | None, bound_to: Any, options: Any, *, is_proxy: bool
-    ) -> TimedSocket:
-        """Connect to a host, at one of the addresses that the policy allows."""
-        host = host.strip("[]")
-        found = self._ask(lambda: look_up(self._resolve, host, port, self.policy, self.seconds_left()))
-        addresses = [str(info[4][0]) for info in found]
-        allowed = addresses if is_proxy else self._ask(lambda: self.policy.allowed_addresses(host, addresses))
-        error: OSError | None = None
-        for family, kind, protocol, _, address in found:
-            if address[0] not in allowed:
-                continue
-            try:
-                return self._connected(family, kind, protocol, address, timeout, bound_to, options)
-            except OSError as failed:
-                error = failed
-        raise error or socket.gaierror(socket.EAI_NONAME, "no addresses")
-
-    def _connected(
-        self, family: int, kind: int, protocol: int, address: Any, timeout: float | None, bound_to: Any, options: Any
-    ) -> TimedSocket:
-        connection = TimedSocket(family, kind, protocol)
-        try:
-            self.lend(connection)
-            for option in options or ():
-                connection.setsockopt(*option)
-            if bound_to:
-                connection.bind(bound_to)
-            connection.settimeout(timeout)
-            connection.connect(address)
-            if self.policy.is_cancelled:
-                raise ConnectionAbortedError("cancelled")
-        except BaseException:
-            self.give_back(connection)
-            connection.close()
-            raise
-        return connection
-
-    def _ask(self, question: Callable[[], Result]) -> Result:
-        """Ask the policy, and remember if it refuses."""
-        try:
-            return question()
-        except RefusedError as refused:
-            self._fetch.refused = refused
-            # urllib3 retries after errors of the network; this one it raises at once.
-            raise LocationValueError(str(refused)) from refused
-
-
-CURRENT: ContextVar[Exchange | None] = ContextVar("usp exchange", default=None)
-
-
-class _Timed(socket.socket):
-    """A socket that waits no longer than the request that it is lent to has time left."""
-
-    exchange: Exchange | None = None
-    has_unread = False  # whether bytes followed the last answer
-    _is_peeking = False
-    _patience: float | None = None
-    _in_force: float | None = None
-
-    def settimeout(self, value: float | None, /) -> None:
-        """Set the seconds to wait at most for each step."""
-        self._patience = self._in_force = value
-        super().settimeout(value)
-
-    def connect(self, address: Any, /) -> None:
-        """Connect."""
-        self._apply_deadline()
-        super().connect(address)
-
-    def recv(self, *args: Any) -> bytes:
-        """Receive some bytes."""
-        self._apply_deadline()
-        return super().recv(*args)
-
-    def recv_into(self, *args: Any) -> int:
-        """Receive some bytes into a buffer."""
-        if self._is_peeking:
-            raise BlockingIOError(errno.EAGAIN, "nothing is read now")
-        self._apply_deadline()
-        return super().recv_into(*args)
-
-    def send(self, *args: Any) -> int:
-        """Send some bytes."""
-        self._apply_deadline()
-        return super().send(*args)
-
-    def sendall(self, *args: Any) -> None:
-        """Send all bytes."""
-        self._apply_deadline()
-        super().sendall(*args)
-
-    def note_unread(self, reader: Any) -> None:
-        """Note whether a buffered reader of this socket holds bytes that nobody has read."""
-        self.has_unread = self._is_peeking = True  # else `peek` would wait for more
-        try:
-            with suppress(OSError):  # it has timed out before
-                self.has_unread = bool(reader.peek(1))
-        finally:
-            self._is_peeking = False
-
-    def close_now(self) -> None:
-        """Close, even if a response still reads from here."""
-        self.close()
-        self._real_close()  # type: ignore[attr-defined]  # not in its types
-
-    def _apply_deadline(self) -> None:
-        if self.exchange is None:
-            return
-        left = self.exchange.seconds_left()
-        seconds = left if self._patience is None or left < self._patience else self._patience
-        if seconds != self._in_force:  # each setting is a system call
-            self._in_force = seconds
-            super().settimeout(seconds)
-
-
-class TimedSocket(_Timed):
-    """A plain socket."""
-
-
-class TimedTLSSocket(_Timed, ssl.SSLSocket):
-    """A socket with TLS. The ssl module makes it of a plain one, which it replaces, and starts the handshake."""
-
-    def do_handshake(self, block: bool = False) -> None:
-        """Make the TLS handshake."""
-        exchange = CURRENT.get()
-        if exchange is not None:
-            exchange.lend(self)
-        self._apply_deadline()
-        super().do_handshake(block)
 
 
 class _FinalAnswer(http.client.HTTPResponse):
@@ -269,7 +65,7 @@ class _FinalAnswer(http.client.HTTPResponse):
     def _close_conn(self) -> None:
         """End the answer. Bytes behind it answer no request, so the connection cannot be used again."""
         connection = getattr(getattr(self.fp, "raw", None), "_sock", None)
-        if isinstance(connection, _Timed) and connection.exchange is not None:
+        if isinstance(connection, LentSocket) and connection.exchange is not None:
             connection.note_unread(self.fp)
         super()._close_conn()  # type: ignore[misc]  # not in its types
 
@@ -293,7 +89,7 @@ class _GuardedHTTPConnection(HTTPConnection):
     def is_connected(self) -> bool:
         """Whether the connection can be used. One with unread bytes cannot: they answer no request."""
         connection = self.sock
-        if isinstance(connection, _Timed) and connection.has_unread:
+        if isinstance(connection, LentSocket) and connection.has_unread:
             return False
         if isinstance(connection, ssl.SSLSocket) and connection.pending():
             return False
@@ -325,13 +121,17 @@ class _GuardedHTTPConnection(HTTPConnection):
                 url = exchange.target if self.proxy_is_forwarding else "/" + exchange.target.split("/", 3)[3]
         super().request(method, url, body, headers, **options)
 
+    def keep_body(self, response: Any, body: bytes) -> None:
+        """Give an answer the body that was read from it, for those who read it again."""
+        response._body = body
+
     def _lend_to(self, exchange: Exchange) -> None:
         """Let a fetch use the open connection, if the policy allows it."""
         connection = self.sock
         if type(connection) is socket.socket:  # opened outside of any exchange, so it does not know deadlines
             if not self.proxy_is_tunneling:
                 self.close()
-        elif isinstance(connection, _Timed) and connection.exchange is not exchange:
+        elif isinstance(connection, LentSocket) and connection.exchange is not exchange:
             if self.proxy is None:
                 exchange.check_peer(self.host, connection)
             exchange.lend(connection)
@@ -474,7 +274,7 @@ class GuardedAdapter(requests.adapters.HTTPAdapter):
         response = super().send(request, *args, **options)
         if exchange.target is None and not 200 <= response.status_code < 300:
             # Before the session sees it: its authentication would read the whole body, and inflate it.
-            drain(response, exchange)
+            exchange.drain(response)
             response._content = b""
             response._content_consumed = True  # type: ignore[attr-defined]  # not in its types
         return response
@@ -521,3 +321,20 @@ def guard(session: requests.Session) -> None:
         if type(adapter) is requests.adapters.HTTPAdapter:
             session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
             adapter.close()
+
+
+def body_already_read(response: requests.Response) -> bytes | None:
+    """Return the body of a response that was made with one, or that someone has read; None if it is to be received."""
+    values = getattr(response, "__dict__", {})
+    return next((values[name] for name in ("_content", "content") if isinstance(values.get(name), bytes)), None)
+
+
+def received_answer(raw: Any) -> Any:
+    """Return the answer of http.client below an answer of urllib3; None if there is none."""
+    return getattr(raw, "_original_response", None)
+
+
+def is_from_network(response: requests.Response) -> bool:
+    """Return whether http.client has received an answer, and not a mock made it."""
+    raw: Any = response.raw
+    return isinstance(raw, urllib3.HTTPResponse) and isinstance(received_answer(raw), http.client.HTTPResponse)

@@ -1,0 +1,160 @@
+"""One URL on its way to a response, through all redirects: what clients for threads and for asyncio share.
+
+It does no I/O. `usp.web_client.http_client` makes the requests that it asks for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from usp.origins import host_of, origin_of
+from usp.web_client.abstract_client import RETRYABLE_HTTP_STATUS_CODES, WebClientErrorResponse
+from usp.web_client.failures import cut_off_message, failure_of, late_message, retry_after_seconds, status_line
+from usp.web_client.http_messages import Answer, HTTPRequest
+from usp.web_client.http_responses import TransferredResponse
+from usp.web_client.policy import RefusedError, bytes_allowed, policy_for, seconds_until
+from usp.web_client.redirects import REDIRECTS, Redirects
+from usp.web_client.settings import add_headers, split_authorization
+
+if TYPE_CHECKING:
+    from usp.web_client.http_client import _HTTPClient
+
+__all__ = ["Fetch"]
+
+
+class Fetch:
+    """One URL on its way to a response: what threads and asyncio share. It does no I/O."""
+
+    __slots__ = ("_answer", "_client", "_discarded", "_redirects", "_success", "_url", "deadline", "policy", "refused")
+
+    def __init__(self, client: _HTTPClient, url: str) -> None:
+        self._client = client
+        self.policy = policy_for(url)
+        self._redirects = Redirects(url, self.policy)
+        self._url = url
+        self._discarded = 0
+        self._answer: Answer | None = None
+        self._success: TransferredResponse | None = None
+        #: When the fetch must end, by `time.monotonic()`.
+        self.deadline = 0.0
+        #: Why there was no connection, if the policy is the reason. HTTP libraries wrap the error.
+        self.refused: RefusedError | None = None
+
+    def refusal(self) -> WebClientErrorResponse | None:
+        """Return the error for a URL that may not be requested, None if it may."""
+        reason = self._redirects.refusal()
+        return self._refused(reason) if reason else None
+
+    def _refused(self, reason: str) -> WebClientErrorResponse:
+        return self._error(reason, False, status=None, is_refused=True)
+
+    def _error(self, message: str, retryable: bool, *, transferred: int = 0, **options: Any) -> WebClientErrorResponse:
+        response = self._client.error_response(message, retryable, **options)
+        response._transferred = self._discarded + transferred
+        return response
+
+    def count_discarded(self, size: int) -> None:
+        """Count bytes of a body that was read and dropped."""
+        self._discarded += size
+        if self.policy.store is not None:
+            self.policy.store.count(size)
+
+    def start(self) -> None:
+        """Set the deadline."""
+        self.deadline = self.policy.deadline()
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline. Raise `TimeoutError` if none are left."""
+        return seconds_until(self.deadline)
+
+    def check(self) -> None:
+        """Raise an error if the tree was cancelled, or the deadline has passed."""
+        self.check_cancelled()
+        self.seconds_left()
+
+    def check_cancelled(self) -> None:
+        """Raise an error if the tree was cancelled."""
+        if self.policy.is_cancelled:
+            raise RefusedError("cancelled")
+
+    def request(self) -> HTTPRequest:
+        """Return the next request to make. The policy allows its URL; its addresses are not checked yet."""
+        url, authorization = split_authorization(self._redirects.url)
+        is_home = self.policy.is_home(url)
+        headers = add_headers(
+            self._client._home_headers if is_home else self._client._headers, authorization, self._redirects.cookie()
+        )
+        return HTTPRequest(url, headers, self.policy, self.deadline, is_home=is_home, authorization=authorization)
+
+    def received(self, request: HTTPRequest, answer: Answer) -> TransferredResponse | None:
+        """Return the response for a success, its body to be read; None for any other answer.
+
+        Raise `RefusedError` for an answer from another origin than was asked.
+        """
+        if answer.url and origin_of(answer.url) != origin_of(request.url):
+            raise RefusedError("the client's HTTP library followed a redirect by itself; switch that off")
+        if not 200 <= answer.status < 300:
+            return None
+        self._answer = answer
+        success = self._client.success_response(answer, self._redirects.url, self.max_bytes())
+        if self.policy.store is not None:
+            success._received = self.policy.store.arriving()
+        success._discarded = self._discarded
+        self._success = success
+        return success
+
+    def max_bytes(self) -> int | None:
+        """Return how many bytes of the body to read at most, None for no limit."""
+        return bytes_allowed(self._client._max_bytes, self._client._has_own_limit)
+
+    def redirected(self, answer: Answer) -> WebClientErrorResponse | None:
+        """Go where an answer leads that is not a success. Return None if it leads somewhere, else its error."""
+        status = answer.status
+        line = status_line(status, answer.reason)
+        if status not in REDIRECTS:
+            wait = retry_after_seconds(answer.header("Retry-After"))
+            return self._error(line, status in RETRYABLE_HTTP_STATUS_CODES, retry_after=wait, status=status)
+        location = answer.location()
+        if location is None:
+            return self._error(f"{line}: it redirects without saying where", False, status=status)
+        why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
+        return self._refused(why_not) if why_not else None
+
+    def release(self) -> None:
+        """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""
+        self._answer = self._success = None
+
+    def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
+        """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""
+        policy, success = self.policy, self._success
+        size = 0
+        if success is not None and self._answer is not None:
+            for piece in self._answer.unread():
+                success._receive(piece)
+            size = success._give_up()
+        if policy.is_cancelled:
+            return self._error("cancelled", False, status=None)
+        if self.refused is not None:
+            return self._refused(str(self.refused))
+        standard = self._client.standard_error(error)
+        is_refused = False
+        if is_late and policy.is_tree_deadline(self.deadline):
+            message, retryable = "the tree's time is up", False
+        elif is_late:
+            has_begun = success is not None
+            message, retryable = late_message(policy.request_seconds(), has_begun=has_begun), True
+        elif success is not None:
+            message, retryable = cut_off_message(standard, size), True
+        else:
+            message, retryable, is_refused = failure_of(standard)
+            if isinstance(error, self._client.proxy_errors):
+                message = f"the proxy: {message}"
+            else:
+                message = self._after_redirects(message)
+        partial = success if size else None
+        return self._error(message, retryable, transferred=size, partial=partial, status=None, is_refused=is_refused)
+
+    def _after_redirects(self, message: str) -> str:
+        """Return a message with the host, if that is not the host of the URL that was asked for."""
+        host = host_of(self._redirects.url)
+        return message if host == host_of(self._url) else f"redirects to {host}: {message}"
