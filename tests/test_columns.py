@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeVar
 
 import pytest
@@ -626,6 +627,27 @@ def test_odd_values_are_asked_for_once() -> None:
     calls = python_calls(reader, "".join(entry.format(i, dates[i % 3], priorities[i % 3]) for i in range(3_000)))
     assert len(calls) < 100
     assert reader.columns().length == 3_000
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
+def test_memory_is_used_again_but_not_while_it_is_in_use() -> None:
+    """Columns keep their values while others are read. Freed memory is kept for the next document, at most 16 MiB."""
+    spare_sizes = import_module("usp.scan._buffers").spare_sizes
+
+    def columns(name: str) -> Columns:
+        entry = f"<url><loc>http://h/{name * 50}/{{}}</loc><lastmod>2024-05-{ord(name) - 87}</lastmod></url>"
+        reader = READERS.columns(str, lambda *_: None, ALL)
+        python_calls(reader, "".join(entry.format(i) for i in range(5_000)))
+        return reader.columns()
+
+    kept = [columns(name) for name in "abc"]
+    rows = as_rows(kept)
+    for name in "defghij":
+        assert columns(name).length == 5_000
+    assert as_rows(kept) == rows
+    del kept, rows
+    assert spare_sizes()
+    assert sum(spare_sizes()) <= 1 << 24
 
 
 @each_reader

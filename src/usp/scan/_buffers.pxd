@@ -18,7 +18,9 @@ ctypedef struct Texts:
     size_t room
 
 
-cdef object view(void **data, size_t size, str format)
+cdef void *obtain(size_t least, size_t hint, size_t *size) except NULL nogil
+cdef void release(void *data, size_t size) noexcept nogil
+cdef object view(void **data, size_t size, size_t room, str format)
 cdef int enlarge(void **data, size_t size) except -1 nogil
 cdef void free_series(Series *series) noexcept
 cdef void free_texts(Texts *text) noexcept

@@ -2,12 +2,15 @@
 """Collect the buffers of columns row by row, and return them in Arrow's layout without a copy.
 
 A series holds integers, floats, booleans or the ends of texts. This module does not know which columns there are.
+
+Freed blocks of memory are kept for the next document, up to `MAX_SPARE_BYTES` in all: getting fresh memory from the
+system takes about as long as filling it.
 """
 
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
@@ -25,29 +28,114 @@ def bind():
     from usp.scan.columns import Column, microseconds
 
 
+# Spare blocks
+
+cdef extern from *:
+    """
+    static char usp_spares_are_locked;
+    #if defined(__GNUC__)
+    #define usp_lock_spares() (!__atomic_test_and_set(&usp_spares_are_locked, __ATOMIC_ACQUIRE))
+    #define usp_unlock_spares() __atomic_clear(&usp_spares_are_locked, __ATOMIC_RELEASE)
+    #else /* nothing is kept, then */
+    #define usp_lock_spares() (usp_spares_are_locked)
+    #define usp_unlock_spares() ((void)0)
+    #endif
+    """
+    bint usp_lock_spares() noexcept nogil  # false if another thread has the lock: nobody waits for it
+    void usp_unlock_spares() noexcept nogil
+
+cdef struct Spare:
+    void *data
+    size_t size
+
+cdef enum:
+    SPARES = 16
+    MIN_SPARE_BYTES = 1 << 14
+    MAX_SPARE_BYTES = 1 << 24  # of all together
+
+cdef Spare spares[SPARES]
+cdef size_t spare_bytes = 0
+memset(spares, 0, sizeof(spares))
+
+
+cdef void *obtain(size_t least, size_t hint, size_t *size) except NULL nogil:
+    """Return memory: a spare block of about `hint` bytes or more, or a new one of `least` bytes. Write its size."""
+    cdef void *found = NULL
+    cdef size_t wanted = max(hint, least)
+    cdef int i, best = -1
+    if wanted >= MIN_SPARE_BYTES and usp_lock_spares():
+        for i in range(SPARES):
+            if spares[i].size >= wanted and (best < 0 or spares[i].size < spares[best].size):
+                best = i
+        if best >= 0 and spares[best].size >> 2 <= wanted:
+            take_spare(best, &found, size)
+        usp_unlock_spares()
+    if found == NULL:
+        found, size[0] = malloc(least), least
+    if found == NULL:
+        with gil:
+            raise MemoryError
+    return found
+
+
+cdef void take_spare(int i, void **data, size_t *size) noexcept nogil:
+    global spare_bytes
+    data[0], size[0] = spares[i].data, spares[i].size
+    spare_bytes -= spares[i].size
+    spares[i].data, spares[i].size = NULL, 0
+
+
+cdef void release(void *data, size_t size) noexcept nogil:
+    """Keep a block as a spare one, in place of a smaller one if there are many, or free it."""
+    global spare_bytes
+    cdef void *smaller = NULL
+    cdef size_t smaller_size
+    cdef int i, least = 0
+    if data != NULL and size >= MIN_SPARE_BYTES and usp_lock_spares():
+        for i in range(SPARES):
+            if spares[i].size < spares[least].size:
+                least = i
+        if spares[least].size < size and spare_bytes - spares[least].size + size <= MAX_SPARE_BYTES:
+            take_spare(least, &smaller, &smaller_size)
+            spares[least].data, spares[least].size = data, size
+            spare_bytes += size
+            data = smaller
+        usp_unlock_spares()
+    free(data)
+
+
+def spare_sizes():
+    """Return the sizes of the spare blocks, for tests."""
+    return sorted([spares[i].size for i in range(SPARES) if spares[i].data != NULL])
+
+
 @cython.final
 cdef class Block:
-    """Memory with Python's buffer interface, freed with this object."""
+    """Memory with Python's buffer interface, released with this object."""
 
     cdef void *data
     cdef Py_ssize_t size
+    cdef size_t room
 
     def __dealloc__(self):
-        free(self.data)
+        release(self.data, self.room)
 
     def __getbuffer__(self, Py_buffer *buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
 
 
-cdef object view(void **data, size_t size, str format):
-    """Return a memoryview that owns this memory."""
+cdef object view(void **data, size_t size, size_t room, str format):
+    """Return a memoryview that owns this memory. `room` is its size, of which `size` bytes are used."""
     cdef Block block
+    cdef void *smaller
     if size == 0:
         return memoryview(b"").cast(format)
+    if room - size > size >> 2:
+        smaller = realloc(data[0], size)
+        if smaller != NULL:  # else it could not be made smaller: keep it
+            data[0], room = smaller, size
     block = Block.__new__(Block)
-    block.data, block.size = realloc(data[0], size), <Py_ssize_t>size
-    if block.data == NULL:  # it could not be made smaller: keep it
-        block.data = data[0]
+    block.data, block.size, block.room = data[0], <Py_ssize_t>size, room
     data[0] = NULL
     return memoryview(block).cast(format)
 
@@ -59,6 +147,13 @@ cdef int enlarge(void **data, size_t size) except -1 nogil:
             raise MemoryError
     data[0] = larger
     return 0
+
+
+cdef size_t last_rows = 0  # of the last column: the columns of the next document are about as long
+
+
+cdef inline size_t row_bytes(int kind) noexcept nogil:
+    return 1 if kind == SMALL else 8
 
 
 cdef void free_series(Series *series) noexcept:
@@ -74,11 +169,15 @@ cdef void free_texts(Texts *text) noexcept:
 
 
 cdef int make_room(Series *series, int kind) except -1 nogil:
-    cdef size_t room = series.room * 2 + 256
-    enlarge(<void **>&series.data, (room + 1) * (1 if kind == SMALL else 8))
+    cdef size_t room = series.room * 2 + 256, size = 0
+    if series.room == 0:
+        series.data = <uint8_t *>obtain((room + 1) * row_bytes(kind), (last_rows + 1) * row_bytes(kind), &size)
+        room = size // row_bytes(kind) - 1
+        if kind == ENDS:
+            (<int64_t *>series.data)[0] = 0
+    else:
+        enlarge(<void **>&series.data, (room + 1) * row_bytes(kind))
     enlarge(<void **>&series.valid, (room >> 3) + 1)
-    if kind == ENDS and series.room == 0:
-        (<int64_t *>series.data)[0] = 0
     series.room = room
     return 0
 
@@ -168,25 +267,29 @@ cdef object valid_view(Series *series):
     if rest:
         series.valid[whole] &= (1 << rest) - 1
         all_bits &= series.valid[whole] | <uint8_t>(255 << rest)
-    return None if all_bits == 255 else view(<void **>&series.valid, (series.rows + 7) >> 3, "B")
+    return None if all_bits == 255 else view(
+        <void **>&series.valid, (series.rows + 7) >> 3, (series.room >> 3) + 1, "B"
+    )
 
 
 cdef object fixed_column(Series *series, size_t rows, int kind, str format):
+    global last_rows
     pad(series, rows, kind)
-    valid = valid_view(series)
-    return Column(rows, view(<void **>&series.data, rows * (1 if kind == SMALL else 8), format), None, valid)
+    valid, last_rows = valid_view(series), rows
+    data = view(<void **>&series.data, rows * row_bytes(kind), (series.room + 1) * row_bytes(kind), format)
+    return Column(rows, data, None, valid)
 
 
 cdef object ends_view(Series *ends, size_t rows):
     pad(ends, rows, ENDS)
     if ends.room == 0:
         make_room(ends, ENDS)
-    return view(<void **>&ends.data, 8 * (rows + 1), "q")
+    return view(<void **>&ends.data, 8 * (rows + 1), 8 * (ends.room + 1), "q")
 
 
 cdef object text_column(Texts *text, size_t rows):
     pad(&text.ends, rows, ENDS)
-    data, valid = view(<void **>&text.data, <size_t>last_end(&text.ends), "B"), valid_view(&text.ends)
+    data, valid = view(<void **>&text.data, <size_t>last_end(&text.ends), text.room, "B"), valid_view(&text.ends)
     return Column(rows, data, ends_view(&text.ends, rows), valid)
 
 

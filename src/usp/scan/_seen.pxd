@@ -74,6 +74,7 @@ cdef class Seen:
     cdef size_t data_room, text_room, slot_count
     cdef size_t count
 
+    cdef void note_size(self) noexcept
     cdef int grow(self, size_t size) except -1 nogil
     cdef int rehash(self) except -1 nogil
     cdef uint64_t hash_and_prefetch(self, const uint8_t *text, size_t size) noexcept nogil

@@ -8,11 +8,11 @@ from os import urandom
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._buffers cimport enlarge, view
+from usp.scan._buffers cimport obtain, release, view
 from usp.scan._texts cimport is_url_line
 
 INTERFACE = USP_INTERFACE
@@ -21,24 +21,46 @@ cdef bytes random_bytes = urandom(32)
 memcpy(secret, <const uint8_t *>random_bytes, 32)
 
 
+cdef size_t last_bytes = 0  # of the texts of the last document
+cdef size_t last_count = 0
+
+cdef enum:
+    MAX_FIRST_SLOTS = 1 << 17
+
+
+cdef uint32_t *new_slots(size_t count) except NULL nogil:
+    """Return empty slots."""
+    cdef size_t size = count * sizeof(uint32_t)
+    cdef uint32_t *slots = <uint32_t *>obtain(size, size, &size)
+    memset(slots, 0, count * sizeof(uint32_t))
+    return slots
+
+
 cdef class Seen:
     """A set of texts in the order they were added: their bytes one after another, and where each ends."""
 
     def __cinit__(self):
-        self.slot_count = 8192
-        self.text_room = 512
-        self.data_room = 1 << 16
-        self.slots = <uint32_t *>calloc(self.slot_count, sizeof(uint32_t))
-        self.ends = <int64_t *>malloc((self.text_room + 1) * sizeof(int64_t))
-        self.data = <uint8_t *>malloc(self.data_room)
-        if self.slots == NULL or self.ends == NULL or self.data == NULL:
-            raise MemoryError
+        cdef size_t size
+        self.data = <uint8_t *>obtain(1 << 16, last_bytes, &self.data_room)
+        self.ends = <int64_t *>obtain(513 * sizeof(int64_t), (last_count + 1) * sizeof(int64_t), &size)
+        self.text_room = size // sizeof(int64_t) - 1
         self.ends[0] = 0
+        self.slot_count = 8192
+        while last_count * 2 > self.slot_count and self.slot_count < MAX_FIRST_SLOTS:
+            self.slot_count *= 4
+        self.slots = new_slots(self.slot_count)
 
     def __dealloc__(self):
-        free(self.slots)
-        free(self.ends)
-        free(self.data)
+        self.note_size()
+        release(self.slots, self.slot_count * sizeof(uint32_t))
+        release(self.ends, (self.text_room + 1) * sizeof(int64_t))
+        release(self.data, self.data_room)
+
+    cdef void note_size(self) noexcept:
+        """Note how much memory was needed. The next document may need about as much."""
+        global last_bytes, last_count
+        if self.ends != NULL and self.count:
+            last_bytes, last_count = <size_t>self.ends[self.count], self.count
 
     cdef int grow(self, size_t size) except -1 nogil:
         """Make room for one more text of this size."""
@@ -65,17 +87,14 @@ cdef class Seen:
     cdef int rehash(self) except -1 nogil:
         cdef size_t i, slot, larger = self.slot_count * 4
         cdef int64_t start
-        cdef uint32_t *slots = <uint32_t *>calloc(larger, sizeof(uint32_t))
-        if slots == NULL:
-            with gil:
-                raise MemoryError
+        cdef uint32_t *slots = new_slots(larger)
         for i in range(self.count):
             start = self.ends[i]
             slot = <size_t>usp_hash(self.data + start, <size_t>(self.ends[i + 1] - start), secret) & (larger - 1)
             while slots[slot]:
                 slot = (slot + 1) & (larger - 1)
             slots[slot] = <uint32_t>(i + 1)
-        free(self.slots)
+        release(self.slots, self.slot_count * sizeof(uint32_t))
         self.slots = slots
         self.slot_count = larger
         return 0
@@ -143,15 +162,24 @@ cdef class Seen:
         cdef size_t size = <size_t>(self.ends[self.count] - start)
         cdef uint8_t *data = NULL
         cdef int64_t *ends = NULL
+        cdef size_t data_room, ends_room
         if is_last and first == 0:
-            return view(<void **>&self.data, size, "B"), view(<void **>&self.ends, (texts + 1) * 8, "q")
-        enlarge(<void **>&data, size + 1)
+            self.note_size()
+            ends_room = (self.text_room + 1) * 8
+            return (
+                view(<void **>&self.data, size, self.data_room, "B"),
+                view(<void **>&self.ends, (texts + 1) * 8, ends_room, "q"),
+            )
+        data = <uint8_t *>obtain(size + 1, size + 1, &data_room)
         try:
-            enlarge(<void **>&ends, (texts + 1) * 8)
+            ends = <int64_t *>obtain((texts + 1) * 8, (texts + 1) * 8, &ends_room)
             memcpy(data, self.data + start, size)
             for i in range(texts + 1):
                 ends[i] = self.ends[first + i] - start
-            return view(<void **>&data, size, "B"), view(<void **>&ends, (texts + 1) * 8, "q")
+            return (
+                view(<void **>&data, size, data_room, "B"),
+                view(<void **>&ends, (texts + 1) * 8, ends_room, "q"),
+            )
         finally:
             free(data)
             free(ends)
