@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import files, needs_corpus
-from scanners import FAST, GENERAL, URL, as_rows, columns_of
+from scanners import FAST, GENERAL, URL, as_rows, columns_of, everything
 from support import SITEMAP_XMLNS, Fixture, fixtures
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
@@ -213,6 +213,41 @@ def test_every_reader_gives_the_same(data: bytes, wanted: set[str]) -> None:
     for readers in FAST.values():
         assert columns_by(readers, data) == whole
         assert columns_by(readers, data, wanted) == part
+
+
+#: Parts of entries that come again and again, so that the compiled reader knows what follows each of them.
+PARTS = (
+    *("<lastmod>{}</lastmod>", "\n  <priority>0.5</priority>", "<changefreq>daily</changefreq>\n", "<!-- c -->", " "),
+    *("<image:image><image:loc>http://h/{}.png</image:loc></image:image>", "<image:image>\n</image:image>", "<x/>"),
+    *("<xhtml:link rel='alternate' hreflang='de' href='http://h/{}'/>", "<xhtml:link rel='alternate'>{}</xhtml:link>"),
+    *(
+        "<video:video><video:title>{}</video:title><video:uploader info='http://h/{}'/></video:video>",
+        "</url>",
+        "<url>",
+    ),
+    *("<video:video><video:uploader info='http://h/u'/></video:uploader></video:video>", "</xhtml:link>", "<lastmod/>"),
+    *("<video:video><video:uploader info='http://h/u'>{}</video:uploader></video:video>", "<loc>http://h/2{}</loc>"),
+    *("<news:news><news:publication><news:name>{}</news:name></news:publication></news:news>", "{}", "</image:image>"),
+)
+shapes = st.lists(st.sampled_from(PARTS), max_size=4).map("".join)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(shapes, min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(("2024-05-08", "<![CDATA[a]]>", "x", ""))), max_size=24),
+    st.integers(1, 400),
+)
+def test_entries_that_repeat_themselves(bodies: list[str], drawn: list[tuple[int, str]], size: int) -> None:
+    """What the compiled reader learned of the entries before does not change what it finds."""
+    entry = "<url><loc>http://h/{}</loc>{}</url>"
+    data = urlset(*(entry.format(i, bodies[n % len(bodies)].replace("{}", text)) for i, (n, text) in enumerate(drawn)))
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+
+    def found(readers: Readers) -> object:
+        return everything(XMLSitemapParser(URL, lambda log: pieces), readers)
+
+    assert found(READERS) == found(GENERAL)
 
 
 @settings(max_examples=300)

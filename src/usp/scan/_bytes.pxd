@@ -26,6 +26,9 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
+    #if defined(__SSE2__) && defined(__GNUC__)
+    #include <emmintrin.h>
+    #endif
     #define USP_EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
     /* Whether any byte of the word is 0; the lowest bit that is set is in the first byte that is. */
     #define USP_ZEROS(word) (((word) - USP_EACH(1)) & ~(word) & USP_EACH(0x80))
@@ -50,6 +53,17 @@ cdef extern from *:
     static inline int usp_is_visible(uint8_t c) { return c > 32; }
 
     /* The next "<", NULL if there is none. */
+    #if defined(__SSE2__) && defined(__GNUC__)
+    static inline const uint8_t *usp_next_tag(const uint8_t *at, const uint8_t *end) {
+        const __m128i tag = _mm_set1_epi8('<');
+        int blocks;
+        for (blocks = 0; blocks < 16 && end - at >= 16; blocks++, at += 16) {
+            int found = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)at), tag));
+            if (found) return at + __builtin_ctz((unsigned)found);
+        }
+        return at < end ? (const uint8_t *)memchr(at, '<', (size_t)(end - at)) : NULL;
+    }
+    #else
     static inline const uint8_t *usp_next_tag(const uint8_t *at, const uint8_t *end) {
         int words;
         for (words = 0; words < 4 && end - at >= 8; words++, at += 8) {
@@ -57,6 +71,15 @@ cdef extern from *:
             if (found) return at + usp_first(found, at, usp_is_tag);
         }
         return at < end ? (const uint8_t *)memchr(at, '<', (size_t)(end - at)) : NULL;
+    }
+    #endif
+    /* Whether two short texts of the same size are the same. */
+    static inline int usp_is_same(const uint8_t *a, const uint8_t *b, size_t size) {
+        size_t i;
+        if (size < 8) return memcmp(a, b, size) == 0;
+        for (i = 0; i + 8 < size; i += 8)
+            if (usp_word(a + i) != usp_word(b + i)) return 0;
+        return usp_word(a + size - 8) == usp_word(b + size - 8);
     }
     /* The next byte that is neither white space nor a control character; the end if there is none. */
     static inline const uint8_t *usp_next_visible(const uint8_t *at, const uint8_t *end) {
@@ -127,6 +150,7 @@ cdef extern from *:
     }
     """
     const uint8_t *next_tag "usp_next_tag"(const uint8_t *at, const uint8_t *end) noexcept nogil
+    bint is_same "usp_is_same"(const uint8_t *a, const uint8_t *b, size_t size) noexcept nogil
     const uint8_t *next_visible "usp_next_visible"(const uint8_t *at, const uint8_t *end) noexcept nogil
     uint8_t flags_of "usp_flags_of"(const uint8_t *text, size_t size) noexcept nogil
     uint8_t url_flags_of "usp_url_flags_of"(const uint8_t *url, size_t size) noexcept nogil

@@ -14,12 +14,16 @@ cdef enum:
     MAX_ATTRIBUTES_BYTES = 8192
     MAX_COMMENT_BYTES = 65536
     MAX_ENTRY_BYTES = 131072  # an incomplete entry that is longer is not waited for
+    MAX_STEPS = 256
+    MAX_LITERAL_BYTES = 96
+    MAX_MARKS = 4
+    STEPS_UNTIL_FORGOTTEN = 16384  # if no more can be learned
 
 cdef enum:
     OTHER, FIELD, WITH_ATTRIBUTES, GROUP
 
 cdef enum:
-    TEXT, ATTRIBUTES, OPEN, CLOSE
+    TEXT, ATTRIBUTES, OPEN, CLOSE  # of a step, CLOSE is the end of the entry
 
 cdef enum Stop:
     ENTRY, MORE, ODD, FULL
@@ -38,12 +42,44 @@ ctypedef struct PlainEntry:
     uint32_t loc
     uint32_t extensions  # a bit for each extension that it has
 
+ctypedef struct Level:
+    int name  # of the open element
+    uint8_t state
+    uint64_t fields  # those that it already had
+
+ctypedef struct Mark:  # where a literal opens or closes a group
+    uint8_t offset
+    uint8_t kind
+    uint8_t name
+
+# Most entries of a document have the same tags and white space, so these are compared all at once. A step is what
+# stands between two texts or attributes. The steps of all entries seen so far are a tree: each has the steps that
+# followed it. So the way to a step says all about the state behind it.
+ctypedef struct Step:
+    uint8_t literal[MAX_LITERAL_BYTES]
+    uint8_t size
+    uint8_t kind  # of what comes next
+    uint8_t name
+    uint8_t start  # of the first step: where the entry starts
+    uint8_t is_loc
+    uint8_t is_after_text  # not behind an empty element
+    uint16_t next  # the newest of the steps that followed; 0 for none
+    uint16_t other  # the one before
+    uint32_t extensions
+    uint32_t mark_count
+    Mark marks[MAX_MARKS]
+
 ctypedef struct Batch:
     PlainEntry entries[MAX_ENTRIES]
     Record records[MAX_RECORDS]
     uint32_t entry_count
     uint32_t record_count
     uint8_t following[MAX_NAMES]  # the name that came last after each: most documents repeat themselves
+    Step steps[MAX_STEPS]  # the first is the start of every entry
+    Level levels[MAX_STEPS][MAX_OPEN]  # open elements behind each step
+    uint8_t depths[MAX_STEPS]
+    uint32_t step_count
+    uint32_t steps_taken  # since the steps were learned
 
 ctypedef struct Tables:
     char names[MAX_NAMES][MAX_NAME_BYTES]
@@ -79,6 +115,7 @@ cdef inline uint8_t record_flags(const uint8_t *data, Record *record) noexcept n
     return record.flags | flags_of(data + record.start, record.size)
 
 
+cdef void forget_steps(Batch *batch) noexcept nogil
 cdef Stop take_entries(
     Tables *tables, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at, Batch *batch, uint32_t most
 ) noexcept nogil

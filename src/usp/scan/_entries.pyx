@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport CDATA, MAX_TEXT_BYTES, is_space, next_tag, next_visible
+from usp.scan._bytes cimport CDATA, MAX_TEXT_BYTES, is_same, is_space, next_tag, next_visible
 
 INTERFACE = USP_INTERFACE
 
@@ -48,6 +48,10 @@ cdef inline bint is_closing(Tables *tables, int name, const uint8_t *at, Py_ssiz
     return left > size and at[size] == c'>' and memcmp(at, tables.names[name], size) == 0
 
 
+cdef enum:
+    NO_STEP = 0xFFFF
+
+
 cdef struct Cursor:
     const uint8_t *data
     Py_ssize_t size
@@ -55,6 +59,11 @@ cdef struct Cursor:
     Batch *batch
     Tables *tables
     int last  # the name of the last start tag
+    uint32_t step  # the last one, NO_STEP if there is nothing to learn here
+    Py_ssize_t literal  # where the next step starts
+    bint is_after_text  # whether it starts behind a text, not behind an empty element
+    uint32_t mark_count
+    Mark marks[MAX_MARKS]
 
 
 cdef inline Stop skip_space(Cursor *c) noexcept nogil:
@@ -118,8 +127,8 @@ cdef Stop take_cdata(Cursor *c, Py_ssize_t *start, Py_ssize_t *end) noexcept nog
     return skip_space(c)
 
 
-cdef Stop take_text(Cursor *c, int name) noexcept nogil:
-    """Read the text of a field, and its end tag."""
+cdef inline Stop take_text(Cursor *c, int name) noexcept nogil:
+    """Read the text of a field, up to its end tag."""
     cdef Py_ssize_t first = c.at, start = c.at, end, i
     cdef int flags = 0
     cdef Stop stop
@@ -139,10 +148,14 @@ cdef Stop take_text(Cursor *c, int name) noexcept nogil:
         flags = CDATA
     if c.at - first > MAX_TEXT_BYTES or c.data[c.at] != c'<':
         return ODD
-    stop = take_end_tag(c, name)
-    if stop == ENTRY and not add_record(c, start, end, TEXT, name, flags):
-        return FULL
-    return stop
+    return ENTRY if add_record(c, start, end, TEXT, name, flags) else FULL
+
+
+cdef Stop take_field(Cursor *c, int name) noexcept nogil:
+    """Read the text of a field, and its end tag."""
+    cdef Stop stop = take_text(c, name)
+    c.literal, c.is_after_text = c.at, True
+    return take_end_tag(c, name) if stop == ENTRY else stop
 
 
 cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
@@ -191,10 +204,104 @@ cdef Stop take_comment(Cursor *c) noexcept nogil:
     return MORE
 
 
-cdef struct Level:
-    int name  # of the open element
-    uint8_t state
-    uint64_t fields  # those that it already had
+cdef inline void mark(Cursor *c, int kind, int name) noexcept nogil:
+    """Note for the next step that a group opens or closes here."""
+    if c.mark_count < MAX_MARKS and c.at - c.literal <= MAX_LITERAL_BYTES:
+        c.marks[c.mark_count].offset = <uint8_t>(c.at - c.literal)
+        c.marks[c.mark_count].kind = kind
+        c.marks[c.mark_count].name = name
+        c.mark_count += 1
+    else:
+        c.step = NO_STEP
+
+
+cdef void learn(Cursor *c, int kind, int name, Level *levels, int depth, PlainEntry *entry) noexcept nogil:
+    """Add the step that leads from the last one to here."""
+    cdef uint32_t number = c.batch.step_count
+    cdef Step *step
+    cdef Step *before
+    if c.step == NO_STEP or number == MAX_STEPS or c.at - c.literal > MAX_LITERAL_BYTES:
+        c.step = NO_STEP
+        return
+    before, step = &c.batch.steps[c.step], &c.batch.steps[number]
+    memset(step, 0, sizeof(Step))
+    step.size = <uint8_t>(c.at - c.literal)
+    memcpy(step.literal, c.data + c.literal, step.size)
+    step.kind, step.name, step.extensions = kind, name, entry.extensions
+    step.start = <uint8_t>(entry.start - c.literal) if c.step == 0 else 0
+    step.is_loc = kind == TEXT and depth == 1 and c.tables.is_loc[name]
+    step.is_after_text = c.is_after_text
+    step.mark_count = c.mark_count
+    memcpy(step.marks, c.marks, sizeof(c.marks))
+    memcpy(c.batch.levels[number], levels, sizeof(c.batch.levels[number]))
+    c.batch.depths[number] = depth
+    before.other, before.next = before.next, number
+    c.batch.step_count += 1
+    c.step = number
+    c.mark_count = 0
+
+
+cdef void forget_steps(Batch *batch) noexcept nogil:
+    memset(&batch.steps[0], 0, sizeof(Step))
+    batch.step_count, batch.steps_taken = 1, 0
+
+
+cdef inline bint is_step(Cursor *c, Step *step) noexcept nogil:
+    return c.size - c.at >= step.size and step.is_after_text == c.is_after_text and is_same(
+        c.data + c.at, step.literal, step.size
+    )
+
+
+cdef inline bint add_mark(Cursor *c, Mark *found) noexcept nogil:
+    """Add the record of a group that opens or closes in the next step. Return false if the batch is full."""
+    return add_record(c, c.at + found.offset, c.at + found.offset, found.kind, found.name, 0)
+
+
+cdef inline Step *next_step(Cursor *c) noexcept nogil:
+    """Return the step that comes next in the text, if it is a known one, else NULL."""
+    cdef uint32_t number = c.batch.steps[c.step].next
+    if number and not is_step(c, &c.batch.steps[number]):
+        number = c.batch.steps[c.step].other
+        if number and not is_step(c, &c.batch.steps[number]):
+            number = 0
+    if not number:
+        return NULL
+    c.step = number
+    return &c.batch.steps[number]
+
+
+cdef Stop take_known_steps(Cursor *c, PlainEntry *entry, bint *is_complete) noexcept nogil:
+    """Read an entry as long as its steps are known. The tag behind the last text or attributes is not read yet."""
+    cdef Step *step = next_step(c)
+    cdef Stop stop
+    cdef bint is_empty
+    cdef uint32_t i
+    if step != NULL:
+        entry.start = c.at + step.start
+    while step != NULL:
+        for i in range(step.mark_count):
+            if not add_mark(c, &step.marks[i]):
+                return FULL
+        c.at += step.size
+        entry.extensions = step.extensions
+        c.batch.steps_taken += 1
+        c.is_after_text = True
+        if step.kind == TEXT:
+            if step.is_loc:
+                entry.loc = c.batch.record_count + 1
+            stop = take_text(c, step.name)
+        elif step.kind == CLOSE:
+            is_complete[0] = True
+            return ENTRY
+        else:
+            stop = take_attributes(c, step.name, &is_empty)
+            c.is_after_text = not is_empty
+            if stop == ENTRY and not is_empty:
+                stop = take_text(c, step.name)
+        if stop != ENTRY:
+            return stop
+        step = next_step(c)
+    return ENTRY
 
 
 cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry) noexcept nogil:
@@ -226,8 +333,10 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     c.at = at
     if c.tables.rules[state][name] == WITH_ATTRIBUTES:
         entry.extensions |= c.tables.extensions[name] if depth[0] == 1 else 0
+        learn(c, ATTRIBUTES, name, levels, depth[0], entry)
         stop = take_attributes(c, name, &is_empty)
-        return stop if stop != ENTRY or is_empty else take_text(c, name)
+        c.literal, c.is_after_text = c.at, False
+        return stop if stop != ENTRY or is_empty else take_field(c, name)
     if x != c'>':
         return ODD
     c.at = at + 1
@@ -237,7 +346,8 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
         levels[depth[0]].fields |= c.tables.bits[name]
         if depth[0] == 1 and c.tables.is_loc[name]:
             entry.loc = c.batch.record_count + 1
-        return take_text(c, name)
+        learn(c, TEXT, name, levels, depth[0], entry)
+        return take_field(c, name)
     if c.tables.rules[state][name] != GROUP or depth[0] + 1 == MAX_OPEN:
         return ODD
     if depth[0] == 1:
@@ -248,19 +358,47 @@ cdef Stop take_start_tag(Cursor *c, Level *levels, int *depth, PlainEntry *entry
     levels[depth[0]].fields = 0
     if depth[0] == 1:
         return ENTRY
+    mark(c, OPEN, name)
     return ENTRY if add_record(c, c.at, c.at, OPEN, name, 0) else FULL
 
 
 cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
-    """Read an entry, from its start tag to its end tag. Return ENTRY only if it is plain and complete."""
+    """Read the white space before an entry, and the entry. Return ENTRY only if it is plain and complete.
+
+    `entry.start` is where the entry starts, or would start.
+    """
     cdef Level levels[MAX_OPEN]
     cdef int depth = 0
+    cdef bint is_complete = False
     cdef Stop stop
-    levels[0].state = 0
-    levels[0].fields = 0
     entry.start = c.at
     entry.first = c.batch.record_count
     entry.loc = entry.extensions = 0
+    c.step = c.mark_count = 0
+    c.is_after_text = False
+    stop = take_known_steps(c, entry, &is_complete)
+    if stop == ENTRY and not is_complete:
+        c.literal = c.at
+        if c.step:
+            memcpy(levels, c.batch.levels[c.step], sizeof(levels))
+            depth = c.batch.depths[c.step]
+            c.last = c.batch.steps[c.step].name
+            stop = take_end_tag(c, c.last) if c.is_after_text else ENTRY
+        else:
+            levels[0].state = 0
+            levels[0].fields = 0
+        if stop == ENTRY:
+            stop = skip_space(c)
+            entry.start = entry.start if c.step else c.at
+        if stop == ENTRY:
+            stop = take_unknown_steps(c, entry, levels, depth)
+    entry.count = c.batch.record_count - entry.first
+    return stop
+
+
+cdef Stop take_unknown_steps(Cursor *c, PlainEntry *entry, Level *levels, int depth) noexcept nogil:
+    """Read an entry from one of its tags on to its end, and learn its steps."""
+    cdef Stop stop
     while True:
         if c.data[c.at] != c'<':
             return ODD
@@ -270,8 +408,9 @@ cdef Stop take_entry(Cursor *c, PlainEntry *entry) noexcept nogil:
             stop = take_end_tag(c, levels[depth].name)
             depth -= 1
             if stop == ENTRY and depth == 0:
-                entry.count = c.batch.record_count - entry.first
+                learn(c, CLOSE, 0, levels, 0, entry)
                 return ENTRY
+            mark(c, CLOSE, levels[depth + 1].name)
             if stop == ENTRY and not add_record(c, c.at, c.at, CLOSE, levels[depth + 1].name, 0):
                 return FULL
         elif c.data[c.at + 1] == c'!' and depth:
@@ -294,13 +433,13 @@ cdef Stop take_entries(
     cdef uint32_t records
     c.data, c.size, c.at, c.batch, c.tables, c.last = data, size, at[0], batch, tables, 0
     batch.entry_count = batch.record_count = 0
+    if batch.step_count == MAX_STEPS and batch.steps_taken > STEPS_UNTIL_FORGOTTEN:
+        forget_steps(batch)
     while batch.entry_count < most:
         entry = &batch.entries[batch.entry_count]
         records = batch.record_count
-        stop = skip_space(&c)
-        at[0] = c.at
-        if stop == ENTRY:
-            stop = take_entry(&c, entry)
+        stop = take_entry(&c, entry)
+        at[0] = entry.start
         if stop != ENTRY or not entry.loc or not batch.records[entry.loc - 1].size:
             batch.record_count = records
             if stop == FULL:
@@ -424,6 +563,7 @@ cdef class Reader:
         if self.batch == NULL:
             raise MemoryError
         memset(self.batch.following, 0, sizeof(self.batch.following))
+        forget_steps(self.batch)
 
     def __dealloc__(self):
         free(self.batch)
@@ -446,6 +586,7 @@ cdef class Reader:
         if self.context.grammar_tables is None or self.context.grammar_tables.grammar is not grammar:
             context = Context.__new__(Context)  # existing entries keep the old one
             context.grammar_tables = grammar_tables(grammar)
+            forget_steps(self.batch)
             context.resolve, context.convert = self.context.resolve, self.context.convert
             self.context = context
         return size
