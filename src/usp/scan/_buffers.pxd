@@ -27,8 +27,8 @@ cdef void free_texts(Texts *text) noexcept
 cdef int make_room(Series *series, int kind) except -1 nogil
 cdef int pad(Series *series, size_t rows, int kind) except -1 nogil
 cdef int put_bytes(Texts *text, const uint8_t *data, Py_ssize_t size) except -1 nogil
-cdef bint put_text(Texts *text, const uint8_t *data, Record *record) except -1 nogil
-cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags) except -1 nogil
+cdef bint put_text(Texts *text, const uint8_t *data, Record *record, bint is_clean) except -1 nogil
+cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags, bint is_clean) except -1 nogil
 cdef int put_str(Texts *text, value) except -1
 cdef int put_date(Series *dates, date) except -1
 cdef bint has_values(Series *series) noexcept

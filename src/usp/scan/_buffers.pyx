@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport HIGH
+from usp.scan._bytes cimport HIGH, NOTED
 from usp.scan._entries cimport Record, record_flags
 from usp.scan._texts cimport is_printable_utf8, text_into, url_into
 
@@ -209,24 +209,30 @@ cdef int put_bytes(Texts *text, const uint8_t *data, Py_ssize_t size) except -1 
     return put_end(&text.ends, last_end(&text.ends) + size, True)
 
 
-cdef bint put_text(Texts *text, const uint8_t *data, Record *record) except -1 nogil:
-    """Add the text of a record, null if there is none. Return false to leave it to Python."""
+cdef bint put_text(Texts *text, const uint8_t *data, Record *record, bint is_clean) except -1 nogil:
+    """Add the text of a record, null if there is none. Return false to leave it to Python.
+
+    If `is_clean`, a text with references that are problems is left to Python.
+    """
     cdef Py_ssize_t size = 0
+    cdef uint8_t flags
     if record != NULL:
-        size = text_into(
-            space_in(text, record.size), data + record.start, record.size, record_flags(data, record)
-        )
-        if size < 0:
+        flags = record_flags(data, record)
+        size = text_into(space_in(text, record.size), data + record.start, record.size, &flags)
+        if size < 0 or (is_clean and flags & NOTED):
             return False
     put_end(&text.ends, last_end(&text.ends) + size, size > 0)
     return True
 
 
-cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags) except -1 nogil:
-    """Add the URL that a text means. Return false to leave it to Python."""
+cdef bint put_url(Texts *text, const uint8_t *url, Py_ssize_t size, uint8_t flags, bint is_clean) except -1 nogil:
+    """Add the URL that a text means. Return false to leave it to Python.
+
+    If `is_clean`, a text with references that are problems is left to Python.
+    """
     cdef uint8_t *out = space_in(text, <size_t>size)
-    cdef Py_ssize_t found = url_into(out, url, size, flags)
-    if found < 0 or (flags & HIGH and not is_printable_utf8(out, found)):
+    cdef Py_ssize_t found = url_into(out, url, size, &flags)
+    if found < 0 or (is_clean and flags & NOTED) or (flags & HIGH and not is_printable_utf8(out, found)):
         return False
     put_end(&text.ends, last_end(&text.ends) + found, True)
     return True

@@ -14,6 +14,8 @@ cdef enum:
     CONTROL = 4
     CDATA = 8
     SPECIAL = 16  # of a URL only: what may not stand in one as it is, or has a meaning there
+    NOTED = 32  # of a text without its references only: one of them is a problem, such as a bare "&"
+    ESCAPED_TWICE = 64  # of a URL without its references only
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
     """White space of XML. What else Python calls so is a control character, to be noted."""

@@ -74,8 +74,10 @@ cdef class PlainCheck(Reader):
     ) except -1 nogil
     cdef bint is_clean_group(self, bint opens, int tag, EntrySummary *summary) noexcept nogil
     cdef bint is_clean_field(self, const uint8_t *data, Record *record, int tag, EntrySummary *summary) except -1 nogil
-    cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
-    cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil
+    cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t *flags) except -1 nogil
+    cdef bint is_clean_text(
+        self, const uint8_t *text, Py_ssize_t size, uint8_t flags, bint is_required
+    ) except -1 nogil
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil
     cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, EntrySummary *summary) except -1 nogil
     cdef bint is_date(

@@ -12,7 +12,18 @@ from libc.string cimport memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._buffers cimport enlarge
-from usp.scan._bytes cimport AMPERSAND, CDATA, CONTROL, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
+from usp.scan._bytes cimport (
+    AMPERSAND,
+    CDATA,
+    CONTROL,
+    ESCAPED_TWICE,
+    HIGH,
+    MAX_TEXT_BYTES,
+    NOTED,
+    SPECIAL,
+    flags_of,
+    url_flags_of,
+)
 from usp.scan._entries cimport (
     ATTRIBUTES,
     CHANGEFREQ,
@@ -47,10 +58,10 @@ from usp.scan._texts cimport (
     Link,
     Moment,
     ascii_text,
+    decoded_into,
     end_of_origin,
     frequency_of,
     has_ampersand_outside,
-    has_ampersand_reference,
     is_http_url,
     is_printable_utf8,
     is_text,
@@ -58,8 +69,7 @@ from usp.scan._texts cimport (
     parse_link,
     parse_moment,
     priority_of,
-    text_into,
-    unescape_into,
+    unescape_html,
     url_into,
     url_text_into,
 )
@@ -160,7 +170,7 @@ cdef class PlainCheck(Reader):
             if entry_url.flags & SPECIAL:
                 entry_url.flags |= flags_of(entry_url.url, <size_t>entry_url.size)
             if entry_url.flags & AMPERSAND:
-                entry_url.url, entry_url.size = out, url_text_into(out, entry_url.url, entry_url.size, entry_url.flags)
+                entry_url.url, entry_url.size = out, url_text_into(out, entry_url.url, entry_url.size, &entry_url.flags)
                 out += loc.size
             elif entry_url.flags & CONTROL:
                 entry_url.size = -1
@@ -205,7 +215,9 @@ cdef class PlainCheck(Reader):
         cdef int tag
         memset(summary, 0, sizeof(EntrySummary))
         summary.priority = -1
-        if entry_url.size < 0 or (entry.extensions & VIDEOS and not self.skips_videos):
+        if entry_url.size < 0 or entry_url.flags & (NOTED | ESCAPED_TWICE):
+            return False
+        if entry.extensions & VIDEOS and not self.skips_videos:
             return False
         if entry_url.flags & HIGH and not self.is_printable(entry_url.url, entry_url.size):
             return False
@@ -257,34 +269,36 @@ cdef class PlainCheck(Reader):
         if tag == PUBLICATION_DATE:
             return self.is_story_date(text, record, summary)
         flags = record_flags(data, record)
-        if tag == LOC:
-            return self.is_clean_url(text, record.size, flags) and (
-                not flags & HIGH or self.is_printable(text, record.size)
-            )
-        if tag == TITLE and summary.group == NEWS_TAG and flags & AMPERSAND:
-            if text_into(self.changed, text, record.size, flags) < 0:
-                return False  # without HTML escapes, only white space may be left
+        if tag == LOC:  # of an image, where a URL that is escaped twice is no problem
+            return self.is_clean_url(text, record.size, &flags)
         if summary.publications == 1 and summary.stories == 1:
             if tag == NAME:
                 summary.name = record
             elif tag == LANGUAGE:
                 summary.language = record
-        return self.is_clean_text(text, record.size, flags)
+        return self.is_clean_text(text, record.size, flags, tag == TITLE and summary.group == NEWS_TAG)
 
-    cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-        if flags & AMPERSAND:
-            return url_into(self.changed, text, size, flags) >= 0
-        return not flags & CONTROL and is_http_url(text, size)
-
-    cdef bint is_clean_text(self, const uint8_t *text, Py_ssize_t size, uint8_t flags) except -1 nogil:
-        """Return whether a text, in any field, needs no repair."""
-        cdef Py_ssize_t n
-        if not is_text(text, size, flags):
+    cdef bint is_clean_url(self, const uint8_t *text, Py_ssize_t size, uint8_t *flags) except -1 nogil:
+        """Return whether a text is a URL and needs no repair. `flags` become those of the URL."""
+        if flags[0] & AMPERSAND:
+            size = url_into(self.changed, text, size, flags)
+            text = self.changed
+            if size < 0 or flags[0] & NOTED:
+                return False
+        elif flags[0] & CONTROL or not is_http_url(text, size):
             return False
-        if flags & AMPERSAND and not flags & CDATA:
-            n = unescape_into(self.changed, text, size)
-            return n >= 0 and not has_ampersand_reference(self.changed, n)
-        return True
+        return not flags[0] & HIGH or self.is_printable(text, size)
+
+    cdef bint is_clean_text(
+        self, const uint8_t *text, Py_ssize_t size, uint8_t flags, bint is_required
+    ) except -1 nogil:
+        """Return whether a text, in any field, needs no repair and, if it `is_required`, is not empty."""
+        if not flags & AMPERSAND:
+            return is_text(text, size, flags)
+        size = decoded_into(self.changed, text, size, &flags)
+        if size < 0 or flags & NOTED:
+            return False
+        return not is_required or unescape_html(self.changed, size) > 0  # only white space may be left
 
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil:
         """Return whether a text is UTF-8 and all its characters are printable."""
@@ -298,7 +312,9 @@ cdef class PlainCheck(Reader):
             return False
         if link.href != NULL:
             link.href_flags = flags_of(link.href, link.href_size)
-            if not self.is_clean_url(link.href, link.href_size, link.href_flags):
+            if not self.is_clean_url(link.href, link.href_size, &link.href_flags):
+                return False
+            if link.href_flags & ESCAPED_TWICE:
                 return False
         if summary.links < MAX_LINKS:
             self.links[summary.links] = link

@@ -419,7 +419,7 @@ cdef class PlainColumns(PlainCheck):
         pad_stories(&self.stories, row)
         put_word(&self.stories.dates, &date, True)
         for i in range(STORY_TEXTS):
-            if not put_text(&self.stories.texts[i], data, cells[STORY_TAGS[i]]):
+            if not put_text(&self.stories.texts[i], data, cells[STORY_TAGS[i]], False):
                 return False
         for i in range(STORY_LISTS):
             if not put_parts(&self.stories.lists[i], data, cells[STORY_LIST_TAGS[i]], self.changed):
@@ -453,7 +453,7 @@ cdef class PlainColumns(PlainCheck):
             pad(&texts.ends, self.videos.count, ENDS)
             if how == AS_TEXT:
                 return put_video_text(texts, data, record)
-            return put_url(texts, text, record.size, record_flags(data, record))
+            return put_url(texts, text, record.size, record_flags(data, record), True)
         pad(fixed, self.videos.count, SMALL if how == AS_BOOLEAN else WORDS)
         if how == AS_DATE:
             if self.read_date(data, record, &date, &has_zone) != 1:

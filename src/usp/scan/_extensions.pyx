@@ -97,8 +97,10 @@ cdef int pad_stories(Stories *stories, size_t rows) except -1 nogil:
 cdef bint put_parts(TextLists *lists, const uint8_t *data, Record *record, uint8_t *text) except -1 nogil:
     """Split a text at commas and add its parts as a row. Return false to leave it to Python. `text` is scratch."""
     cdef Py_ssize_t size = 0, start = 0, end, i
+    cdef uint8_t flags
     if record != NULL:
-        size = text_into(text, data + record.start, record.size, record_flags(data, record))
+        flags = record_flags(data, record)
+        size = text_into(text, data + record.start, record.size, &flags)
     if size < 0:
         return False
     for i in range(size + 1):
@@ -168,10 +170,10 @@ cdef bint add_image(Items *images, const uint8_t *data, Record **cells) except -
     cdef int i
     if cells[LOC] == NULL:
         return False
-    if not put_url(&images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC])):
+    if not put_url(&images.texts[0], data + cells[LOC].start, cells[LOC].size, record_flags(data, cells[LOC]), False):
         return False
     for i in range(1, IMAGE_TEXTS):
-        if not put_text(&images.texts[i], data, cells[IMAGE_TAGS[i]]):
+        if not put_text(&images.texts[i], data, cells[IMAGE_TAGS[i]], False):
             return False
     return True
 
@@ -186,7 +188,7 @@ cdef bint add_link(Items *linked, const uint8_t *data, Record *record) except -1
     if flags_of(link.hreflang, <size_t>link.hreflang_size):
         return False
     put_bytes(&linked.texts[0], link.hreflang, link.hreflang_size)
-    return put_url(&linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size))
+    return put_url(&linked.texts[1], link.href, link.href_size, flags_of(link.href, <size_t>link.href_size), False)
 
 
 cdef int end_items(Items *items, size_t row) except -1 nogil:
@@ -314,9 +316,9 @@ cdef int end_videos(Videos *videos, size_t row) except -1 nogil:
 
 
 cdef bint put_video_text(Texts *texts, const uint8_t *data, Record *record) except -1 nogil:
-    """Add a text that is not empty. Return false to leave it to Python."""
+    """Add a text that is not empty and has no problems. Return false to leave it to Python."""
     cdef int64_t end = last_end(&texts.ends)
-    return put_text(texts, data, record) and last_end(&texts.ends) > end
+    return put_text(texts, data, record, True) and last_end(&texts.ends) > end
 
 
 cdef bint put_words(Texts *words, const uint8_t *text, Py_ssize_t size) except -1 nogil:
@@ -445,7 +447,7 @@ cdef bint put_attribute(Videos *videos, int field, Attribute *found) except -1 n
         return put_boolean(flags, found.value, found.size)
     pad(&texts.ends, videos.count, ENDS)
     if READ_AS[field] == AS_URL:
-        return put_url(texts, found.value, found.size, 0)
+        return put_url(texts, found.value, found.size, 0, True)
     put_bytes(texts, found.value, found.size)
     return True
 

@@ -14,7 +14,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._buffers cimport enlarge
-from usp.scan._bytes cimport CDATA, HIGH, MAX_TEXT_BYTES, flags_of
+from usp.scan._bytes cimport CDATA, HIGH, MAX_TEXT_BYTES, flags_of, is_space
 from usp.scan._entries cimport (
     ACCESS,
     ATTRIBUTES,
@@ -58,7 +58,19 @@ from usp.scan._entries cimport (
     record_flags,
 )
 from usp.scan._seen cimport Seen
-from usp.scan._texts cimport Link, Moment, ascii_text, date_of, high_text, parse_link, parse_moment, url_into
+from usp.scan._texts cimport (
+    Link,
+    Moment,
+    ascii_text,
+    date_of,
+    has_visible_edges,
+    high_text,
+    parse_link,
+    parse_moment,
+    text_into,
+    url_into,
+    utf8_text,
+)
 
 from usp.objects._lazy import slot_offset
 
@@ -178,7 +190,7 @@ cdef uint8_t scratch[MAX_TEXT_BYTES + 1]  # for texts without their references; 
 
 cdef object url_of(const uint8_t *text, Py_ssize_t size, uint8_t flags):
     """Return the URL that a text means, or None to leave it to Python."""
-    cdef Py_ssize_t n = url_into(scratch, text, size, flags)
+    cdef Py_ssize_t n = url_into(scratch, text, size, &flags)
     if n < 0:
         return None
     return ascii_text(scratch, n) if not flags & HIGH else high_text(scratch, n)
@@ -332,36 +344,49 @@ cdef class Entry:
 
     cdef object text(self, Cell *cell):
         """Return a text without HTML escapes, or None if it is empty."""
+        cdef uint8_t flags
+        cdef Py_ssize_t n
         if cell.row.size == 0:
             return None
-        cdef uint8_t flags = cell_flags(cell)
+        flags = cell_flags(cell)
         made = None
         if flags == 0:
             return ascii_text(cell.text, cell.row.size)
         if flags == HIGH:
             made = high_text(cell.text, cell.row.size)
         if made is None:
+            n = text_into(scratch, cell.text, cell.row.size, &flags)
+            if n > 0:
+                return utf8_text(scratch, n)
             made = plain_text(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
         return made
 
     cdef list parts(self, Cell *cell):
         """Split a text at commas."""
         cdef list found = []
-        cdef Py_ssize_t start = 0, end, i
-        if cell.row.size == 0:
+        cdef Py_ssize_t size = cell.row.size, start = 0, end, i
+        cdef const uint8_t *text = cell.text
+        cdef uint8_t flags
+        if size == 0:
             return found
-        if cell_flags(cell):
-            return comma_separated(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
-        for i in range(cell.row.size + 1):
-            if i == cell.row.size or cell.text[i] == c',':
+        flags = cell_flags(cell)
+        if flags:
+            text, size = scratch, text_into(scratch, cell.text, size, &flags)
+        for i in range(size + 1):
+            if i == size or text[i] == c',':
                 end = i
-                while start < end and cell.text[start] == c' ':
+                while start < end and is_space(text[start]):
                     start += 1
-                while end > start and cell.text[end - 1] == c' ':
+                while end > start and is_space(text[end - 1]):
                     end -= 1
+                if flags and end > start and not has_visible_edges(text + start, end - start):
+                    size = -1
+                    break
                 if end > start:
-                    found.append(ascii_text(cell.text + start, end - start))
+                    found.append(utf8_text(text + start, end - start) if flags else ascii_text(text + start, end - start))
                 start = i + 1
+        if size < 0:
+            return comma_separated(text_of(cell.text[:cell.row.size], bool(cell.row.flags & CDATA)))
         return found
 
     cdef object news_story(self):
@@ -546,7 +571,7 @@ cdef class PlainPages(Reader):
             entry_url = &self.entry_urls[i]
             entry_url.flags = record_flags(data, loc)
             entry_url.url = out
-            entry_url.size = url_into(out, data + loc.start, loc.size, entry_url.flags)
+            entry_url.size = url_into(out, data + loc.start, loc.size, &entry_url.flags)
             if entry_url.size >= 0:
                 entry_url.hashed = self.seen.hash_and_prefetch(out, entry_url.size)
                 out += entry_url.size

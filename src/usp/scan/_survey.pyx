@@ -57,7 +57,7 @@ from usp.scan._seen cimport (
     slot_for,
     usp_hash,
 )
-from usp.scan._texts cimport Link, ascii_text, end_of_origin, url_into
+from usp.scan._texts cimport Link, ascii_text, end_of_origin, text_into, url_into
 
 from usp.scan._check import CODE_BITS
 
@@ -502,15 +502,17 @@ cdef class PlainSurvey(PlainCheck):
     cdef bint add_news_codes(self, const uint8_t *data, EntrySummary *summary, uint32_t *codes) except -1 nogil:
         """Add the codes of a news story. Return false if that needs the GIL, or the general scanner."""
         cdef PythonResult result
+        cdef const uint8_t *name
         cdef uint8_t flags
         if summary.published < self.news_since:
             codes[0] |= 1 << N601
         if summary.name == NULL or summary.language == NULL:
             codes[0] |= 1 << N603
         if summary.name != NULL:
-            flags = record_flags(data, summary.name)
-            if flags & AMPERSAND:  # without HTML escapes, only white space may be left
-                if not self.ask_once(HAS_TEXT, data + summary.name.start, summary.name.size, flags, &result):
+            name, flags = data + summary.name.start, record_flags(data, summary.name)
+            if flags & AMPERSAND and text_into(self.changed, name, summary.name.size, &flags) <= 0:
+                # Without HTML escapes, only white space may be left.
+                if not self.ask_once(HAS_TEXT, name, summary.name.size, flags, &result):
                     return False
                 codes[0] |= <uint32_t>(not result.is_valid) << N603
         if summary.language != NULL:
@@ -554,10 +556,8 @@ cdef class PlainSurvey(PlainCheck):
             return True
         if flags_of(link.hreflang, link.hreflang_size):
             return False
-        if link.href_flags & HIGH and not self.is_printable(link.href, link.href_size):
-            return False
         if link.href_flags & AMPERSAND:
-            url, size = self.changed, url_into(self.changed, link.href, link.href_size, link.href_flags)
+            url, size = self.changed, url_into(self.changed, link.href, link.href_size, &link.href_flags)
         found.links[found.count] = link
         found.hashes[found.count] = self.hash_of(url, size, end_of_origin(url, size))
         found.count += 1

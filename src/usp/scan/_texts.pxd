@@ -40,9 +40,8 @@ cdef inline bint is_http_url(const uint8_t *url, Py_ssize_t size) noexcept nogil
     return end_of_origin(url, size) > 0
 
 
+cdef object utf8_text(const uint8_t *text, Py_ssize_t size)
 cdef object high_text(const uint8_t *text, Py_ssize_t size)
-cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size) noexcept nogil
-cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogil
 cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept nogil
 cdef object date_of(Moment *m)
@@ -55,9 +54,11 @@ cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
-cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
-cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
-cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
+cdef Py_ssize_t decoded_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil
+cdef Py_ssize_t unescape_html(uint8_t *text, Py_ssize_t size) noexcept nogil
+cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil
+cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil
+cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil
 
 
 # Inlined: four attributes for each link make a call that shows.

@@ -13,7 +13,17 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport AMPERSAND, CDATA, CONTROL, HIGH, MAX_TEXT_BYTES, is_space
+from usp.scan._bytes cimport (
+    AMPERSAND,
+    CDATA,
+    CONTROL,
+    ESCAPED_TWICE,
+    HIGH,
+    MAX_TEXT_BYTES,
+    flags_of,
+    is_space,
+)
+from usp.scan._references cimport decode_into, has_ampersand_reference, unescape_ampersands
 
 import_datetime()
 INTERFACE = USP_INTERFACE
@@ -28,61 +38,6 @@ def bind():
 
 cdef object UTC = datetime_module.UTC
 cdef dict zones = {}  # minutes east of Greenwich -> timezone
-
-
-cdef struct Reference:
-    Py_ssize_t size
-    uint8_t character
-
-
-cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcept nogil:
-    """Return the reference to one of XML's five characters at the start of a text; its size is 0 if there is none."""
-    cdef Reference found
-    found.size, found.character = 0, 0
-    if left >= 5 and memcmp(text, b"&amp;", 5) == 0:
-        found.size, found.character = 5, c'&'
-    elif left >= 4 and memcmp(text, b"&lt;", 4) == 0:
-        found.size, found.character = 4, c'<'
-    elif left >= 4 and memcmp(text, b"&gt;", 4) == 0:
-        found.size, found.character = 4, c'>'
-    elif left >= 6 and memcmp(text, b"&quot;", 6) == 0:
-        found.size, found.character = 6, c'"'
-    elif left >= 6 and memcmp(text, b"&apos;", 6) == 0:
-        found.size, found.character = 6, c"'"
-    return found
-
-
-cdef Py_ssize_t unescape_into(uint8_t *out, const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Write a text with its references to XML's five characters replaced. Return its size, or -1 if it has others."""
-    cdef const uint8_t *end = text + size
-    cdef const uint8_t *ampersand
-    cdef uint8_t *start = out
-    cdef Reference reference
-    while True:
-        ampersand = <const uint8_t *>memchr(text, c'&', end - text)
-        if ampersand == NULL:
-            memcpy(out, text, end - text)
-            return out - start + (end - text)
-        memcpy(out, text, ampersand - text)
-        out += ampersand - text
-        reference = reference_at(ampersand, end - ampersand)
-        if reference.size == 0:
-            return -1
-        out[0] = reference.character
-        out += 1
-        text = ampersand + reference.size
-
-
-cdef bint has_ampersand_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Return whether a text has "&amp;", that is, was escaped twice."""
-    cdef const uint8_t *end = text + size
-    while True:
-        text = <const uint8_t *>memchr(text, c'&', end - text)
-        if text == NULL:
-            return False
-        if end - text >= 5 and memcmp(text, b"&amp;", 5) == 0:
-            return True
-        text += 1
 
 
 cdef uint8_t HOST[256]  # 1 for letters, digits and "_", 2 for "-" and ".", 0 for anything else
@@ -366,22 +321,6 @@ cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
     return not unseen and (high < 128 or is_printable_utf8(line, size))
 
 
-cdef bint has_reference(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Return whether a text may have a reference of any kind."""
-    cdef const uint8_t *end = text + size
-    while True:
-        text = <const uint8_t *>memchr(text, c'&', <size_t>(end - text))
-        if text == NULL:
-            return False
-        text += 1
-        if text < end and text[0] == c'#':
-            return True
-        while text < end and (c'a' <= (text[0] | 32) <= c'z' or c'0' <= text[0] <= c'9'):
-            text += 1
-        if text < end and text[0] == c';':
-            return True
-
-
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
     """Return whether a text has nothing to repair or to strip, apart from references."""
     cdef Py_ssize_t i
@@ -410,37 +349,85 @@ cdef Py_ssize_t unify_line_ends(uint8_t *text, Py_ssize_t size) noexcept nogil:
     return n
 
 
-cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """Write a text as `Entry.text` returns it. Return its size, 0 for no text, or -1 to leave it to Python."""
-    if flags & ~CDATA and not is_text(text, size, flags):
+cdef bint is_stripped(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Return whether a text is not empty, and begins and ends with characters that nothing strips."""
+    return size > 0 and text[0] != c' ' and text[size - 1] != c' ' and has_visible_edges(text, size)
+
+
+cdef Py_ssize_t decoded_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil:
+    """Write a text as `text_of` returns it. Return its size, or -1 to leave it to Python.
+
+    `flags` are those of the text. NOTED is added if one of its references is a problem.
+    """
+    if flags[0] & ~CDATA and not is_text(text, size, flags[0]):
         return -1
-    if flags & AMPERSAND and not flags & CDATA:
-        size = unescape_into(out, text, size)
-    else:
+    if flags[0] & CONTROL:  # first: a reference may mean a CR, which stays
         memcpy(out, text, <size_t>size)
-    if flags & CONTROL and size > 0:
         size = unify_line_ends(out, size)
-    return -1 if flags & AMPERSAND and size > 0 and has_reference(out, size) else size
+        text = out
+    if flags[0] & AMPERSAND and not flags[0] & CDATA:
+        size = decode_into(out, text, size, flags)
+        return size if is_stripped(out, size) else -1
+    if text != out:
+        memcpy(out, text, <size_t>size)
+    return size
 
 
-cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """Write the URL that a text means, never longer than the text. Return its size, or -1 to leave it to Python."""
+cdef Py_ssize_t unescape_html(uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Remove the escapes of HTML below those of XML, in place. Return the new size, or -1 to leave it to Python."""
+    cdef uint8_t flags = 0
+    if memchr(text, c'&', <size_t>size) == NULL:
+        return size
+    size = decode_into(text, text, size, &flags)
+    return size if is_stripped(text, size) else -1
+
+
+cdef Py_ssize_t text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil:
+    """Write a text as `plain_text` returns it. Return its size, 0 for no text, or -1 to leave it to Python.
+
+    `flags` are those of the text. NOTED is added if one of its references is a problem.
+    """
+    size = decoded_into(out, text, size, flags)
+    return unescape_html(out, size) if flags[0] & AMPERSAND and size > 0 else size
+
+
+cdef Py_ssize_t url_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil:
+    """Write the URL that a text means, never longer than the text. Return its size, or -1 to leave it to Python.
+
+    `flags` are those of the text. They become those of the URL, with NOTED if one of its references is a problem.
+    """
     cdef Py_ssize_t n = url_text_into(out, text, size, flags)
     return n if n >= 0 and is_http_url(out, n) else -1
 
 
-cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
+cdef Py_ssize_t url_text_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil:
     """Write a URL as `url_into` does, whatever its scheme."""
     cdef Py_ssize_t n = size
-    if flags & CONTROL or size == 0:
+    if flags[0] & CONTROL or size == 0:
         return -1
-    if flags & AMPERSAND and not flags & CDATA:
-        n = unescape_into(out, text, size)
-        if n < 0:
-            return -1
+    if not flags[0] & AMPERSAND:
+        memcpy(out, text, <size_t>size)
+        return size
+    if flags[0] & CDATA:
+        memcpy(out, text, <size_t>size)
     else:
-        memcpy(out, text, size)
-    return -1 if flags & AMPERSAND and has_ampersand_reference(out, n) else n
+        n = decode_into(out, text, size, flags)
+        if n <= 0:
+            return -1
+        flags[0] |= flags_of(out, <size_t>n)
+        if flags[0] & CONTROL or out[0] == c' ' or out[n - 1] == c' ':
+            return -1
+    if has_ampersand_reference(out, n):
+        flags[0] |= ESCAPED_TWICE
+        n = unescape_ampersands(out, n)
+    return n
+
+
+cdef object utf8_text(const uint8_t *text, Py_ssize_t size):
+    """Return a text that is UTF-8."""
+    if flags_of(text, <size_t>size) & HIGH:
+        return PyUnicode_DecodeUTF8(<const char *>text, size, NULL)
+    return ascii_text(text, size)
 
 
 cdef object high_text(const uint8_t *text, Py_ssize_t size):

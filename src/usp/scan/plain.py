@@ -272,8 +272,8 @@ PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
 if TYPE_CHECKING or not IS_COMPILED:
     READERS = PURE
 else:
-    from usp.scan import _buffers, _check, _columns, _entries, _extensions, _pages, _texts
+    from usp.scan import _buffers, _check, _columns, _entries, _extensions, _pages, _references, _texts
 
-    for _module in (_texts, _entries, _buffers, _pages, _check, _extensions, _columns):
+    for _module in (_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns):
         _module.bind()
     READERS = Readers(_pages.PlainPages, _check.PlainCheck, _columns.PlainColumns, _entries.may_hold_sitemaps)
