@@ -228,6 +228,7 @@ PARTS = (
     *("<video:video><video:uploader info='http://h/u'/></video:uploader></video:video>", "</xhtml:link>", "<lastmod/>"),
     *("<video:video><video:uploader info='http://h/u'>{}</video:uploader></video:video>", "<loc>http://h/2{}</loc>"),
     *("<news:news><news:publication><news:name>{}</news:name></news:publication></news:news>", "{}", "</image:image>"),
+    *("<xhtml:linked rel='alternate' hreflang='fr' href='http://h/{}'/>", "<xhtml:link\nhreflang='fr' href='http://h/f'/>"),
 )
 shapes = st.lists(st.sampled_from(PARTS), max_size=4).map("".join)
 
@@ -248,6 +249,17 @@ def test_entries_that_repeat_themselves(bodies: list[str], drawn: list[tuple[int
         return everything(XMLSitemapParser(URL, lambda log: pieces), readers)
 
     assert found(READERS) == found(GENERAL)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1, 7, 50])
+def test_a_longer_name_is_another_tag(size: int) -> None:
+    """A tag whose name starts with the name of a known tag with attributes is not that tag."""
+    entry = "<url><loc>http://h/{}</loc><xhtml:link{} rel='alternate' hreflang='de' href='http://h/de/{}'/></url>"
+    data = urlset(*(entry.format(i, more, i) for i, more in enumerate(("", "", "ed", "-x", ".", "\n", ""))))
+    pieces = [data[i : i + size] for i in range(0, len(data), size)]
+    parser = XMLSitemapParser(URL, lambda log: pieces)
+    assert [len(page.alternates or ()) for page in parser.pages()] == [1, 1, 0, 0, 0, 1, 1]
+    assert everything(parser, READERS) == everything(parser, GENERAL)
 
 
 @settings(max_examples=300)

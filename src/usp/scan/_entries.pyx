@@ -247,9 +247,17 @@ cdef void forget_steps(Batch *batch) noexcept nogil:
 
 
 cdef inline bint is_step(Cursor *c, Step *step) noexcept nogil:
-    return c.size - c.at >= step.size and step.is_after_text == c.is_after_text and is_same(
-        c.data + c.at, step.literal, step.size
+    return (
+        c.size - c.at >= step.size
+        and step.is_after_text == c.is_after_text
+        and is_same(c.data + c.at, step.literal, step.size)
+        and (step.kind != ATTRIBUTES or ends_name(c, c.at + step.size))
     )
+
+
+cdef inline bint ends_name(Cursor *c, Py_ssize_t at) noexcept nogil:
+    """Return whether the name of a tag ends here: it may be the start of a longer one."""
+    return at < c.size and (c.data[at] <= 32 or c.data[at] == c'>' or c.data[at] == c'/')
 
 
 cdef inline bint add_mark(Cursor *c, Mark *found) noexcept nogil:
