@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+import sys
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from typing import Any, TypeVar
 
 from usp.documents import Document
 from usp.export.formats.cells import values_of
@@ -12,10 +14,11 @@ from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.objects.page import SitemapPage
 from usp.scan.columns import PAGE_TYPES, Columns
-from usp.scan.grammar import Grammar
+from usp.scan.grammar import Grammar, grammar_of
 from usp.scan.plain import PURE, READERS, PureCheck, PurePages, PurePlainColumns, Readers, Taken
 
 URL = "http://h/s.xml"
+Result = TypeVar("Result")
 
 
 class NoPages(PurePages):
@@ -88,3 +91,27 @@ def of_pieces(pieces: Iterable[bytes], readers: Readers) -> object:
     """Return everything in a text that arrives in pieces."""
     kept = list(pieces)
     return everything(XMLSitemapParser(URL, lambda log: kept), readers)
+
+
+def python_calls(reader: PurePlainColumns, data: str) -> list[str]:
+    """Return the Python functions that a reader calls while it takes entries. It must take all of them."""
+    grammar = grammar_of((("", ""),))
+    assert grammar is not None
+    calls: list[str] = []
+    buffer, position, full = data.encode(), 0, True
+    while full:
+        called, (_, position, _, full) = profiled(partial(reader.take, grammar, buffer, position))
+        calls += called
+    assert position == len(buffer)
+    return calls
+
+
+def profiled(run: Callable[[], Result]) -> tuple[list[str], Result]:
+    """Return the Python functions that a call uses, and its result."""
+    calls: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        return calls, run()
+    finally:
+        sys.setprofile(before)

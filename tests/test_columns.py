@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import partial
-from importlib import import_module
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus import files, needs_corpus
-from scanners import FAST, GENERAL, URL, as_rows, columns_of, everything
+from scanners import FAST, GENERAL, URL, as_rows, columns_of, everything, profiled, python_calls
 from support import SITEMAP_XMLNS, Fixture, fixtures
 from usp.compiled import IS_COMPILED
 from usp.documents import Document
@@ -24,12 +21,10 @@ from usp.fetch_parse.parsers import PlainTextSitemapParser, XMLSitemapParser
 from usp.objects.page import Pages, SitemapPage
 from usp.objects.problem import ProblemLog, Problems
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, PureColumns, Scalar, Struct, Type, bits
-from usp.scan.grammar import grammar_of
-from usp.scan.plain import READERS, PurePlainColumns, Readers
+from usp.scan.plain import READERS, Readers
 
 pytestmark = pytest.mark.compare
 
-Result = TypeVar("Result")
 ALL = frozenset(PAGE_TYPES)
 DAY = 86_400_000_000
 FIRST, LAST = -719_162 * DAY, 2_932_897 * DAY - 1  # of the microseconds that have a year from 1 to 9999
@@ -228,7 +223,10 @@ PARTS = (
     *("<video:video><video:uploader info='http://h/u'/></video:uploader></video:video>", "</xhtml:link>", "<lastmod/>"),
     *("<video:video><video:uploader info='http://h/u'>{}</video:uploader></video:video>", "<loc>http://h/2{}</loc>"),
     *("<news:news><news:publication><news:name>{}</news:name></news:publication></news:news>", "{}", "</image:image>"),
-    *("<xhtml:linked rel='alternate' hreflang='fr' href='http://h/{}'/>", "<xhtml:link\nhreflang='fr' href='http://h/f'/>"),
+    *(
+        "<xhtml:linked rel='alternate' hreflang='fr' href='http://h/{}'/>",
+        "<xhtml:link\nhreflang='fr' href='http://h/f'/>",
+    ),
 )
 shapes = st.lists(st.sampled_from(PARTS), max_size=4).map("".join)
 
@@ -613,30 +611,6 @@ def test_what_is_noted_is_bounded() -> None:
 # The buffers
 
 
-def python_calls(reader: PurePlainColumns, data: str) -> list[str]:
-    """Return the Python functions that a reader calls while it takes entries. It must take all of them."""
-    grammar = grammar_of((("", ""),))
-    assert grammar is not None
-    calls: list[str] = []
-    buffer, position, full = data.encode(), 0, True
-    while full:
-        called, (_, position, _, full) = profiled(partial(reader.take, grammar, buffer, position))
-        calls += called
-    assert position == len(buffer)
-    return calls
-
-
-def profiled(run: Callable[[], Result]) -> tuple[list[str], Result]:
-    """Return the Python functions that a call uses, and its result."""
-    calls: list[str] = []
-    before = sys.getprofile()
-    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
-    try:
-        return calls, run()
-    finally:
-        sys.setprofile(before)
-
-
 @pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
 @pytest.mark.parametrize("wanted", [ALL, ALL - {"problems"}], ids=["problems", "no problems"])
 def test_plain_entries_need_no_python(wanted: frozenset[str]) -> None:
@@ -674,27 +648,6 @@ def test_odd_values_are_asked_for_once() -> None:
     calls = python_calls(reader, "".join(entry.format(i, dates[i % 3], priorities[i % 3]) for i in range(3_000)))
     assert len(calls) < 100
     assert reader.columns().length == 3_000
-
-
-@pytest.mark.skipif(not IS_COMPILED, reason="the compiled modules are not in use")
-def test_memory_is_used_again_but_not_while_it_is_in_use() -> None:
-    """Columns keep their values while others are read. Freed memory is kept for the next document, at most 16 MiB."""
-    spare_sizes = import_module("usp.scan._buffers").spare_sizes
-
-    def columns(name: str) -> Columns:
-        entry = f"<url><loc>http://h/{name * 50}/{{}}</loc><lastmod>2024-05-{ord(name) - 87}</lastmod></url>"
-        reader = READERS.columns(str, lambda *_: None, ALL)
-        python_calls(reader, "".join(entry.format(i) for i in range(5_000)))
-        return reader.columns()
-
-    kept = [columns(name) for name in "abc"]
-    rows = as_rows(kept)
-    for name in "defghij":
-        assert columns(name).length == 5_000
-    assert as_rows(kept) == rows
-    del kept, rows
-    assert spare_sizes()
-    assert sum(spare_sizes()) <= 1 << 24
 
 
 @each_reader

@@ -72,6 +72,7 @@ cdef class Seen:
     cdef int64_t *ends  # of text i at i + 1; 0 at 0
     cdef uint32_t *slots  # number of a text + 1
     cdef size_t data_room, text_room, slot_count
+    cdef size_t slots_room  # in bytes
     cdef size_t count
 
     cdef void note_size(self) noexcept

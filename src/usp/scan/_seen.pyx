@@ -28,11 +28,11 @@ cdef enum:
     MAX_FIRST_SLOTS = 1 << 17
 
 
-cdef uint32_t *new_slots(size_t count) except NULL nogil:
-    """Return empty slots."""
+cdef uint32_t *new_slots(size_t count, size_t *room) except NULL nogil:
+    """Return empty slots. Write the size of their memory, which may be larger."""
     cdef size_t size = count * sizeof(uint32_t)
-    cdef uint32_t *slots = <uint32_t *>obtain(size, size, &size)
-    memset(slots, 0, count * sizeof(uint32_t))
+    cdef uint32_t *slots = <uint32_t *>obtain(size, size, room)
+    memset(slots, 0, size)
     return slots
 
 
@@ -48,11 +48,11 @@ cdef class Seen:
         self.slot_count = 8192
         while last_count * 2 > self.slot_count and self.slot_count < MAX_FIRST_SLOTS:
             self.slot_count *= 4
-        self.slots = new_slots(self.slot_count)
+        self.slots = new_slots(self.slot_count, &self.slots_room)
 
     def __dealloc__(self):
         self.note_size()
-        release(self.slots, self.slot_count * sizeof(uint32_t))
+        release(self.slots, self.slots_room)
         release(self.ends, (self.text_room + 1) * sizeof(int64_t))
         release(self.data, self.data_room)
 
@@ -85,17 +85,17 @@ cdef class Seen:
         return 0
 
     cdef int rehash(self) except -1 nogil:
-        cdef size_t i, slot, larger = self.slot_count * 4
+        cdef size_t i, slot, room, larger = self.slot_count * 4
         cdef int64_t start
-        cdef uint32_t *slots = new_slots(larger)
+        cdef uint32_t *slots = new_slots(larger, &room)
         for i in range(self.count):
             start = self.ends[i]
             slot = <size_t>usp_hash(self.data + start, <size_t>(self.ends[i + 1] - start), secret) & (larger - 1)
             while slots[slot]:
                 slot = (slot + 1) & (larger - 1)
             slots[slot] = <uint32_t>(i + 1)
-        release(self.slots, self.slot_count * sizeof(uint32_t))
-        self.slots = slots
+        release(self.slots, self.slots_room)
+        self.slots, self.slots_room = slots, room
         self.slot_count = larger
         return 0
 
