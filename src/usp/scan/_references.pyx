@@ -58,7 +58,7 @@ def set_entities(dict named not None):
     for key, character in named.items():
         name, utf8 = key.encode(), character.encode()
         if len(name) > MAX_ENTITY_BYTES or len(utf8) > 4 or len(utf8) > len(name) + 2:
-            raise ValueError(f"set_entities in usp/scan/_texts.pyx has no room for &{key};")
+            raise ValueError(f"set_entities in usp/scan/_references.pyx has no room for &{key};")
         memset(&entity, 0, sizeof(Entity))
         memcpy(&entity.name, <const char *>name, len(name))
         memcpy(entity.character.utf8, <const char *>utf8, len(utf8))
