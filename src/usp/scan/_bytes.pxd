@@ -19,7 +19,7 @@ cdef enum:
 
 cdef inline bint is_space(uint8_t c) noexcept nogil:
     """White space of XML. What else Python calls so is a control character, to be noted."""
-    return c == c' ' or c == 10 or c == 9 or c == 13
+    return c <= 32 and (c == c' ' or c == 10 or c == 9 or c == 13)
 
 
 # Eight bytes at a time, as in https://graphics.stanford.edu/~seander/bithacks.html, or sixteen as vectors: calls of

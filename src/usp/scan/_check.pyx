@@ -22,6 +22,7 @@ from usp.scan._bytes cimport (
     NOTED,
     SPECIAL,
     flags_of,
+    is_same,
     url_flags_of,
 )
 from usp.scan._entries cimport (
@@ -176,7 +177,7 @@ cdef class PlainCheck(Reader):
                 entry_url.size = -1
             if (
                 last != NULL and entry_url.size > last_origin
-                and not memcmp(entry_url.url, last, <size_t>last_origin + 1)
+                and is_same(entry_url.url, last, <size_t>last_origin + 1)
             ):
                 entry_url.origin = last_origin
             elif entry_url.size >= 0:

@@ -70,7 +70,7 @@ cdef uint64_t secret[4]
 cdef class Seen:
     cdef uint8_t *data
     cdef int64_t *ends  # of text i at i + 1; 0 at 0
-    cdef uint32_t *slots  # number of a text + 1
+    cdef uint32_t *slots  # number of a text + 1, below bits of its hash
     cdef size_t data_room, text_room, slot_count
     cdef size_t slots_room  # in bytes
     cdef size_t count

@@ -28,6 +28,12 @@ cdef enum:
     MAX_FIRST_SLOTS = 1 << 17
 
 
+# There are more slots than texts, so the bits of a slot above the number of slots are free. They hold bits of the hash:
+# a text is compared only if these are the same.
+cdef inline uint32_t tag_of(uint64_t hashed, size_t slot_count) noexcept nogil:
+    return <uint32_t>(hashed >> 32) & ~<uint32_t>(slot_count - 1)
+
+
 cdef uint32_t *new_slots(size_t count, size_t *room) except NULL nogil:
     """Return empty slots. Write the size of their memory, which may be larger."""
     cdef size_t size = count * sizeof(uint32_t)
@@ -87,13 +93,15 @@ cdef class Seen:
     cdef int rehash(self) except -1 nogil:
         cdef size_t i, slot, room, larger = self.slot_count * 4
         cdef int64_t start
+        cdef uint64_t hashed
         cdef uint32_t *slots = new_slots(larger, &room)
         for i in range(self.count):
             start = self.ends[i]
-            slot = <size_t>usp_hash(self.data + start, <size_t>(self.ends[i + 1] - start), secret) & (larger - 1)
+            hashed = usp_hash(self.data + start, <size_t>(self.ends[i + 1] - start), secret)
+            slot = <size_t>hashed & (larger - 1)
             while slots[slot]:
                 slot = (slot + 1) & (larger - 1)
-            slots[slot] = <uint32_t>(i + 1)
+            slots[slot] = tag_of(hashed, larger) | <uint32_t>(i + 1)
         release(self.slots, self.slots_room)
         self.slots, self.slots_room = slots, room
         self.slot_count = larger
@@ -108,17 +116,20 @@ cdef class Seen:
     cdef bint add(self, const uint8_t *text, size_t size, uint64_t hashed) except -1 nogil:
         """Add a text with its hash. Return false if it was added before."""
         cdef size_t slot, i
+        cdef uint32_t tag
         cdef int64_t end = self.ends[self.count]
         if <size_t>end + size > self.data_room or self.count == self.text_room or self.count * 2 >= self.slot_count:
             self.grow(size)
-        slot = <size_t>hashed & (self.slot_count - 1)
+        slot, tag = <size_t>hashed & (self.slot_count - 1), tag_of(hashed, self.slot_count)
         while self.slots[slot]:
-            i = self.slots[slot] - 1
-            if <size_t>(self.ends[i + 1] - self.ends[i]) == size and memcmp(self.data + self.ends[i], text, size) == 0:
-                return False
+            if tag_of(<uint64_t>self.slots[slot] << 32, self.slot_count) == tag:
+                i = (self.slots[slot] & (self.slot_count - 1)) - 1
+                if <size_t>(self.ends[i + 1] - self.ends[i]) == size:
+                    if memcmp(self.data + self.ends[i], text, size) == 0:
+                        return False
             slot = (slot + 1) & (self.slot_count - 1)
         memcpy(self.data + end, text, size)
-        self.slots[slot] = <uint32_t>(self.count + 1)
+        self.slots[slot] = tag | <uint32_t>(self.count + 1)
         self.ends[self.count + 1] = end + <int64_t>size
         self.count += 1
         return True

@@ -76,10 +76,29 @@ cdef Py_ssize_t end_of_origin(const uint8_t *url, Py_ssize_t size) noexcept nogi
     return i if i == size or url[i] == c'/' or url[i] == c'?' or url[i] == c'#' else 0
 
 
+cdef extern from *:
+    """
+    /* Whether eight bytes are digits where `form` has '0', and the same as `form` elsewhere. `mask` has 0xf0 and 0xff
+       there. Digits become 0 to 9, to which 6 can be added without a carry into the high bits. */
+    static inline int usp_has_form(const uint8_t *text, const char *form, const char *mask) {
+        uint64_t word, forms, masks;
+        memcpy(&word, text, 8);
+        memcpy(&forms, form, 8);
+        memcpy(&masks, mask, 8);
+        word ^= forms;
+        return !((word | ((word + UINT64_C(0x0606060606060606)) & UINT64_C(0xf0f0f0f0f0f0f0f0))) & masks);
+    }
+    """
+    bint usp_has_form(const uint8_t *text, const char *form, const char *mask) noexcept nogil
+
+
 cdef inline int digits2(const uint8_t *text) noexcept nogil:
-    """Return the number that two digits mean, or 1000 if they are no digits."""
-    cdef unsigned int a = text[0] - c'0', b = text[1] - c'0'
-    return a * 10 + b if a < 10 and b < 10 else 1000
+    """Return the number that two digits mean."""
+    return (text[0] - c'0') * 10 + (text[1] - c'0')
+
+
+cdef inline bint are_digits2(const uint8_t *text) noexcept nogil:
+    return c'0' <= text[0] <= c'9' and c'0' <= text[1] <= c'9'
 
 
 cdef inline int days_in(int year, int month) noexcept nogil:
@@ -90,36 +109,29 @@ cdef inline int days_in(int year, int month) noexcept nogil:
 
 cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept nogil:
     """Parse YYYY-MM-DD or YYYY-MM-DDThh:mm[:ss[.ffffff]][Z|+hh:mm]. Return false for other forms and wrong dates."""
-    cdef Py_ssize_t i
-    cdef int scale = 100000, sign, hours, minutes
+    cdef Py_ssize_t i = 16
+    cdef int hours, minutes
+    if size < 10 or not usp_has_form(t, b"0000-00-", b"\xf0\xf0\xf0\xf0\xff\xf0\xf0\xff") or not are_digits2(t + 8):
+        return False
     memset(m, 0, sizeof(Moment))
-    if size < 10 or t[4] != c'-' or t[7] != c'-':
-        return False
-    if digits2(t) > 99 or digits2(t + 2) > 99:
-        return False
     m.year, m.month, m.day = digits2(t) * 100 + digits2(t + 2), digits2(t + 5), digits2(t + 8)
-    if not 1 <= m.year <= 9999 or not 1 <= m.month <= 12 or not 1 <= m.day <= days_in(m.year, m.month):
+    if not m.year or not 1 <= m.month <= 12 or not m.day or (m.day > 28 and m.day > days_in(m.year, m.month)):
         return False
     if size == 10:
         return True
-    if size < 16 or t[10] != c'T' or t[13] != c':':
+    if size < 16 or not usp_has_form(t + 8, b"00T00:00", b"\xf0\xf0\xff\xf0\xf0\xff\xf0\xf0"):
         return False
     m.has_time = True
     m.hour, m.minute = digits2(t + 11), digits2(t + 14)
-    i = 16
     if i < size and t[i] == c':':
-        if size < 19:
+        if size < 19 or not are_digits2(t + 17):
             return False
         m.second = digits2(t + 17)
         i = 19
         if i < size and t[i] == c'.':
-            i += 1
-            if i == size or not c'0' <= t[i] <= c'9':
+            i = parse_fraction(t, size, m)
+            if i < 0:
                 return False
-            while i < size and c'0' <= t[i] <= c'9':
-                m.microsecond += (t[i] - c'0') * scale
-                scale //= 10
-                i += 1
     if m.hour > 23 or m.minute > 59 or m.second > 59:
         return False
     if i == size:
@@ -129,10 +141,24 @@ cdef bint parse_moment(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept no
         return i + 1 == size
     if size - i != 6 or t[i + 3] != c':' or (t[i] != c'+' and t[i] != c'-'):
         return False
-    sign = 1 if t[i] == c'+' else -1
+    if not are_digits2(t + i + 1) or not are_digits2(t + i + 4):
+        return False
     hours, minutes = digits2(t + i + 1), digits2(t + i + 4)
-    m.offset = sign * (hours * 60 + minutes)
+    m.offset = (hours * 60 + minutes) * (1 if t[i] == c'+' else -1)
     return hours < 24 and minutes < 60
+
+
+cdef Py_ssize_t parse_fraction(const uint8_t *t, Py_ssize_t size, Moment *m) noexcept nogil:
+    """Parse the digits behind the dot of a second. Return where they end, or -1 if there are none."""
+    cdef Py_ssize_t i = 20
+    cdef int scale = 100000
+    if i == size or not c'0' <= t[i] <= c'9':
+        return -1
+    while i < size and c'0' <= t[i] <= c'9':
+        m.microsecond += (t[i] - c'0') * scale
+        scale //= 10
+        i += 1
+    return i
 
 
 cdef object zone_of(int minutes):
@@ -201,12 +227,10 @@ cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
 
 cdef int64_t microseconds_of(Moment *m) noexcept nogil:
     """Return the microseconds since 1970 in UTC. http://howardhinnant.github.io/date_algorithms.html#days_from_civil"""
-    cdef int64_t year = m.year - (m.month <= 2)
-    cdef int64_t era = year // 400  # years are positive
-    cdef int64_t year_of_era = year - era * 400
-    cdef int64_t day_of_year = (153 * (m.month + (-3 if m.month > 2 else 9)) + 2) // 5 + m.day - 1
-    cdef int64_t day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    cdef int64_t minutes = (era * 146097 + day_of_era - 719468) * 1440 + m.hour * 60 + m.minute - m.offset
+    cdef uint32_t year = <uint32_t>m.year - (m.month <= 2)  # it starts in March, so that a leap day is its last
+    cdef uint32_t day_of_year = (153 * <uint32_t>(m.month + (-3 if m.month > 2 else 9)) + 2) // 5 + <uint32_t>m.day - 1
+    cdef int64_t days = <int64_t>(year * 365 + year // 4 - year // 100 + year // 400 + day_of_year) - 719468
+    cdef int64_t minutes = days * 1440 + m.hour * 60 + m.minute - m.offset
     return (minutes * 60 + m.second) * 1000000 + m.microsecond
 
 
