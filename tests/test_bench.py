@@ -57,6 +57,7 @@ def test_documents_are_always_the_same() -> None:
     """The generated sitemaps do not depend on the Python or the day."""
     assert hashlib.sha256(documents.urlset(1000)).hexdigest()[:16] == "82c4d422744b3b31"
     assert hashlib.sha256(documents.news(100)).hexdigest()[:16] == "442ddf524db08958"
+    assert hashlib.sha256(documents.references(100)).hexdigest()[:16] == "d4cff45db62f8852"
 
 
 def test_urlset_has_what_it_says() -> None:
@@ -86,6 +87,19 @@ def test_news_has_what_it_says() -> None:
         assert page.images[0].title
         assert page.images[0].caption
         assert [language for language, _ in page.alternates or ()] == ["de", "fr"]
+
+
+def test_references_have_what_they_say() -> None:
+    """Each title has two references, and the name of each publication one; all else is as without references."""
+    data, without = documents.references(50), documents.news(50)
+    assert data.count(b"&#8217;") == 50
+    assert data.count(b"&amp;") == without.count(b"&amp;") + 100
+    for page, plain in zip(sitemap_from_bytes(data).all_pages(), sitemap_from_bytes(without).all_pages(), strict=True):
+        assert page.news_story
+        assert plain.news_story
+        assert page.news_story.publication_name == "Example & Times"
+        assert page.news_story.title == plain.news_story.title.replace(" and the ", " & the day\u2019s ")
+        assert (page.url, page.images, page.alternates) == (plain.url, plain.images, plain.alternates)
 
 
 def test_site_repeats_no_page(tmp_path: Path) -> None:

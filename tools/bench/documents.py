@@ -81,17 +81,17 @@ def _entry(i: int, more: str = "") -> str:
     )
 
 
-def _extensions(i: int) -> str:
-    """Return a news story, an image and two languages."""
+def _extensions(i: int, name: str = "The Example Times", between: str = " and the ") -> str:
+    """Return a news story, an image and two languages. The title has two words with a text between them."""
     words = _words(_mixed(i, 2))
     return (
         "    <news:news>\n"
         "      <news:publication>\n"
-        "        <news:name>The Example Times</news:name>\n"
+        f"        <news:name>{name}</news:name>\n"
         "        <news:language>en</news:language>\n"
         "      </news:publication>\n"
         f"      <news:publication_date>{_moment(_mixed(i, 3))}</news:publication_date>\n"
-        f"      <news:title>The {words[0]} and the {words[1]}, number {i}</news:title>\n"
+        f"      <news:title>The {words[0]}{between}{words[1]}, number {i}</news:title>\n"
         f"      <news:keywords>{', '.join(words)}</news:keywords>\n"
         "    </news:news>\n"
         "    <image:image>\n"
@@ -112,6 +112,12 @@ def urlset(pages: int = URLSET_PAGES) -> bytes:
 def news(pages: int = NEWS_PAGES) -> bytes:
     """Return a sitemap of pages that each have a news story, an image and two languages as well."""
     return (_HEAD + "".join(_entry(i, _extensions(i)) for i in range(pages)) + _TAIL).encode()
+
+
+def references(pages: int = NEWS_PAGES) -> bytes:
+    """Return the same with two references in every title, and one in the name of every publication."""
+    entries = (_entry(i, _extensions(i, "Example &amp; Times", " &amp; the day&#8217;s ")) for i in range(pages))
+    return (_HEAD + "".join(entries) + _TAIL).encode()
 
 
 def compressed(data: bytes) -> bytes:

@@ -62,6 +62,7 @@ def _at_most(number: float, unit: str) -> Target:
 
 
 _URLSET = "urlset of 50,000"
+_NEWS = "urlset of 20,000 with news, images and languages, every field of all of them"
 _LARGE = f"site of {LARGE_SITE[0]} gzipped sitemaps of {LARGE_SITE[1]:,}"
 _MIDDLE = f"site of {MIDDLE_SITE[0]} gzipped sitemaps of {MIDDLE_SITE[1]:,}"
 _LATE = f"each answer after {DELAY * 1000:.0f} ms"
@@ -71,7 +72,6 @@ _LOOP = "1.8.1: pandas.DataFrame([p.to_dict() for p in tree.all_pages()])"
 
 _OUR_URLS = Subject(OURS, "urls", "urlset.xml")
 _OLD_URLS = Subject(OLD, "urls of text", "urlset.xml")
-_INFLATE = Subject(OURS, "inflate", "urlset.xml.gz")
 
 #: In the order of the table.
 ROWS: tuple[Row, ...] = (
@@ -94,11 +94,27 @@ ROWS: tuple[Row, ...] = (
     ),
     _side_by_side(
         "news",
-        "urlset of 20,000 with news, images and languages, every field of all of them",
+        _NEWS,
         "1.8.1",
         Target(15),
         Subject(OURS, "fields", "news.xml"),
         Subject(OLD, "fields of text", "news.xml"),
+    ),
+    _side_by_side(
+        "references",
+        f"{_NEWS}, with references in every title and name",
+        "1.8.1",
+        Target(20),
+        Subject(OURS, "fields", "references.xml"),
+        Subject(OLD, "fields of text", "references.xml"),
+    ),
+    _side_by_side(
+        "references-cost",
+        "the same",
+        "usp, without references",
+        _at_most(1.3, "x its time"),
+        Subject(OURS, "fields of any texts", "references.xml"),
+        Subject(OURS, "fields of any texts", "news.xml"),
     ),
     _side_by_side(
         "gzip",
@@ -108,21 +124,21 @@ ROWS: tuple[Row, ...] = (
         Subject(OURS, "urls", "urlset.xml.gz"),
         Subject(OLD, "urls of gzip", "urlset.xml.gz"),
     ),
-    _side_by_side(
-        "columns",
-        f"{_URLSET}, into columns",
-        "isal inflating the gzipped one",
-        _at_most(0.8, "x its time"),
-        Subject(OURS, "columns", "urlset.xml"),
-        _INFLATE,
-    ),
-    _side_by_side(
-        "columns-gzip",
-        f"gzipped {_URLSET}, into columns",
-        "isal inflating it",
-        _at_most(2, "x its time"),
-        Subject(OURS, "columns", "urlset.xml.gz"),
-        _INFLATE,
+    *(
+        _side_by_side(
+            f"{name}{'-gzip' if is_gzipped else ''}",
+            f"{'gzipped ' if is_gzipped else ''}{_URLSET}, into {what}",
+            "isal inflating it" if is_gzipped else "isal inflating the gzipped one",
+            _at_most(most, "x its time"),
+            Subject(OURS, task, f"urlset.xml{'.gz' if is_gzipped else ''}"),
+            Subject(OURS, peer_task, "urlset.xml.gz"),
+        )
+        for name, what, task, peer_task, is_gzipped, most in (
+            ("columns", "columns", "columns", "inflate", False, 1.2),
+            ("columns", "columns", "columns", "inflate", True, 2.2),
+            ("columns-dates", "columns of URLs and dates", "urls and dates", "inflate for urls and dates", False, 0.8),
+            ("columns-dates", "columns of URLs and dates", "urls and dates", "inflate for urls and dates", True, 1.8),
+        )
     ),
     _side_by_side(
         "pure",

@@ -125,10 +125,10 @@ def _from_gzip(data: bytes) -> Any:
 # Columns of pages, and inflating, which any reader of a compressed sitemap must do
 
 
-def _columns(data: bytes) -> Any:
+def _columns(data: bytes, *wanted: list[str]) -> Any:
     document = import_module("usp.documents").Document("http://bench.example/s.xml", data)
     parser_of = import_module("usp.fetch_parse.opening").parser_of
-    (columns,) = document.first_read(lambda: list(parser_of(document).columns()))
+    (columns,) = document.first_read(lambda: list(parser_of(document).columns(*wanted)))
     return columns
 
 
@@ -144,18 +144,32 @@ def _check_columns(columns: Any) -> Answer:
     )
 
 
+def _check_urls_and_dates(columns: Any) -> Answer:
+    urls, ends = bytes(columns.columns["url"].data), columns.columns["url"].offsets
+    dates = columns.columns["last_modified"].data
+    return summary(f"{urls[ends[i] : ends[i + 1]].decode()} {dates[i]}" for i in range(columns.length))
+
+
 def _inflate(data: bytes) -> Any:
     return import_module("isal.isal_zlib").decompress(data, 31)
 
 
-def _check_inflated(data: bytes) -> Answer:
+def _inflated_entries(data: bytes) -> Iterator[tuple[str, int, str, float]]:
+    """Yield the values of each page, as a regular expression finds them."""
     tags = ("loc", "lastmod", "changefreq", "priority")
-    entries = re.findall(r"\s+".join(f"<{tag}>(.*)</{tag}>" for tag in tags), data.decode())
-    seconds = (round(datetime.fromisoformat(date).timestamp()) for _, date, _, _ in entries)
-    return summary(
-        f"{html.unescape(url)} {second * 1_000_000} {frequency} {float(priority)}"
-        for (url, _, frequency, priority), second in zip(entries, seconds, strict=True)
-    )
+    for url, date, frequency, priority in re.findall(
+        r"\s+".join(f"<{tag}>(.*)</{tag}>" for tag in tags), data.decode()
+    ):
+        second = round(datetime.fromisoformat(date).timestamp())
+        yield html.unescape(url), second * 1_000_000, frequency, float(priority)
+
+
+def _check_inflated(data: bytes) -> Answer:
+    return summary(" ".join(map(str, entry)) for entry in _inflated_entries(data))
+
+
+def _check_inflated_dates(data: bytes) -> Answer:
+    return summary(f"{url} {date}" for url, date, _, _ in _inflated_entries(data))
 
 
 # Other libraries
@@ -193,9 +207,12 @@ TASKS = {
     "urls of text": Task(_text, lambda text: read_urls(_from_str(text)), _check_urls),
     "urls of gzip": Task(_bytes, lambda data: read_urls(_from_gzip(data)), _check_urls),
     "fields": Task(_bytes, lambda data: _read_fields(_from_bytes(data)), _check_fields),
+    "fields of any texts": Task(_bytes, lambda data: _read_fields(_from_bytes(data)), _check_urls),
     "fields of text": Task(_text, lambda text: _read_fields(_from_str(text)), _check_fields),
     "columns": Task(_bytes, _columns, _check_columns),
+    "urls and dates": Task(_bytes, lambda data: _columns(data, ["url", "last_modified"]), _check_urls_and_dates),
     "inflate": Task(_bytes, _inflate, _check_inflated),
+    "inflate for urls and dates": Task(_bytes, _inflate, _check_inflated_dates),
     "lxml": _read_entries(_lxml_entries),
     "scrapy": _read_entries(_scrapy_entries),
     "advertools": Task(lambda path: Path(path).as_uri(), _advertools_table, lambda table: summary(table["loc"])),

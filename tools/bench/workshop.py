@@ -41,6 +41,9 @@ PEERS = {
     OLD_WITH_PANDAS: "ultimate-sitemap-parser==1.8.1 pandas pyarrow",
 }
 
+#: The sitemaps that are written, by the names of their files.
+FILES = {"urlset": documents.urlset, "news": documents.news, "references": documents.references}
+
 Answer = dict[str, Any]
 Progress = Callable[[str], None]
 
@@ -211,10 +214,10 @@ class Workshop:
         return answer
 
     def file(self, name: str) -> str:
-        """Return the path of `urlset.xml` or `news.xml`, or of one with `.gz`. Write it at the first call."""
+        """Return the path of one of `FILES` with `.xml` or `.xml.gz`. Write it at the first call."""
         path = self.folder / name
         if not path.exists():
-            data = {"urlset": documents.urlset, "news": documents.news}[name.partition(".")[0]]()
+            data = FILES[name.partition(".")[0]]()
             path.write_bytes(documents.compressed(data) if name.endswith(".gz") else data)
         return str(path)
 
