@@ -13,6 +13,7 @@ from usp.compiled import IS_COMPILED
 from usp.fetch_parse.parsers import XMLSitemapParser
 from usp.scan.columns import PAGE_TYPES
 from usp.scan.plain import READERS, Readers
+from usp.scan.survey import Surveyors
 
 pytestmark = pytest.mark.compare
 
@@ -135,7 +136,7 @@ def test_every_field(text: str, readers: Readers) -> None:
 
 @pytest.mark.parametrize("surveyors", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("text", FORMS)
-def test_surveys(text: str, surveyors: object) -> None:
+def test_surveys(text: str, surveyors: Surveyors) -> None:
     """A check finds the same in entries with references, whether it surveys them or reads all of them."""
     data = document(text)
     urls = ["http://h/t", "http://h/0t", f"http://h/0{FORMS[text][0]}"]

@@ -133,8 +133,8 @@ METHOD = """\
   sides differ is missed, whatever its ratio.
 - The files are generated, the same each time. `urlset` has 50,000 pages in 11 MB (1 MB gzipped), with a date, a
   frequency and a priority each; nearly all dates differ, and a fifth of the URLs have `&amp;`. `news` has 20,000 pages
-  in 21 MB, with a news story, an image and two languages each as well. `references` has the same pages, with `&amp;` and
-  `&#8217;` in every title, and `&amp;` in the name of every publication.
+  in 21 MB, with a news story, an image and two languages each as well. `references` has the same pages, with `&amp;`
+  and `&#8217;` in every title, and `&amp;` in the name of every publication.
 - Sites are served on loopback by another process, and read by a fresh one, without guessing at known paths. `sites`
   counts the processor time of the reading process, after it has read a site of ten sitemaps once; the smaller sites are
   read several times. Memory is the peak resident memory of the process.
