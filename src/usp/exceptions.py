@@ -8,12 +8,14 @@
     ├── StripURLToHomepageException   a URL has no homepage
     ├── MissingExtraError             an optional package is not installed; also an ImportError
     ├── NoWebClientException          a client for local content was asked to fetch a URL
+    ├── UnguardedClientError          an HTTP library does not call usp's guards
     └── DocumentReadError             the temporary file of a large tree cannot be read
 
     KeyboardInterrupt
     └── TreeInterrupted               Ctrl-C while a tree was fetched; it has the partial tree
 
-A `UspError` means that the caller did something wrong, except `DocumentReadError`, where the machine failed. What a
+A `UspError` means that the caller did something wrong, except `DocumentReadError`, where the machine failed, and
+`UnguardedClientError`, where the wrong version of a library is installed. What a
 website does wrong is never raised: it becomes an `InvalidSitemap` or a `Problem` in the tree.
 """
 
@@ -33,6 +35,7 @@ __all__ = [
     "SitemapXMLParsingException",
     "StripURLToHomepageException",
     "TreeInterrupted",
+    "UnguardedClientError",
     "UspError",
 ]
 
@@ -89,6 +92,14 @@ class NoWebClientException(UspError):
     """A client for local content was asked to fetch a URL.
 
     Raised by `LocalWebClient`. To fetch sitemaps, use another client.
+    """
+
+
+class UnguardedClientError(UspError):
+    """An HTTP library does not call usp's guards, so usp could not refuse private addresses.
+
+    Raised by `RequestsWebClient` and `AiohttpWebClient` before the first request, if a version of requests, urllib3 or
+    aiohttp is installed in which usp's guards have no effect. The message says which versions to install.
     """
 
 

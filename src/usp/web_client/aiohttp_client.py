@@ -34,6 +34,7 @@ from usp.web_client.aiohttp_internals import (
     CheckedResolver,
     Hop,
     buffered_pieces,
+    check_guards,
     checked_socket,
     never_repeat_requests,
 )
@@ -150,6 +151,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
 
     async def send(self, request: HTTPRequest) -> _AiohttpAnswer:
         """Make one request."""
+        await check_guards()
         session = await self._session_here()
         hop = CURRENT.get()
         proxy = self.proxy_for(request.url)

@@ -5,7 +5,7 @@ is made for one of them (addresses that stand in URLs pass there too), and at th
 request that uses it. Bodies that break off are kept as far as they have arrived.
 
 Some of that aiohttp has no public way to do. A new release may rename what usp replaces, and then it silently does
-nothing. Therefore all of that is in this module.
+nothing. Therefore all of that is in this module, and `check_guards` tries it before the first request of a process.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ from usp.web_client.framing import end_of_head, is_interim, repaired_head
 from usp.web_client.http_fetch import Fetch
 from usp.web_client.lookups import Resolver, look_up_async
 from usp.web_client.policy import RefusedError
+from usp.web_client.self_check import (
+    REFUSED_HOST,
+    REFUSED_PORT,
+    TRIAL_SECONDS,
+    library_function,
+    refused_fetch,
+    require,
+    unguarded,
+)
 from usp.web_client.settings import MAX_INTERIM_ANSWERS
 
 __all__ = [
@@ -38,6 +47,7 @@ __all__ = [
     "CheckedResolver",
     "Hop",
     "buffered_pieces",
+    "check_guards",
     "checked_socket",
     "never_repeat_requests",
 ]
@@ -278,3 +288,61 @@ def buffered_pieces(content: aiohttp.StreamReader) -> Iterable[bytes]:
     """Return what has arrived of a body, and was not read: aiohttp drops it if the connection breaks."""
     buffered: Iterable[bytes] = getattr(content, "_buffer", ())
     return buffered
+
+
+class _TrialConnector(CheckedConnector):
+    """The connector of a self-check."""
+
+    is_used = False
+
+    async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
+        """Note that aiohttp asks here for each connection, and connect."""
+        self.is_used = True
+        return await super().connect(req, traces, timeout)
+
+
+_LIBRARIES = ("aiohttp",)
+_PASSED: set[str] = set()  # the self-checks that this process has passed
+
+
+async def check_guards() -> None:
+    """Raise `UnguardedClientError` if aiohttp does not call the guards of this module.
+
+    Tasks and event loops may call this at once. While a mock replaces `ClientSession._request`, only the names are
+    checked, and the rest once the mock is gone.
+    """
+    if _PASSED:
+        return
+    request = library_function(aiohttp.client, aiohttp.ClientSession, "_request")
+    connector = _TrialConnector(socket_factory=checked_socket)
+    fetch = refused_fetch()
+    timeout = aiohttp.ClientTimeout(total=TRIAL_SECONDS)
+    async with aiohttp.ClientSession(
+        connector=connector, cookie_jar=aiohttp.DummyCookieJar(), timeout=timeout
+    ) as session:
+        require(_LIBRARIES, _private_names(connector, session))
+        if request is None:
+            return
+        try:
+            with Hop(fetch) as hop:
+                hop.host = REFUSED_HOST
+                (await request(session, "GET", f"http://{REFUSED_HOST}:{REFUSED_PORT}/")).close()
+        except ERRORS:
+            pass  # as it should be, if the guard has raised it
+        except Exception as error:
+            raise unguarded(_LIBRARIES, f"usp's guards raise {error!r}") from error
+    if fetch.refused is None or not (connector.is_used and hop.is_new):
+        raise unguarded(_LIBRARIES, "an attempt to connect to a private address passed a guard")
+    _PASSED.add("session")
+
+
+def _private_names(connector: aiohttp.TCPConnector, session: aiohttp.ClientSession) -> Iterable[tuple[object, str]]:
+    """Return everything that this module replaces or reads, and that aiohttp does not document."""
+    handler = ResponseHandler(connector._loop)
+    return (
+        (connector, "connect _create_connection _release _conns _factory _loop"),
+        (session, "_request _retry_connection"),
+        (handler, "set_response_params data_received feed_data is_connected force_close set_exception connection_lost"),
+        (handler, "_reschedule_timeout _buffer _tail _payload"),
+        (aiohttp.StreamReader(handler, 1, loop=connector._loop), "_buffer at_eof is_eof exception set_exception"),
+    )

@@ -37,7 +37,7 @@ from usp.web_client.requests_answers import (
     take_cookies,
 )
 from usp.web_client.requests_exchange import CURRENT, ERRORS, Exchange, resolve
-from usp.web_client.requests_internals import GuardedAdapter, guard, is_from_network
+from usp.web_client.requests_internals import GuardedAdapter, check_guards, guard, is_from_network
 from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     MAX_REMEMBERED_ORIGINS,
@@ -188,6 +188,7 @@ class RequestsWebClient(AbstractHTTPClient):
 
     def send(self, request: HTTPRequest) -> RequestsAnswer:
         """Make one request, with the caller's session if the URL is on the homepage's origin."""
+        check_guards()
         exchange = CURRENT.get()
         assert exchange is not None, "send() is called by get()"
         if request.is_home and not self._is_own_session:

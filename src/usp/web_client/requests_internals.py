@@ -2,7 +2,8 @@
 
 Nothing public in these libraries lets a caller choose the address to connect to, limit the time of a request as a
 whole, or notice bytes that follow an answer. So usp replaces methods that urllib3 and http.client call internally. A
-new release may rename such a method, and then it silently does nothing. Therefore all of that is in this module.
+new release may rename such a method, and then it silently does nothing. Therefore all of that is in this module, and
+`check_guards` tries it before the first request of a process.
 
 Without an exchange, as when a caller uses the session for something else, everything behaves as in requests, except
 that certificates of proxies are always verified.
@@ -15,7 +16,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from http import HTTPStatus
@@ -32,7 +33,17 @@ from urllib3.util.ssl_ import create_urllib3_context, resolve_cert_reqs
 
 from usp.origins import host_of
 from usp.web_client.cassettes import connection_class, real_class
-from usp.web_client.requests_exchange import CURRENT, Exchange, LentSocket, TimedTLSSocket
+from usp.web_client.lookups import AddressInfo
+from usp.web_client.requests_exchange import CURRENT, ERRORS, Exchange, LentSocket, TimedTLSSocket
+from usp.web_client.self_check import (
+    REFUSED_HOST,
+    REFUSED_PORT,
+    TRIAL_SECONDS,
+    library_function,
+    refused_fetch,
+    require,
+    unguarded,
+)
 from usp.web_client.settings import MAX_INTERIM_ANSWERS, file_state
 
 if TYPE_CHECKING:
@@ -41,7 +52,7 @@ else:
     HTTPConnection = real_class(urllib3.connection.HTTPConnection)
     HTTPSConnection = real_class(urllib3.connection.HTTPSConnection)
 
-__all__ = ["GuardedAdapter", "body_already_read", "guard", "is_from_network", "received_answer"]
+__all__ = ["GuardedAdapter", "body_already_read", "check_guards", "guard", "is_from_network", "received_answer"]
 
 _KEPT_CONNECTIONS = 64  # to one host
 _KEPT_HOSTS = 64
@@ -190,6 +201,8 @@ class _GuardedHTTPPool(HTTPConnectionPool):
     @property
     def ConnectionCls(self) -> Any:  # type: ignore[override]  # noqa: N802 -- the name is urllib3's
         """The class of new connections."""
+        if isinstance(CURRENT.get(), _Trial):
+            return _GuardedHTTPConnection
         return connection_class(HTTPConnectionPool, _GuardedHTTPConnection, CURRENT.get)
 
     def _put_conn(self, conn: Any) -> None:
@@ -209,6 +222,8 @@ class _GuardedHTTPSPool(_GuardedHTTPPool, HTTPSConnectionPool):
     @property
     def ConnectionCls(self) -> Any:  # type: ignore[override]  # noqa: N802 -- the name is urllib3's
         """The class of new connections."""
+        if isinstance(CURRENT.get(), _Trial):
+            return _GuardedHTTPSConnection
         return connection_class(HTTPSConnectionPool, _GuardedHTTPSConnection, CURRENT.get)
 
 
@@ -321,6 +336,75 @@ def guard(session: requests.Session) -> None:
         if type(adapter) is requests.adapters.HTTPAdapter:
             session.adapters[prefix] = guarded.setdefault(id(adapter), GuardedAdapter(adapter))
             adapter.close()
+
+
+class _Trial(Exchange):
+    """The fetch of a self-check. It uses no cassette."""
+
+
+_LIBRARIES = ("requests", "urllib3")
+_PASSED: set[str] = set()  # the self-checks that this process has passed
+
+
+def check_guards() -> None:
+    """Raise `UnguardedClientError` if urllib3 or requests do not call the guards of this module.
+
+    Threads may call this at once, and a forked process need not repeat it. While a mock replaces `HTTPAdapter.send`,
+    only what is below that is checked, and the rest once the mock is gone.
+    """
+    if "adapter" in _PASSED:
+        return
+    send = library_function(requests.adapters, requests.adapters.HTTPAdapter, "send")
+    if send is None and "pool" in _PASSED:
+        return
+    require(_LIBRARIES, _private_names())
+    for scheme in _POOLS:
+        fetch = refused_fetch()
+        try:
+            with _Trial(fetch, _refused_addresses):
+                _try_to_connect(f"{scheme}://{REFUSED_HOST}:{REFUSED_PORT}/", send)
+        except ERRORS:
+            pass  # as it should be, if the guard has raised it
+        except Exception as error:
+            raise unguarded(_LIBRARIES, f"usp's guards raise {error!r}") from error
+        if fetch.refused is None:
+            raise unguarded(_LIBRARIES, f"an attempt to connect to a private address over {scheme} passed the guards")
+    _PASSED.add("pool" if send is None else "adapter")
+
+
+def _try_to_connect(url: str, send: Any) -> None:
+    """Make a request by an adapter, with its own `send`; by its pools, if that is None."""
+    adapter = GuardedAdapter()
+    try:
+        if send is None:
+            adapter.poolmanager.connection_from_url(url).urlopen("GET", "/", retries=False, timeout=TRIAL_SECONDS)
+        else:
+            # No certificates are loaded and no proxies are looked for: it must not get as far as needing them.
+            send(adapter, requests.Request("GET", url).prepare(), verify=False, timeout=TRIAL_SECONDS)
+    finally:
+        adapter.close()
+
+
+def _refused_addresses(host: str, port: int) -> Sequence[AddressInfo]:
+    return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (REFUSED_HOST, port))]
+
+
+def _private_names() -> Iterable[tuple[object, str]]:
+    """Return everything that this module replaces or reads, and that these libraries do not document."""
+    return (
+        (http.client.HTTPResponse, "_read_status _close_conn"),
+        (HTTPConnection, "_new_conn is_connected proxy_is_forwarding proxy_is_tunneling"),
+        (HTTPConnection(REFUSED_HOST), "_dns_host port timeout source_address socket_options proxy sock"),
+        (HTTPSConnection, "_connect_tls_proxy"),
+        (HTTPSConnection(REFUSED_HOST), "ssl_context cert_file cert_reqs ca_certs ca_cert_dir"),
+        (HTTPConnectionPool, "ConnectionCls _put_conn"),
+        (HTTPConnectionPool(REFUSED_HOST), "pool block proxy"),
+        (urllib3.PoolManager(), "pool_classes_by_scheme pools"),
+        (urllib3.HTTPResponse(), "_original_response _body"),
+        (requests.adapters.HTTPAdapter(), "_pool_connections _pool_maxsize _pool_block poolmanager proxy_manager"),
+        (requests.Response(), "_content _content_consumed"),
+        (ssl.SSLContext, "sslsocket_class"),
+    )
 
 
 def body_already_read(response: requests.Response) -> bytes | None:
