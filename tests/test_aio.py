@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import aclosing
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 import pytest
 
 from clocks import undisturbed
-from support import FakeClient, index, urlset
+from support import FakeClient, index, serve, urlset
 from usp import aio
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.limits import Limits
@@ -489,3 +491,51 @@ def test_asyncio_run_twice() -> None:
     first = run(aio.sitemap_tree_for_homepage(H, client))
     assert run(aio.sitemap_tree_for_homepage(H, client)) == first
     assert len(list(first.all_pages())) == 10
+
+
+#: What a program may leave behind when it ends its loop: streams in the middle, with or without a reference.
+LEFT_BEHIND = {
+    "pages": "kept = usp.aio.stream_pages_for_homepage(url, {client}); await anext(kept)",
+    "pages that nothing refers to": "await anext(usp.aio.stream_pages_for_homepage(url, {client}))",
+    "pages in tree order": "kept = usp.aio.stream_pages_for_homepage(url, {client}, ordered=True); await anext(kept)",
+    "sitemaps": "kept = usp.aio.stream_sitemaps_for_homepage(url, {client}); await anext(kept)",
+    "targets": "kept = usp.aio.open([url, url + '/1.xml'], {client}); await anext(kept)",
+    "the last target": "kept = usp.aio.open([url + '/1.xml', url], {client}); [await anext(kept) for _ in range(3)]",
+    "a step": (
+        "kept = asyncio.create_task(anext(usp.aio.stream_sitemaps_for_homepage(url, {client}))); await asyncio.sleep(0)"
+    ),
+    "a tree": "kept = asyncio.create_task(usp.aio.sitemap_tree_for_homepage(url, {client})); await asyncio.sleep(0.01)",
+    "an error": "[1 / 0 async for _ in usp.aio.stream_pages_for_homepage(url, {client})]",
+}
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("client", ["None", "client"])
+@pytest.mark.parametrize("left", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+def test_a_stream_that_lives_when_its_loop_ends(left: str, client: str) -> None:
+    """A stream that is not closed when `asyncio.run` ends prints nothing, not even that a connection was left open."""
+    pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+    pages |= {f"/{i}.xml": (200, {}, urlset(*(f"{{base}}/{i}/{j}" for j in range(9))).encode()) for i in range(40)}
+    pages["/robots.txt"] = (200, {}, b"Sitemap: {base}/index.xml")
+    pages["/index.xml"] = (200, {}, index(*(f"{{base}}/{i}.xml" for i in range(40))).encode())
+    program = f"""
+import asyncio, sys, usp.aio
+from usp.web_client.aiohttp_client import AiohttpWebClient
+async def main(url):
+    global kept
+    {left.format(client=client)}
+client = AiohttpWebClient()
+try:
+    asyncio.run(main(sys.argv[1]))
+except ZeroDivisionError:
+    pass
+"""
+    with serve(pages) as server:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program, server.url],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

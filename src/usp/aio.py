@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["open", "sitemap_tree_for_homepage", "stream_pages_for_homepage", "stream_sitemaps_for_homepage"]
 
-_PAGES_AT_ONCE = 256  # pages to give before the event loop gets a turn
-
 
 def open(  # noqa: A001 -- as in io, gzip and tarfile
     targets: Targets,
@@ -131,19 +129,6 @@ def stream_pages_for_homepage(
     See `usp.tree.stream_pages_for_homepage`. If you leave the loop early, close the generator with
     `contextlib.aclosing`, so that everything stops at once.
     """
-    from usp.stream import AsyncSitemapStream
+    from usp.stream import AsyncPageStream, AsyncSitemapStream
 
-    return _pages(AsyncSitemapStream(homepage_url, web_client, in_tree_order=ordered, **options))
-
-
-async def _pages(stream: AsyncSitemapStream) -> AsyncGenerator[SitemapPage, None]:
-    import asyncio
-
-    number = 0
-    async with stream:
-        async for sitemap in stream:
-            for page in sitemap.pages:
-                yield page
-                number += 1
-                if number % _PAGES_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+    return AsyncPageStream(AsyncSitemapStream(homepage_url, web_client, in_tree_order=ordered, **options))

@@ -25,6 +25,7 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import MEMORY_BYTES
 from usp.objects.outcome import Cause
+from usp.objects.page import SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.objects.wording import described
 from usp.origins import LOCAL_URL, host_of, split_credentials
@@ -44,6 +45,7 @@ __all__ = [
     "reusable",
 ]
 
+_PAGES_AT_ONCE = 256  # pages to give before the event loop gets a turn
 _LEAST_SECONDS = 0.01  # a request with less time than this is not worth making
 
 
@@ -406,6 +408,45 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
+
+
+class AsyncPageStream(AsyncGenerator[SitemapPage, None]):
+    """Iterate over the pages of a stream of sitemaps, on asyncio.
+
+    An asynchronous generator inside another could not be closed by the event loop at its end: it closes all at once. So
+    a stream has one only, that of its sitemaps.
+    """
+
+    def __init__(self, sitemaps: AsyncSitemapStream) -> None:
+        self._sitemaps = sitemaps
+        self._pages: Iterator[SitemapPage] = iter(())
+        self._given = 0
+
+    async def asend(self, value: None, /) -> SitemapPage:
+        """Return the next page, as `anext()` does."""
+        from asyncio import sleep
+
+        try:
+            while (page := next(self._pages, None)) is None:
+                self._pages = iter((await anext(self._sitemaps)).pages)
+            self._given += 1
+            if self._given % _PAGES_AT_ONCE == 0:
+                await sleep(0)
+        except BaseException:
+            await self.aclose()
+            raise
+        return page
+
+    async def athrow(self, *error: Any) -> NoReturn:
+        """Close the stream, and raise an exception."""
+        await self.aclose()
+        kind, value, traceback = (*error, None, None)[:3]
+        raise (value if isinstance(value, BaseException) else kind).with_traceback(traceback)
+
+    async def aclose(self) -> None:
+        """Cancel all requests, and close everything."""
+        self._pages = iter(())
+        await self._sitemaps.aclose()
 
 
 class LoadedTree(NamedTuple):

@@ -6,8 +6,8 @@ import asyncio
 import inspect
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from typing import Any, Unpack
 
 from usp.documents import Document, Failure
@@ -88,32 +88,44 @@ async def fetch_website(
     return walk.website()
 
 
-async def steps(
-    walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str
-) -> AsyncGenerator[None, None]:
-    """Fetch everything that a walk asks for, and pause after each result; see `usp.drivers.blocking.steps`."""
-    now, limits = time.monotonic, options.limits
-    schedule = Schedule(walk, options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = options.policy(homepage_url, expires=now() + limits.tree_seconds)
-    reader = ResponseReader(policy, options.memory_bytes)
-    if (limit := getattr(client, "limit_response_data_length", None)) is not None:
-        limit(limits.max_sitemap_bytes)
-    tasks = _Tasks()
-    try:
-        while True:
+class steps(AsyncIterator[None]):  # noqa: N801 -- used as the function of the same name in `usp.drivers.blocking`
+    """Fetch everything that a walk asks for, and pause after each result; see `usp.drivers.blocking.steps`.
+
+    This is no asynchronous generator, because others hold it: at its end, an event loop closes all generators at once,
+    and one that is closed from two sides raises.
+    """
+
+    def __init__(self, walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str) -> None:
+        now, limits = time.monotonic(), options.limits
+        self._walk = walk
+        self._client = client
+        self._schedule = Schedule(walk, options, homepage_url, now, getattr(client, "user_agent", "usp"))
+        self._policy = options.policy(homepage_url, expires=now + limits.tree_seconds)
+        self._reader = ResponseReader(self._policy, options.memory_bytes)
+        if (limit := getattr(client, "limit_response_data_length", None)) is not None:
+            limit(limits.max_sitemap_bytes)
+        self._tasks = _Tasks()
+
+    async def __anext__(self) -> None:
+        now, schedule, tasks = time.monotonic, self._schedule, self._tasks
+        try:
             for task in schedule.tasks(now()):
-                tasks.start(task, _perform(task, client, policy, reader))
+                tasks.start(task, _perform(task, self._client, self._policy, self._reader))
             if schedule.is_done:
-                return
+                raise StopAsyncIteration
             if (done := await tasks.wait(schedule.wait_seconds(now()))) is not None:
                 schedule.done(*done, now())
             else:
                 schedule.idle()
-            yield
-    finally:
-        policy.cancel()
-        await tasks.close()
-        walk.stop("the stream was closed early")
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Cancel all requests."""
+        self._policy.cancel()
+        await self._tasks.close()
+        self._walk.stop("the stream was closed early")  # changes nothing if everything has arrived
 
 
 async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPolicy, reader: ResponseReader) -> Result:
@@ -136,14 +148,11 @@ def check_client(client: AbstractAsyncWebClient | None) -> None:
         )
 
 
-@asynccontextmanager
-async def client_or_default(client: AbstractAsyncWebClient | None) -> AsyncIterator[AbstractAsyncWebClient]:
+def client_or_default(client: AbstractAsyncWebClient | None) -> AbstractAsyncContextManager[AbstractAsyncWebClient]:
     """Give the caller's client; if None, an `AiohttpWebClient` that is closed in the end."""
     check_client(client)
     if client is not None:
-        yield client
-        return
+        return nullcontext(client)
     from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: aiohttp is heavy
 
-    async with AiohttpWebClient() as default:
-        yield default
+    return AiohttpWebClient()

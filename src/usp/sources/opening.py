@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
+from collections import deque
+from collections.abc import AsyncIterator, Generator, Iterable
 from types import TracebackType
 from typing import Any, NoReturn, Self, Unpack
 
@@ -149,20 +150,6 @@ def _sitemaps(
     return tuple(read.trees)
 
 
-async def _sitemaps_async(read: _Read, streams: list[AsyncSitemapStream]) -> AsyncGenerator[AbstractSitemap, None]:
-    for stream in streams:
-        read.start(stream)
-        try:
-            async with stream:
-                async for sitemap in stream:
-                    yield sitemap
-        except Exception:
-            read.fail()
-            raise
-        finally:
-            read.end()
-
-
 class SourceStream(_Several, Generator[AbstractSitemap, None, tuple[AbstractSitemap, ...]]):
     """Iterate over the sitemaps of one or several sources, each in tree order.
 
@@ -236,7 +223,7 @@ class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
         super().__init__(sources)
         given = reusable(options)
         self._streams = [source.stream_async(web_client, **given) for source in sources]
-        self._sitemaps = _sitemaps_async(self._read, self._streams)
+        self._left = deque(self._streams)
 
     async def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree. For several targets, use `read_all()`."""
@@ -251,13 +238,28 @@ class AsyncSourceStream(_Several, AsyncIterator[AbstractSitemap]):
         return self.trees
 
     async def __anext__(self) -> AbstractSitemap:
-        return await anext(self._sitemaps)
+        # Not an asynchronous generator: at its end, an event loop closes them all at once, and each stream has one.
+        while self._left:
+            if self._read.part is None:
+                self._read.start(self._left[0])
+            try:
+                return await anext(self._left[0])
+            except StopAsyncIteration:
+                self._left.popleft()
+                self._read.end()
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    self._read.fail()
+                await self.aclose()
+                raise
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """Cancel all requests, and close everything."""
-        await self._sitemaps.aclose()
+        self._left.clear()
         for stream in self._streams:
             await stream.aclose()
+        self._read.end()
 
     async def __aenter__(self) -> Self:
         return self

@@ -145,9 +145,11 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
 
     async def close(self) -> None:
         """Close the connections that were made in this event loop."""
-        _, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
-        if keeper is not None:
-            await keeper.aclose()
+        session, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
+        if session is not None and keeper is not None:
+            await session.close()  # then its generator ends at once, so that the loop cannot close it meanwhile
+            if not getattr(keeper, "ag_running", False):  # not in its types
+                await keeper.aclose()
 
     async def send(self, request: HTTPRequest) -> _AiohttpAnswer:
         """Make one request."""
