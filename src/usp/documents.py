@@ -226,6 +226,10 @@ class Failure:
     """The kind of the failure. If None, the status tells."""
     transferred: int = 0
     """How many bytes of bodies arrived all the same."""
+    moved_to: str | None = None
+    """Where the URL redirects to, if the client did not follow because the tree has requested that URL already."""
+    has_cookies: bool = False
+    """Whether redirects have set cookies for that URL, so that it may answer otherwise."""
 
     @property
     def is_answered(self) -> bool:

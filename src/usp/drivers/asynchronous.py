@@ -133,7 +133,7 @@ async def _perform(task: Task, client: AbstractAsyncWebClient, policy: RequestPo
         return await call_in_thread(task.run)
     url, started = task.job.url, time.monotonic()
     try:
-        with applying(policy, task.job.seconds):
+        with applying(policy, task.job.seconds, task.may_follow):
             return reader.read(await client.get(policy.with_credentials(url)), url, started)
     except Exception as error:  # raised again if it is a bug in the client
         return reader.read_error(error, client, url, started)

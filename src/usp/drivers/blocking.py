@@ -119,7 +119,7 @@ def _performer(client: AbstractWebClient, policy: RequestPolicy, reader: Respons
             return task.run()
         url, started = task.job.url, time.monotonic()
         try:
-            with applying(policy, task.job.seconds):
+            with applying(policy, task.job.seconds, task.may_follow):
                 return reader.read(client.get(policy.with_credentials(url)), url, started)
         except Exception as error:  # raised again if it is a bug in the client
             return reader.read_error(error, client, url, started)

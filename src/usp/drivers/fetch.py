@@ -70,6 +70,8 @@ class ResponseReader:
             replace(request, status=status),
             Cause.REFUSED if response.is_refused() else None,
             max(response.transferred_bytes(), 0 if document is None else document.transferred),
+            response.moved_to(),
+            response.has_cookies(),
         )
 
     def read_error(self, error: Exception, client: object, url: str, started: float | None = None) -> Failure:

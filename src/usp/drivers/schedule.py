@@ -7,8 +7,8 @@ the walk, the caller's callbacks and the counts need no locks.
     Fetch(job)             request job.url; results in a Document or a Failure
     Parse(...).run()       parse a large document; results in a ParsedSitemap. Small ones are parsed by `idle()`.
 
-Retries, waits between requests, robots rules and the change from http to https live here. `hosts` has the rules for one
-host.
+Retries, waits between requests, robots rules, the change from http to https and the sharing of redirect targets live
+here. `hosts` has the rules for one host, and `requested` knows who has requested a URL.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
@@ -28,9 +28,11 @@ from usp.documents import Document, Failure
 from usp.drivers.hosts import Host, OriginState, RobotsRules
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
+from usp.drivers.requested import RequestedURLs
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
+from usp.objects.outcome import Cause
 from usp.objects.wording import duration, plural_noun
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
@@ -62,6 +64,12 @@ class Job:
     is_cut_short: bool = False  # whether a try had to end early, to leave time for others
     partial: Document | None = None  # what a try that broke off has brought
     result: Document | Failure | None = None  # of the last try
+    has_ended: bool = False  # whether there is no further try
+    shared: Document | Failure | None = None  # for others, once it has ended; None for a document that was parsed
+    hops: int = 0  # how often the last try was redirected
+    followed: dict[str, int] = field(default_factory=dict)  # URLs that it was redirected to, and after how many hops
+    moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
+    follows_all: bool = False  # whether it follows redirects to such URLs, too
     http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
 
     @property
@@ -72,9 +80,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fetch:
-    """A task: make a request, and end it after `job.seconds`."""
+    """A task: make a request, and end it after `job.seconds`. Ask `may_follow(url)` before following a redirect."""
 
     job: Job
+    requested: RequestedURLs
+
+    def may_follow(self, url: str) -> bool:
+        """Return whether the request may go where a redirect leads. Any thread may ask."""
+        return self.requested.follow(self, url)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +127,8 @@ class Schedule:
         self._rules: dict[Origin, RobotsRules] = {}
         self._waiting_for_rules: dict[Origin, deque[Job]] = {}
         self._rules_jobs: dict[str, Job] = {}  # requests for a robots.txt that only its rules needed
-        self._waiting_for_https: dict[str, list[SitemapFetcher]] = {}  # https URL -> fetchers of the same over http
+        self._requested = RequestedURLs()
+        self._sharing: dict[str, list[SitemapFetcher]] = {}  # URL -> fetchers of others that share what it serves
         self._large_documents: deque[Parse] = deque()
         self._small_documents: deque[Parse] = deque()
         self._running: set[Task] = set()
@@ -166,9 +180,12 @@ class Schedule:
             self._receive(task.fetcher, result)
             return
         assert not isinstance(result, ParsedSitemap)
+        self._requested.end(task)
         self._reporter.count_bytes(result.transferred)
         if isinstance(result, Document):
             self._take_document(task.job, result, now)
+        elif result.moved_to is not None:
+            self._take_redirect(task.job, result, now)
         elif now < self._ends_at:  # else the end of the tree's time cut it short; the next `tasks` stops the walk
             self._take_failure(task.job, result, now)
         max_bytes = self._options.limits.max_total_bytes
@@ -296,18 +313,22 @@ class Schedule:
                 message = f"{host.name} does not answer: {job.origin.last_error}"
                 self._give_up(job, Failure(message, is_retryable=True))
                 continue
+            fetch = Fetch(job, self._requested)
+            if not self._requested.start(fetch):
+                self._wait_for(requested_url(job.url), job)
+                continue
             job.tries += 1
             job.started = now
             most = self._options.limits.request_seconds
             fair = host.fair_seconds((self._ends_at - now) * _SHARE_OF_SLOW_URLS)
             job.seconds = fair if fair < most else math.inf
             host.start_request(now)
-            return Fetch(job)
+            return fetch
         return None
 
     def _is_dropped(self, job: Job) -> bool:
         """Return whether nothing needs the result of a job that has not started."""
-        if job.fetcher is None or job.tries or requested_url(job.url) in self._waiting_for_https:
+        if job.fetcher is None or job.tries or requested_url(job.url) in self._sharing:
             return False
         return job.url == job.fetcher.url and self._walk.take_back(job.fetcher)
 
@@ -329,6 +350,9 @@ class Schedule:
 
     def _take_failure(self, job: Job, failure: Failure, now: float) -> None:
         politeness = self._options.politeness
+        is_final_answer = failure.status is not None and not failure.is_retryable
+        for waiting in self._requested.release(job, but_last=is_final_answer):
+            self._queue(waiting)
         if not failure.is_answered:
             job.origin.last_error = failure.message
         job.partial = failure.partial or job.partial
@@ -434,29 +458,119 @@ class Schedule:
         # Nobody knows what an origin that does not answer would disallow, and it does not matter.
         job.result = Failure(failure.message, HTTPStatus.NOT_FOUND)
         self._take_rules(job, job.result)
+        self._end(job, failure)
         url = f"https{requested_url(job.url)[4:]}"
         if job.fetcher is None:
             return True
         if (parsed := self._walk.parsed_sitemap(url)) is not None:
             self._receive(job.fetcher, parsed)
         elif self._walk.is_waiting_for(url):
-            self._waiting_for_https.setdefault(url, []).append(job.fetcher)
+            self._sharing.setdefault(url, []).append(job.fetcher)
         else:
             https_job = self._job_for(url, job.fetcher)
             https_job.http_failure = failure
             self._enqueue(https_job, is_first=True)
         return True
 
-    def _finish(self, job: Job, result: Document | Failure) -> None:
-        """End a job with its result."""
-        job.result = result
+    def _finish(self, job: Job, result: Document | Failure | None, owner: Job | None = None) -> None:
+        """End a job with its result.
+
+        If another job, the `owner`, has requested the URL, the two share a sitemap. Then the result may be None.
+        """
         if isinstance(result, Failure):
             is_expected = job.is_guess and result.status == HTTPStatus.NOT_FOUND
             level = logging.INFO if is_expected else logging.WARNING
             log.log(level, "Request for URL %s failed: %s", job.url, result.message)
-        self._take_rules(job, result)
+        if result is not None:
+            job.result = result
+            self._take_rules(job, result)
         if job.fetcher is not None:
-            self._take(job.fetcher, result)
+            if owner is not None and owner.fetcher is not None and not isinstance(result, Failure):
+                self._share_parsed(owner.fetcher, job.fetcher)
+            elif result is not None:
+                self._take(job.fetcher, result)
+        self._end(job, result)
+
+    # URLs that several jobs lead to
+
+    def _take_redirect(self, job: Job, moved: Failure, now: float) -> None:
+        """Let a job wait for the URL that it redirects to, which another job has requested."""
+        assert moved.moved_to is not None
+        self._end_request(job, HTTPStatus.OK, 0, now, has_served=True)
+        job.moved = moved
+        job.hops += 1
+        if self._waits_for_itself(job):
+            self._follow_alone(job)
+        else:
+            self._wait_for(moved.moved_to, job)
+
+    def _waits_for_itself(self, job: Job) -> bool:
+        """Return whether jobs redirect to each other in a circle."""
+        waiting: Job | None = job
+        while waiting is not None and not waiting.has_ended and waiting.moved is not None:
+            waiting = self._requested.owner(waiting.moved.moved_to or "")
+            if waiting is job:
+                return True
+        return False
+
+    def _wait_for(self, url: str, job: Job) -> None:
+        """Let a job wait for the result of a URL that another has requested, or has been redirected to."""
+        owner = self._requested.owner(url)
+        if owner is None:
+            self._queue(job)  # the other one has just failed
+        elif owner.has_ended:
+            self._share(owner, job)
+        else:
+            self._requested.wait(job, url)
+
+    def _end(self, job: Job, result: Document | Failure | None) -> None:
+        """Hand the result of a job to those that wait for it, and keep it for those that will."""
+        job.has_ended, job.shared, job.partial = True, result, None
+        for waiting in self._requested.take_waiting(job):
+            self._share(job, waiting)
+        if isinstance(result, Document) and job.fetcher is not None and not _is_robots_txt(job.url, *job.followed):
+            job.result = job.shared = None  # a tree keeps no document that its sitemap does not need
+
+    def _share(self, owner: Job, job: Job) -> None:
+        """End a job with the result of another that has requested its URL, or the URL that it redirects to.
+
+        A job that redirects follows by itself where that may give another result: if it was redirected more often in
+        all, if the other one was refused, or if the other one failed and the redirect has set cookies.
+        """
+        result, moved = owner.shared, job.moved
+        if result is None and (job.fetcher is None or _is_robots_txt(job.url)):
+            self._follow_alone(job)  # it needs the document itself, for its rules
+            return
+        if moved is not None:
+            job.hops += owner.hops - owner.followed.get(moved.moved_to or "", 0)
+            is_too_far = job.hops > self._options.limits.max_redirects
+            if is_too_far or (isinstance(result, Failure) and (moved.has_cookies or result.cause is Cause.REFUSED)):
+                self._follow_alone(job)
+                return
+        self._finish(job, _failure_of(job, result, owner) if isinstance(result, Failure) else result, owner)
+
+    def _follow_alone(self, job: Job) -> None:
+        """Request the URL of a job again, and follow its redirects wherever they lead."""
+        for waiting in self._requested.release(job, but_last=False):
+            self._queue(waiting)
+        job.follows_all = True
+        self._queue(job)
+
+    def _share_parsed(self, owner: SitemapFetcher, fetcher: SitemapFetcher) -> None:
+        """Hand the parsed sitemap of one fetcher to another, now or when it has been parsed."""
+        parsed = self._walk.parsed_sitemap(owner.url)
+        if parsed is not None:
+            self._receive(fetcher, parsed)
+        else:
+            self._sharing.setdefault(requested_url(owner.url), []).append(fetcher)
+
+    def _queue(self, job: Job) -> None:
+        """Put a job that has waited for another at the end of its host's queue."""
+        job.moved = None
+        job.host.queue.append(job)
+        self._list(job.host)
+
+    # Documents and rules
 
     def _take(self, fetcher: SitemapFetcher, result: Document | Failure) -> None:
         """Hand a failure to the walk; put a document among those to parse."""
@@ -478,7 +592,7 @@ class Schedule:
         self._reporter.report_result(fetcher, parsed)
         self._walk.receive(fetcher, parsed)
         self._report_left_out()
-        for other in self._waiting_for_https.pop(requested_url(fetcher.url), ()):
+        for other in self._sharing.pop(requested_url(fetcher.url), ()):
             self._receive(other, parsed)
 
     def _report_left_out(self) -> None:
@@ -489,8 +603,7 @@ class Schedule:
     def _take_rules(self, job: Job, result: Document | Failure) -> None:
         """Learn the rules if the job is a robots.txt whose rules other jobs wait for, and queue those jobs."""
         origin = origin_of(job.url)
-        url = requested_url(job.url)
-        if origin not in self._waiting_for_rules or url != urljoin(url, "/robots.txt"):
+        if origin not in self._waiting_for_rules or not _is_robots_txt(job.url):
             return
         rules = self._rules[origin] = RobotsRules(result, self._user_agent)
         politeness = self._options.politeness
@@ -502,6 +615,20 @@ class Schedule:
 
 def _seconds(number: float) -> str:
     return f"{number:g} {plural_noun(number, 'second')}"
+
+
+def _failure_of(job: Job, failure: Failure, owner: Job) -> Failure:
+    """Return the failure of one job as another one has it that was redirected to it, or from it."""
+    message, transport = failure.message, failure.transport
+    if job.moved is not None and not failure.is_answered and not owner.hops and owner.host is not job.host:
+        message = f"redirects to {owner.host.name}: {message}"
+    if transport is not None:
+        transport = replace(transport, requested_url=job.url, url=job.url)
+    return replace(failure, message=message, transport=transport)
+
+
+def _is_robots_txt(*urls: str) -> bool:
+    return any(url == urljoin(url, "/robots.txt") for url in map(requested_url, urls))
 
 
 def _may_pass(failure: Failure) -> bool:

@@ -144,6 +144,8 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     _status: int | EllipsisType | None = ...
     _is_refused = False
     _transferred = 0  # bytes of bodies that arrived all the same
+    _moved_to: str | None = None
+    _has_cookies = False
 
     def __init__(
         self,
@@ -191,6 +193,14 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     def transferred_bytes(self) -> int:
         """Return how many bytes of bodies arrived all the same, including those of redirects and of `partial()`."""
         return self._transferred
+
+    def moved_to(self) -> str | None:
+        """Return where the URL redirects to, if the client did not follow because `may_follow()` said no, else None."""
+        return self._moved_to
+
+    def has_cookies(self) -> bool:
+        """Return whether redirects have set cookies for `moved_to()`."""
+        return self._has_cookies
 
     def partial(self) -> AbstractWebClientSuccessResponse | None:
         """Return the part of a body that arrived before the transfer broke off. It is used if no retry does better."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from usp.objects.wording import shortened
 from usp.origins import host_of, origin_of
 from usp.web_client.abstract_client import RETRYABLE_HTTP_STATUS_CODES, WebClientErrorResponse
 from usp.web_client.failures import cut_off_message, failure_of, late_message, retry_after_seconds, status_line
 from usp.web_client.http_messages import Answer, HTTPRequest
 from usp.web_client.http_responses import TransferredResponse
-from usp.web_client.policy import RefusedError, bytes_allowed, policy_for, seconds_until
+from usp.web_client.policy import RefusedError, bytes_allowed, may_follow_here, policy_for, seconds_until
 from usp.web_client.redirects import REDIRECTS, Redirects
 from usp.web_client.settings import add_headers, split_authorization
 
@@ -25,11 +26,23 @@ __all__ = ["Fetch"]
 class Fetch:
     """One URL on its way to a response: what threads and asyncio share. It does no I/O."""
 
-    __slots__ = ("_answer", "_client", "_discarded", "_redirects", "_success", "_url", "deadline", "policy", "refused")
+    __slots__ = (
+        "_answer",
+        "_client",
+        "_discarded",
+        "_may_follow",
+        "_redirects",
+        "_success",
+        "_url",
+        "deadline",
+        "policy",
+        "refused",
+    )
 
     def __init__(self, client: _HTTPClient, url: str) -> None:
         self._client = client
         self.policy = policy_for(url)
+        self._may_follow = may_follow_here()
         self._redirects = Redirects(url, self.policy)
         self._url = url
         self._discarded = 0
@@ -118,7 +131,17 @@ class Fetch:
         if location is None:
             return self._error(f"{line}: it redirects without saying where", False, status=status)
         why_not = self._redirects.follow(location, answer.values("Set-Cookie"))
-        return self._refused(why_not) if why_not else None
+        if why_not:
+            return self._refused(why_not)
+        target = self.policy.without_credentials(self._redirects.url)
+        return None if self._may_follow(target) else self._moved(target)
+
+    def _moved(self, url: str) -> WebClientErrorResponse:
+        """Return the error for a URL that redirects to one that the tree has requested already."""
+        response = self._error(f"redirects to {shortened(url)}, which is requested already", False, status=None)
+        response._moved_to = url
+        response._has_cookies = self._redirects.cookie() is not None
+        return response
 
     def release(self) -> None:
         """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""

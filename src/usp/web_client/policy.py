@@ -37,7 +37,20 @@ from usp.origins import HostPatterns, host_of, origin_of, outside, put_credentia
 if TYPE_CHECKING:
     from usp.bodies import DocumentStore
 
-__all__ = ["RefusedError", "RequestPolicy", "applying", "bytes_allowed", "is_public", "policy_for", "seconds_until"]
+__all__ = [
+    "MayFollow",
+    "RefusedError",
+    "RequestPolicy",
+    "applying",
+    "bytes_allowed",
+    "is_public",
+    "may_follow_here",
+    "policy_for",
+    "seconds_until",
+]
+
+#: Returns whether a request may go where a redirect leads. It may not if the tree has requested that URL already.
+MayFollow = Callable[[str], bool]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -327,20 +340,25 @@ def _not_public(host: str, address: Address | str) -> str:
 
 _CURRENT: ContextVar[RequestPolicy | None] = ContextVar("usp request policy", default=None)
 _REQUEST_SECONDS: ContextVar[float] = ContextVar("usp request seconds", default=math.inf)
+_MAY_FOLLOW: ContextVar[MayFollow] = ContextVar("usp may follow", default=lambda url: True)
 
 
 @contextmanager
-def applying(policy: RequestPolicy, request_seconds: float = math.inf) -> Iterator[None]:
+def applying(
+    policy: RequestPolicy, request_seconds: float = math.inf, may_follow: MayFollow = lambda url: True
+) -> Iterator[None]:
     """Apply a policy to the requests that this thread or task makes in this context.
 
     :param request_seconds: the time for each of them, if it is shorter than the policy's.
+    :param may_follow: asked before a redirect is followed, in any thread.
     """
-    tokens = _CURRENT.set(policy), _REQUEST_SECONDS.set(request_seconds)
+    tokens = _CURRENT.set(policy), _REQUEST_SECONDS.set(request_seconds), _MAY_FOLLOW.set(may_follow)
     try:
         yield
     finally:
         _CURRENT.reset(tokens[0])
         _REQUEST_SECONDS.reset(tokens[1])
+        _MAY_FOLLOW.reset(tokens[2])
 
 
 def policy_for(url: str) -> RequestPolicy:
@@ -352,6 +370,11 @@ def policy_for(url: str) -> RequestPolicy:
         return RequestPolicy(url)
     except ValueError:
         return RequestPolicy("")  # every policy refuses what is not a URL
+
+
+def may_follow_here() -> MayFollow:
+    """Return what to ask before a redirect is followed, for a request of this thread or task."""
+    return _MAY_FOLLOW.get()
 
 
 def bytes_allowed(own: int | None, is_callers: bool) -> int | None:

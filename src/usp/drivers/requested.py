@@ -1,0 +1,81 @@
+"""`RequestedURLs`: which job has requested a URL, so that no other does.
+
+A URL is requested by its own job, or by another one that is redirected there. Whoever comes second waits for the result
+of the first. A client asks before it follows a redirect, in whichever thread it runs, so there is a lock. Everything
+else of the schedule happens in one thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from usp.origins import requested_url
+
+if TYPE_CHECKING:
+    from usp.drivers.schedule import Fetch, Job
+
+__all__ = ["RequestedURLs"]
+
+
+class RequestedURLs:
+    """The URLs of one tree that were requested, each with the job that did, and the jobs that wait for its result."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, Job] = {}
+        self._running: set[Fetch] = set()
+        self._waiting: dict[str, list[Job]] = {}
+        self._lock = threading.Lock()
+
+    def start(self, task: Fetch) -> bool:
+        """Start a request, unless another job has requested its URL. Return whether so."""
+        with self._lock:
+            if self._owners.setdefault(requested_url(task.job.url), task.job) is not task.job:
+                return False
+            self._running.add(task)
+            task.job.hops = 0
+            return True
+
+    def follow(self, task: Fetch, url: str) -> bool:
+        """Return whether a request may go where a redirect leads. If so, its job has requested that URL, too."""
+        with self._lock:
+            if task not in self._running:
+                return False  # it was abandoned, and nobody waits for it
+            job = task.job
+            is_owner = self._owners.setdefault(url, job) is job
+            if is_owner or job.follows_all:
+                job.hops += 1
+            if is_owner:
+                job.followed[url] = job.hops
+            return is_owner or job.follows_all
+
+    def end(self, task: Fetch) -> None:
+        """End a request. It follows no more redirects."""
+        with self._lock:
+            self._running.discard(task)
+
+    def owner(self, url: str) -> Job | None:
+        """Return the job that has requested a URL."""
+        return self._owners.get(url)
+
+    def wait(self, job: Job, url: str) -> None:
+        """Let a job wait for the result of a URL that another has requested."""
+        self._waiting.setdefault(url, []).append(job)
+
+    def take_waiting(self, job: Job) -> list[Job]:
+        """Remove and return the jobs that wait for the result of another, or of a URL that it was redirected to."""
+        urls = (requested_url(job.url), *job.followed)
+        return [waiting for url in urls for waiting in self._waiting.pop(url, ())]
+
+    def release(self, job: Job, *, but_last: bool) -> list[Job]:
+        """Forget where a failed request was redirected to. Return the jobs that waited for that.
+
+        With `but_last`, keep the last URL: it has answered, and the failure is its own.
+        """
+        followed = list(job.followed)
+        job.followed = {followed[-1]: job.hops} if but_last and followed else {}
+        freed = [url for url in followed if url not in job.followed and url != requested_url(job.url)]
+        with self._lock:
+            for url in freed:
+                del self._owners[url]
+        return [waiting for url in freed for waiting in self._waiting.pop(url, ())]
