@@ -5,10 +5,13 @@ PY := $(VENV)/bin/python
 PIP := -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run quick test lint types format docs screens compat bench wheel wheeltest fuzz clean
+.PHONY: help demo run quick test lint types format docs screens compat bench wheel wheeltest newest oldest fuzz clean
 
 # Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# Libraries of which usp uses private names.
+CLIENTS := aiohttp requests urllib3
+SPACE := $(subst ,, )
 # The sources of the compiled modules.
 COMPILED := setup.py src/usp/compiled.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
 
@@ -70,11 +73,26 @@ wheeltest: wheel ## run the tests against built wheels: compiled, and as it is b
 	@.wheel/bin/usp --version | grep "pure Python"
 	@.wheel/bin/python -m pytest -q $(PARALLEL) -m "not (cli or compare or corpus or network or tools)"
 
+# What pip says of usp's own upper bounds is expected: this tests what lies beyond them.
+newest: ## test the clients with the newest aiohttp, requests and urllib3, whatever the bounds in pyproject.toml
+	@$(PYTHON) -m venv --clear .newest
+	@.newest/bin/python $(PIP) install '.[dev]'
+	@.newest/bin/python $(PIP) install --upgrade $(CLIENTS) requests-mock responses vcrpy
+	@.newest/bin/python -m pip freeze | grep -E "^($(subst $(SPACE),|,$(CLIENTS)))=="
+	@.newest/bin/python -m pytest -q $(PARALLEL) -m network
+
+oldest: ## test the clients with the oldest aiohttp, requests and urllib3 that pyproject.toml allows
+	@$(PYTHON) -m venv --clear .oldest
+	@.oldest/bin/python $(PIP) install '.[dev]' \
+	  $$(sed -nE 's/^ *"($(subst $(SPACE),|,$(CLIENTS)))>=([0-9.]+).*/\1==\2/p' pyproject.toml)
+	@.oldest/bin/python -m pip freeze | grep -E "^($(subst $(SPACE),|,$(CLIENTS)))=="
+	@.oldest/bin/python -m pytest -q $(PARALLEL) -m network
+
 fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
 	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
 
 clean: ## remove everything that these targets made
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .fuzz
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .newest .oldest .fuzz
 	find src -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

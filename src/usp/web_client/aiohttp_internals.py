@@ -136,10 +136,12 @@ class _Handler(ResponseHandler):
         self._head = None
         while data and data[:5] == b"HTTP/"[: len(data)]:
             end = end_of_head(data)
-            if not end and len(data) <= MAX_HEADER_BYTES:
-                self._head, data = data, b""
             if not end:
-                break
+                if len(data) > MAX_HEADER_BYTES:
+                    self._refuse(f"the header has more than {MAX_HEADER_BYTES:,} bytes")
+                else:
+                    self._head = data
+                return b""
             head, data = data[:end], data[end:]
             super().data_received(repaired_head(head))
             if not is_interim(head):
@@ -165,9 +167,13 @@ class _Handler(ResponseHandler):
         if self._interim_answers <= MAX_INTERIM_ANSWERS:
             super().feed_data(data, *args)
         elif self._interim_answers == MAX_INTERIM_ANSWERS + 1:
-            self.set_exception(HttpProcessingError(message=f"more than {MAX_INTERIM_ANSWERS} interim answers"))
-            if self.transport is not None:
-                self.transport.close()
+            self._refuse(f"more than {MAX_INTERIM_ANSWERS} interim answers")
+
+    def _refuse(self, why: str) -> None:
+        """End an answer that is not valid, and its connection."""
+        self.set_exception(HttpProcessingError(message=why))
+        if self.transport is not None:
+            self.transport.close()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the body that was being received, if it is not complete."""
