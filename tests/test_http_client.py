@@ -7,25 +7,31 @@ import contextvars
 import gzip
 import threading
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import usp
 from clocks import within
 from small_clients import SmallAsyncClient, SmallClient
 from sockets import Peer, answering, error, resolving, success, talk
-from support import serve
+from support import FakeClient, serve
 from usp import aio
 from usp.cli.demo import demo_site
+from usp.exceptions import InvalidArgumentError
 from usp.limits import Limits
-from usp.tree import sitemap_tree_for_homepage
+from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage, stream_sitemaps_for_homepage
 from usp.web_client.abstract_client import (
+    AbstractAsyncWebClient,
     AbstractWebClient,
     AbstractWebClientResponse,
+    LocalWebClient,
     LocalWebClientSuccessResponse,
     WebClientErrorResponse,
 )
+from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPRequest
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_answers import RequestsAnswer
@@ -357,6 +363,84 @@ def test_trees() -> None:
         assert [page.url for page in tree.all_pages()] == expected != []
         tree = asyncio.run(aio.sitemap_tree_for_homepage(homepage, SmallAsyncClient()))
         assert [page.url for page in tree.all_pages()] == expected
+
+
+def test_who_guards_addresses() -> None:
+    """A client has the guards of its base, as long as it does not replace `get`; and others have none."""
+
+    class Replacing(RequestsWebClient):
+        def get(self, url: str) -> AbstractWebClientResponse:
+            return super().get(url)
+
+    class Declaring(Replacing):
+        guards_addresses = True
+
+        def get(self, url: str) -> AbstractWebClientResponse:
+            return super().get(url)
+
+    class Sending(SmallClient):
+        def send(self, request: HTTPRequest) -> HTTPAnswer:
+            return super().send(request)
+
+    class Below(Declaring):
+        pass
+
+    ours: list[Any] = [RequestsWebClient, AiohttpWebClient, LocalWebClient]
+    guarded: list[Any] = [*ours, SmallClient, SmallAsyncClient, Sending, Declaring, Below]
+    unguarded: list[Any] = [Replacing, AbstractWebClient, AbstractAsyncWebClient, FakeClient]
+    assert [client for client in guarded + unguarded if client.guards_addresses] == guarded
+
+
+@pytest.mark.parametrize("start", ["tree", "pages", "sitemaps", "open", "async tree", "async pages", "async open"])
+def test_private_addresses_need_a_guarded_client(start: str) -> None:
+    """`private="refuse"` is an error with a client that does not say that it refuses them, before any request."""
+
+    class Guarded(FakeClient):
+        guards_addresses = True
+
+    class AsyncFake(AbstractAsyncWebClient):
+        def __init__(self, site: Any) -> None:
+            self.asked: list[str] = []
+
+        async def get(self, url: str) -> AbstractWebClientResponse:
+            self.asked.append(url)
+            return WebClientErrorResponse("404 Not Found", retryable=False)
+
+    class AsyncGuarded(AsyncFake):
+        guards_addresses = True
+
+    async def await_all(client: Any) -> None:
+        if start == "async tree":
+            await aio.sitemap_tree_for_homepage(home, client, private="refuse")
+        elif start == "async pages":
+            _ = [page async for page in aio.stream_pages_for_homepage(home, client, private="refuse")]
+        else:
+            await aio.open(home, client, private="refuse").read()
+
+    ways: dict[str, Callable[[Any], object]] = {
+        "tree": lambda client: sitemap_tree_for_homepage(home, client, private="refuse"),
+        "pages": lambda client: list(stream_pages_for_homepage(home, client, private="refuse")),
+        "sitemaps": lambda client: list(stream_sitemaps_for_homepage(home, client, private="refuse")),
+        "open": lambda client: usp.open(home, client, private="refuse").read(),
+    }
+    home = "http://h.example/"
+    is_async = start.startswith("async")
+    run = ways.get(start, lambda client: asyncio.run(await_all(client)))
+    unguarded = AsyncFake({}) if is_async else FakeClient({})
+    with pytest.raises(InvalidArgumentError, match=r"guards_addresses = True"):
+        run(unguarded)
+    assert unguarded.asked == []
+    guarded = AsyncGuarded({}) if is_async else Guarded({})
+    run(guarded)
+    assert guarded.asked
+
+
+def test_files_need_no_guards(tmp_path: Path) -> None:
+    """Files and folders are read with `private="refuse"`, too: nothing is connected to."""
+    path = tmp_path / "sitemap.txt"
+    path.write_text("http://h.example/page\n")
+    for target in (path, tmp_path):
+        assert [page.url for page in usp.open(target, private="refuse").read().all_pages()] == ["http://h.example/page"]
 
 
 def test_clients_that_only_get() -> None:

@@ -217,6 +217,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         run = self._fetching = _Run(
             _reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order, pages_once=pages_once
         )
+        run.options.check_guards(web_client)
         client = _LazyClient(web_client)
         # The generator has no reference to the stream, so that dropping the stream ends it at once.
         self._prepare(run, _fetched(run, client.opened), client)
@@ -381,6 +382,7 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
 
         check_client(web_client)
         run = _Run(_reading_of(homepage_url), options, in_tree_order=in_tree_order)
+        run.options.check_guards(web_client)
         super().__init__(run)
         self._sitemaps = _fetched_async(run, web_client)
 

@@ -96,6 +96,7 @@ class steps(AsyncIterator[None]):  # noqa: N801 -- used as the function of the s
     """
 
     def __init__(self, walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str) -> None:
+        options.check_guards(client)
         now, limits = time.monotonic(), options.limits
         self._walk = walk
         self._client = client

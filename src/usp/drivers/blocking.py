@@ -73,6 +73,7 @@ def steps(
 
     During a pause no request starts, so a slow consumer slows the fetching down.
     """
+    options.check_guards(client)
     now, limits = time.monotonic, options.limits
     is_alone = is_single_threaded(client, options)
     schedule_options = replace(options, concurrency=1) if is_alone else options

@@ -115,6 +115,15 @@ class Options:
             expires=expires,
         )
 
+    def check_guards(self, client: object | None) -> None:
+        """Raise `InvalidArgumentError` if a caller's client may connect to private addresses, and must not."""
+        if client is not None and self.private == "refuse" and not getattr(client, "guards_addresses", False):
+            raise InvalidArgumentError(
+                f'private="refuse" needs a client that refuses private addresses, and {type(client).__name__} does not '
+                "say that it does. Subclass AbstractHTTPClient; or, if it connects to public addresses only or to "
+                "nothing, set `guards_addresses = True` in its class"
+            )
+
     @property
     def needs_rules(self) -> bool:
         """Whether to read the robots.txt of each host before anything else of it."""

@@ -147,6 +147,7 @@ class _FileClient(AbstractWebClient):
     """Answer every request with the content of one file."""
 
     is_thread_safe = True
+    guards_addresses = True  # it connects to nothing
 
     def __init__(self, content: bytes, written: float | None = None) -> None:
         self.written = written
@@ -198,6 +199,7 @@ class _FolderClient(AbstractWebClient):
     """
 
     is_thread_safe = True
+    guards_addresses = True  # it connects to nothing
 
     def __init__(self, files: FolderFiles, base: str) -> None:
         self.base = base

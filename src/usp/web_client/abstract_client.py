@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 from types import EllipsisType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from usp.exceptions import InvalidArgumentError, NoWebClientException
 
@@ -213,6 +213,9 @@ class AbstractWebClient(abc.ABC):
     `get` alone decides where it goes: a client that does HTTP should be an `AbstractHTTPClient`.
     """
 
+    #: Whether `get` connects only where the request policy allows, at each redirect too, or to nothing at all. usp
+    #: cannot do that for you. If not, a tree with `private="refuse"` raises an error.
+    guards_addresses: ClassVar[bool] = False
     #: Whether several threads may call `get` at once. If not, a tree makes one request at a time.
     is_thread_safe: bool = False
     #: What `get` raises if a request fails, which costs one sitemap. Anything else is a bug, and reaches the caller.
@@ -241,6 +244,8 @@ class AbstractWebClient(abc.ABC):
 class AbstractAsyncWebClient(abc.ABC):
     """A client that fetches URLs, on asyncio."""
 
+    #: Whether `get` connects only where the request policy allows, as in `AbstractWebClient`.
+    guards_addresses: ClassVar[bool] = False
     #: What `get` raises if a request fails, as in `AbstractWebClient`.
     request_errors: tuple[type[BaseException], ...] | None = None
 
@@ -257,6 +262,8 @@ class AbstractAsyncWebClient(abc.ABC):
 
 class LocalWebClient(AbstractWebClient):
     """A client that fetches nothing, to parse content that you already have."""
+
+    guards_addresses = True
 
     def set_max_response_data_length(self, max_response_data_length: int | None) -> None:
         """Do nothing."""

@@ -67,6 +67,7 @@ MISTAKES = (AssertionError, AttributeError, EOFError, LookupError, OSError, Runt
 class _HTTPClient:
     """What the bases for threads and for asyncio share: settings, and answers to responses."""
 
+    guards_addresses: ClassVar[bool]
     #: Whether `send` connects only to addresses that the policy allows. If not, the base checks them before it.
     checks_addresses: ClassVar[bool] = False
     #: Whether `send` and reading an answer end by the deadline. If not, they run in a thread that can be abandoned. It
@@ -87,6 +88,8 @@ class _HTTPClient:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "get" in vars(cls):  # it may go past the base
+            cls.guards_addresses = vars(cls).get("guards_addresses", False)
         if "send" in vars(cls):  # what a class declares holds for its own `send` only
             cls.checks_addresses = vars(cls).get("checks_addresses", False)
             cls.keeps_deadlines = vars(cls).get("keeps_deadlines", False)
@@ -146,6 +149,7 @@ class _HTTPClient:
 class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
     """A client for threads. Implement `send`; see the module for what you get."""
 
+    guards_addresses = True
     _waiter: RequestWaiter | None = None
 
     @abc.abstractmethod
@@ -223,6 +227,8 @@ class AbstractHTTPClient(_HTTPClient, AbstractWebClient):
 
 class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
     """A client for asyncio. Implement `send`; see the module for what you get."""
+
+    guards_addresses = True
 
     @abc.abstractmethod
     async def send(self, request: HTTPRequest) -> AsyncHTTPAnswer:
