@@ -168,7 +168,10 @@ ANSWERS = st.one_of(
     st.sampled_from([1, 2, 5]),
 )
 def test_any_site(site: Site, listed: list[str], random: Any, concurrency: int, max_redirects: int) -> None:
-    """Redirects of any shape, with circles and long chains, end, and give the tree that they give one at a time."""
+    """Redirects of any shape end, and give the tree that they give one at a time.
+
+    Only in circles, and in chains that are too long, a URL is requested twice.
+    """
     pages = {"robots.txt": robots(*listed), **site}
     options = {"limits": Limits(max_redirects=max_redirects), "concurrency": concurrency}
     expected = Client(pages, lambda url: 1, **options | {"concurrency": 1}).run()
@@ -176,9 +179,17 @@ def test_any_site(site: Site, listed: list[str], random: Any, concurrency: int, 
         seconds = {H + path: random.uniform(1, 20) for path in PATHS}
         client = Client(pages, lambda url, seconds=seconds: seconds.get(url, 1), **options)  # type: ignore[misc]
         assert shape(client.run()) == shape(expected)
-        targets = {answer[2:] for answer in site.values() if isinstance(answer, str) and answer.startswith("> ")}
-        if not targets & {path for path, answer in site.items() if str(answer).startswith("> ")}:
-            assert max(client.requested.values()) == 1  # without chains, nothing can be refused
+        if max(hops(site, path) for path in PATHS) <= max_redirects:
+            assert max(client.requested.values()) == 1
+
+
+def hops(site: Site, path: str) -> int:
+    """How often a path is redirected; a large number for a circle."""
+    for number in range(len(site) + 1):
+        if not str(site.get(path)).startswith("> "):
+            return number
+        path = site[path][2:]
+    return 1_000
 
 
 # On servers

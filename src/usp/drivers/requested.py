@@ -67,14 +67,10 @@ class RequestedURLs:
         urls = (requested_url(job.url), *job.followed)
         return [waiting for url in urls for waiting in self._waiting.pop(url, ())]
 
-    def release(self, job: Job, *, but_last: bool) -> list[Job]:
-        """Forget where a failed request was redirected to. Return the jobs that waited for that.
-
-        With `but_last`, keep the last URL: it has answered, and the failure is its own.
-        """
-        followed = list(job.followed)
-        job.followed = {followed[-1]: job.hops} if but_last and followed else {}
-        freed = [url for url in followed if url not in job.followed and url != requested_url(job.url)]
+    def release(self, job: Job) -> list[Job]:
+        """Forget where a job was redirected to, so that others may request that. Return the jobs that waited for it."""
+        freed = [url for url in job.followed if url != requested_url(job.url)]
+        job.followed = {}
         with self._lock:
             for url in freed:
                 del self._owners[url]

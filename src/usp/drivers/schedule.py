@@ -350,9 +350,8 @@ class Schedule:
 
     def _take_failure(self, job: Job, failure: Failure, now: float) -> None:
         politeness = self._options.politeness
-        is_final_answer = failure.status is not None and not failure.is_retryable
-        for waiting in self._requested.release(job, but_last=is_final_answer):
-            self._queue(waiting)
+        if failure.status is None or failure.is_retryable:  # else all that it was redirected to end there, too
+            self._release(job)
         if not failure.is_answered:
             job.origin.last_error = failure.message
         job.partial = failure.partial or job.partial
@@ -551,10 +550,14 @@ class Schedule:
 
     def _follow_alone(self, job: Job) -> None:
         """Request the URL of a job again, and follow its redirects wherever they lead."""
-        for waiting in self._requested.release(job, but_last=False):
-            self._queue(waiting)
+        self._release(job)
         job.follows_all = True
         self._queue(job)
+
+    def _release(self, job: Job) -> None:
+        """Let other jobs request the URLs that a job was redirected to."""
+        for waiting in self._requested.release(job):
+            self._queue(waiting)
 
     def _share_parsed(self, owner: SitemapFetcher, fetcher: SitemapFetcher) -> None:
         """Hand the parsed sitemap of one fetcher to another, now or when it has been parsed."""
