@@ -832,9 +832,9 @@ def test_late_answers() -> None:
     assert driver.schedule.is_done
 
 
-@pytest.mark.parametrize("is_reading", [False, True])
-def test_documents_that_wait_to_be_read(is_reading: bool) -> None:
-    """A stop keeps documents that have arrived, whether they wait to be parsed or are being parsed."""
+@pytest.mark.parametrize("ends_in_time", [False, True])
+def test_documents_that_wait_to_be_read(ends_in_time: bool) -> None:
+    """When the time is up, documents that wait stay unread; the one that is being parsed is kept if it ends soon."""
     site = {**many(10), **{f"{H}{i}.xml": LARGE for i in range(10)}}
     driver = Driver(site, concurrency=8, limits=Limits(tree_seconds=1_000))
     parses: list[Task] = []
@@ -847,12 +847,21 @@ def test_documents_that_wait_to_be_read(is_reading: bool) -> None:
         elif not driver.step():
             break
     assert len(parses) == 1, "one document is read at a time"
-    if not is_reading:
-        driver.end(parses[0])
-    driver.now += 2_000
+    driver.now = 100 + 1_000
     driver.start()
+    assert not driver.schedule.is_done, "it waits for the document that is being parsed"
+    assert 0 < driver.schedule.wait_seconds(driver.now) < 1, "and looks for it soon, but not all the time"
+    if ends_in_time:
+        driver.end(parses[0])
+    driver.now += 3
+    driver.start()
+    assert driver.schedule.is_done
     tree = driver.walk.website()
-    assert len(list(tree.all_pages())) >= 8 * 1_000
+    assert len(list(tree.all_pages())) == 1_000 * ends_in_time
+    why = "the tree's time is up, after 1000 seconds (limits.tree_seconds)"
+    assert Counter(reasons(tree).values()) == {f"Not read: {why}.": 10 - ends_in_time}
+    assert [problem.message for problem in tree.problems] == [f"{why}; the rest was skipped"]
+    assert tree.outcome.kind == "partial", "the site is not to blame"
     driver.end(parses[0])
     assert driver.walk.website() == tree
 
@@ -899,7 +908,8 @@ def test_a_stop_ends_everything() -> None:
     driver.schedule.stop("for another reason")
     assert driver.schedule.is_done
     assert list(driver.schedule.tasks(driver.now)) == []
-    assert set(reasons(driver.walk.website()).values()) == {"Not fetched: it was interrupted."}
+    found = set(reasons(driver.walk.website()).values())
+    assert found == {"Not fetched: it was interrupted.", "Not read: it was interrupted."}
 
 
 # What sites and clients do
@@ -1042,8 +1052,10 @@ def test_a_request_that_the_end_of_the_tree_cut_short() -> None:
     """A request that the end of the tree's time cut short is left out for that reason, not as a failure."""
     driver = Driver({H + "robots.txt": robots("a.xml"), H + "a.xml": NO_ANSWER}, limits=Limits(tree_seconds=2))
     driver.step()
+    driver.step()
     driver.start()
     driver.now += 2
+    assert driver.running
     for _, _, task in driver.running:
         driver.end(task)
     tree = driver.run()

@@ -24,11 +24,10 @@ from usp.inflate import PIECE_BYTES, split
 from usp.limits import ARRIVING_BYTES, MEMORY_BYTES
 from usp.logs import logger
 
-__all__ = ["MAX_PIECE_BYTES", "ArrivingBody", "Body", "DocumentStore", "InFile", "InMemory"]
+__all__ = ["ArrivingBody", "Body", "DocumentStore", "InFile", "InMemory"]
 
 log = logger(__name__)
 
-MAX_PIECE_BYTES = 16 * 1024 * 1024  # of a text that is in memory already; parsers copy pieces, so they have a limit
 _LEAST_GAP = 1 << 16  # bytes of a gap in the file that is filled with a part of a body
 _HEAD_BYTES = 4  # enough to recognize compressed data
 
@@ -71,7 +70,7 @@ class InMemory:
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the bytes, in one piece unless they are many."""
-        return split(self._data, MAX_PIECE_BYTES)
+        return split(self._data)
 
 
 class InFile:
@@ -223,7 +222,7 @@ def _open_unnamed_file() -> IO[bytes]:
 class ArrivingBody:
     """A body while it arrives, in one thread. Without a store, it stays in memory."""
 
-    __slots__ = ("__weakref__", "_body", "_data", "_extents", "_store", "head", "size")
+    __slots__ = ("__weakref__", "_body", "_data", "_extents", "_store", "head", "is_cut", "size")
 
     def __init__(self, store: DocumentStore | None = None) -> None:
         self._store = store
@@ -231,6 +230,7 @@ class ArrivingBody:
         self._extents: list[Extent] = []  # before the data
         self._body: Body | None = None  # once it has ended
         self.head = b""  # the first few bytes
+        self.is_cut = False  # because the tree has transferred more than it may
         self.size = 0
 
     @property
@@ -246,7 +246,8 @@ class ArrivingBody:
         if self._store is None:
             self._hold(piece)
             return True
-        return self._store._receive(self, piece)
+        self.is_cut = not self._store._receive(self, piece)
+        return not self.is_cut
 
     def finish(self) -> Body:
         """End the body, and return it."""

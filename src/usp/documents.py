@@ -2,17 +2,20 @@
 
 A `Document` keeps its body as it was transferred, possibly compressed, and inflates it again for each read.
 `usp.bodies` holds the bodies of a tree.
+
+Reading takes time, so whoever owns the time gives a document a `Spend` function, which is asked before each piece. If
+it says to stop, the document ends there, for this read and all later ones: every read has the same text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import get_ident
 from typing import TYPE_CHECKING, TypeVar
 
-from usp.bodies import MAX_PIECE_BYTES, ArrivingBody, DocumentStore, InMemory
+from usp.bodies import ArrivingBody, DocumentStore, InMemory
 from usp.inflate import (
     GZIP_MAGIC,
     Budget,
@@ -29,11 +32,17 @@ if TYPE_CHECKING:
     from usp.objects.outcome import Cause
     from usp.objects.transport import Transport
 
-__all__ = ["Document", "DocumentStore", "Failure"]
+__all__ = ["Document", "DocumentStore", "Failure", "Spend", "StartRead"]
 
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
+_MAX_AHEAD_BYTES = 16 * 1024 * 1024  # of a document that is inflated for the next read
+
 Note = Callable[[str], None]
+#: Takes the size of the next piece, as far as nobody has read it before. Returns why to stop before it, or "".
+Spend = Callable[[int], str]
+#: Starts a read of a document.
+StartRead = Callable[[], Spend]
 Result = TypeVar("Result")
 
 
@@ -49,19 +58,24 @@ class Document:
     :param limit: the number of inflated bytes to read; the rest is dropped.
     :param transport: how the document was fetched, if that is known.
     :param discarded: bytes of other answers, such as redirects, that were transferred for this document.
+    :param cut_reason: why a limit of the tree ended the transfer, if one did.
     """
 
     __slots__ = (
         "_ahead",
         "_body",
+        "_cut_at",
         "_engine",
         "_inflated_size",
         "_is_cut",
         "_limit",
         "_may_be_compressed",
+        "_most_read",
+        "_start_read",
         "_trial",
         "content_encoding",
         "content_type",
+        "cut_reason",
         "size",
         "transferred",
         "transport",
@@ -81,6 +95,7 @@ class Document:
         limit: int = MAX_SITEMAP_BYTES,
         transport: Transport | None = None,
         discarded: int = 0,
+        cut_reason: str = "",
     ) -> None:
         if isinstance(data, ArrivingBody):
             head, self.size, self._body = data.head, data.size, data.finish()
@@ -102,6 +117,10 @@ class Document:
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
         self._inflated_size: int | None = None  # once somebody has read to the end
         self._ahead: bytes | None = None  # the inflated text, for the next read
+        self._start_read: StartRead | None = None
+        self._most_read = 0  # bytes that the longest read has had
+        self._cut_at: int | None = None  # where all reads end, because one had to stop there
+        self.cut_reason = cut_reason  # why only a part of it can be read
 
     @property
     def may_be_compressed(self) -> bool:
@@ -114,6 +133,11 @@ class Document:
         return self._is_cut
 
     @property
+    def is_unread(self) -> bool:
+        """Whether reading had to stop before the first byte."""
+        return self._cut_at == 0
+
+    @property
     def inflated_size(self) -> int | None:
         """The number of inflated bytes, up to the limit. None if the document is compressed and was never read."""
         return self._inflated_size if self._may_be_compressed else min(self.size, self._limit)
@@ -124,6 +148,10 @@ class Document:
         match = _CHARSET.search(self.content_type or "")
         return match[1] if match else None
 
+    def bound(self, start_read: StartRead | None) -> None:
+        """Bound all reads from now on. `start_read` is called for each; None lets them go to the end."""
+        self._start_read = start_read
+
     def pieces(self, note: Note) -> Iterator[bytes]:
         """Yield the inflated body in pieces, and call `note(code)` for each problem of the transfer and of the data.
 
@@ -133,25 +161,26 @@ class Document:
             note(code)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            yield from split(ahead, MAX_PIECE_BYTES)
+            yield from self._bounded(split(ahead))
             return
         if not self._may_be_compressed:
-            yield from Budget(self._limit, note).limited(self._body.pieces())
+            yield from self._bounded(Budget(self._limit, note).limited(self._body.pieces()))
             return
         engine = self._engine_for_this_thread()
         codes: list[str] = []
         yield from self._inflated(engine, codes.append)
         self._ended(engine, codes)
         for code in sorted(codes):
-            # A transfer that was cut at a limit (T804) leaves gzip data that is cut short (T801). One code is enough.
-            if code not in self.transport_problems and not (code == "T801" and "T804" in self.transport_problems):
+            # A transfer that was cut at a limit (T804, C901) leaves gzip data that is cut short (T801). One is enough.
+            is_cut = "T804" in self.transport_problems or bool(self.cut_reason)
+            if code not in self.transport_problems and not (code == "T801" and is_cut):
                 note(code)
 
     def read_ahead(self) -> None:
         """Inflate the document now for the next read, if that takes one step and little memory."""
         if self._may_be_compressed and not self.content_encoding:
             data = b"".join(self._body.pieces())
-            self._ahead = gunzip_in_one_step(data, min(self._limit, MAX_PIECE_BYTES))
+            self._ahead = gunzip_in_one_step(data, min(self._limit, _MAX_AHEAD_BYTES))
 
     def forget_ahead(self) -> None:
         """Drop what `read_ahead` inflated, if nobody has read it."""
@@ -200,10 +229,28 @@ class Document:
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         pieces = self._body.pieces()
         size = 0
-        for piece in inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine):
+        text = inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine)
+        for piece in self._bounded(text):
             size += len(piece)
             yield piece
         self._inflated_size = size
+
+    def _bounded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield pieces up to where the document was cut. Cut it, for good, if this read may not go on."""
+        spend = None if self._start_read is None else self._start_read()
+        size = 0
+        for piece in pieces:
+            is_last = self._cut_at is not None and size + len(piece) >= self._cut_at
+            if is_last and self._cut_at is not None:
+                piece = piece[: max(0, self._cut_at - size)]
+            if spend is not None and (reason := spend(max(0, size + len(piece) - self._most_read))):
+                self._cut_at, self.cut_reason = size, reason
+                return
+            size += len(piece)
+            self._most_read = max(self._most_read, size)
+            yield piece
+            if is_last:
+                return
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15  # window sizes, as zlib names the formats
 # Flags of a gzip header that isal ignores: a checksum of the header, and reserved flags.
 # https://www.rfc-editor.org/rfc/rfc1952#section-2.3.1
 _FLAGS_FOR_ZLIB = 0b1110_0010
+_MAX_JOINED = 4_096  # pieces
 _DEFLATE_TRIAL_BYTES = 1024  # longer than the tables of a block
 _TEXT_TRIAL_BYTES = 64
 _TEXT_BYTES = bytes([9, 10, 13, *range(32, 127)])
@@ -276,13 +277,16 @@ def _cut(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join small pieces: a file of a million tiny gzip members inflates to a million tiny pieces."""
+    """Join small pieces: a file of a million tiny gzip members inflates to a million tiny pieces.
+
+    Now and then a piece is small or empty, so that whoever reads them can stop.
+    """
     small: list[bytes] = []
     size = 0
     for piece in pieces:
         small.append(piece)
         size += len(piece)
-        if size >= PIECE_BYTES // 2:
+        if size >= PIECE_BYTES // 2 or len(small) >= _MAX_JOINED:
             yield b"".join(small)
             small.clear()
             size = 0

@@ -57,9 +57,11 @@ class Limits:
     :param max_sitemaps: sitemaps in the tree, counted wherever one is declared.
     :param max_pages: pages, counted in tree order; None for no limit.
     :param max_total_bytes: bytes of all sitemaps together, as transferred, with failed tries (10 GiB).
+    :param max_total_inflated_bytes: bytes of all sitemaps together, inflated (100 GiB).
     :param max_redirects: redirects to follow from one URL.
     :param request_seconds: time for one request, from the lookup of its host to the last byte of its response.
-    :param tree_seconds: time for the whole tree (6 hours).
+    :param document_seconds: CPU time for parsing one sitemap (10 minutes).
+    :param tree_seconds: time for the whole tree, with parsing (6 hours).
     """
 
     max_depth: int = MAX_DEPTH
@@ -67,8 +69,10 @@ class Limits:
     max_sitemaps: int = 100_000
     max_pages: int | None = None
     max_total_bytes: int = 10 * 1024 * 1024 * 1024
+    max_total_inflated_bytes: int = 100 * 1024 * 1024 * 1024
     max_redirects: int = 5
     request_seconds: float = 120.0
+    document_seconds: float = 10 * 60.0
     tree_seconds: float = 6 * 60 * 60.0
 
     def __post_init__(self) -> None:

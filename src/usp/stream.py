@@ -60,12 +60,14 @@ class _Run:
         *,
         in_tree_order: bool = True,
         pages_once: bool = False,
+        bounds_reading: bool = False,
     ) -> None:
         self.notes: list[str] = []
         self.names: dict[str, str] = {}
         self._memory_bytes = memory_bytes
         self._in_tree_order = in_tree_order
         self._pages_once = pages_once
+        self._bounds_reading = bounds_reading
         self._given = reusable(options)  # for another reading
         self._note = ""
         self._start(reading)
@@ -73,7 +75,7 @@ class _Run:
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
         self.walk.counts_pages_once = self._pages_once
-        self.options = replace(fetching, memory_bytes=self._memory_bytes)
+        self.options = replace(fetching, memory_bytes=self._memory_bytes, bounds_reading=self._bounds_reading)
         self.order: TreeOrder | ArrivalOrder = (
             TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
         )
@@ -201,6 +203,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     :param memory_bytes: bytes of documents to keep in memory; the rest goes to a temporary file.
     :param in_tree_order: False gives sitemaps as they arrive, without `ancestors`.
     :param pages_once: whether `limits.max_pages` counts the pages of a sitemap once, even if several indexes list it.
+    :param bounds_reading: whether `limits.tree_seconds` also bounds how long you read pages and problems, for commands.
     """
 
     def __init__(
@@ -211,11 +214,17 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         memory_bytes: int = MEMORY_BYTES,
         in_tree_order: bool = True,
         pages_once: bool = False,
+        bounds_reading: bool = False,
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
         run = self._fetching = _Run(
-            _reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order, pages_once=pages_once
+            _reading_of(homepage_url),
+            options,
+            memory_bytes,
+            in_tree_order=in_tree_order,
+            pages_once=pages_once,
+            bounds_reading=bounds_reading,
         )
         run.options.check_guards(web_client)
         client = _LazyClient(web_client)

@@ -86,7 +86,9 @@ def check_sources(
     The notes of the report are those of reading. A source has its own: `source.note`.
     """
     checked_time = _checked_time(now)
-    streams = [source.stream(web_client, memory_bytes=SMALL_MEMORY_BYTES, **options) for source in sources]
+    streams = [
+        source.stream(web_client, memory_bytes=SMALL_MEMORY_BYTES, bounds_reading=True, **options) for source in sources
+    ]
     reports: list[Report] = []
     for source, stream in zip(sources, streams, strict=True):
         checking = _StreamCheck(stream, checked_time, options, source, has_short_names=len(sources) == 1)
@@ -116,7 +118,7 @@ def check_homepage(
     from usp.stream import SitemapStream
 
     checked_time = _checked_time(now)
-    stream = SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, **options)
+    stream = SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, bounds_reading=True, **options)
     return _StreamCheck(stream, checked_time, options).report()
 
 

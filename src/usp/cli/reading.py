@@ -59,7 +59,9 @@ class Reader:
         for number, source in enumerate(self.sources):
             if number:
                 self._meter.next_source()
-            stream = source.stream(self.client, memory_bytes=memory_bytes, pages_once=True, **self.options)
+            stream = source.stream(
+                self.client, memory_bytes=memory_bytes, pages_once=True, bounds_reading=True, **self.options
+            )
             yield source.target if len(self.sources) > 1 else None, stream
             self.note(*stream.notes)
 

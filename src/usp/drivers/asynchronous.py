@@ -97,11 +97,13 @@ class steps(AsyncIterator[None]):  # noqa: N801 -- used as the function of the s
 
     def __init__(self, walk: Walk, client: AbstractAsyncWebClient, options: Options, homepage_url: str) -> None:
         options.check_guards(client)
-        now, limits = time.monotonic(), options.limits
+        started, limits = time.monotonic(), options.limits
         self._walk = walk
         self._client = client
-        self._schedule = Schedule(walk, options, homepage_url, now, getattr(client, "user_agent", "usp"))
-        self._policy = options.policy(homepage_url, expires=now + limits.tree_seconds)
+        self._policy = options.policy(homepage_url, expires=started + limits.tree_seconds)
+        self._budget = options.reading_budget(started + limits.tree_seconds)
+        user_agent = getattr(client, "user_agent", "usp")
+        self._schedule = Schedule(walk, options, homepage_url, started, user_agent, self._budget)
         self._reader = ResponseReader(self._policy, options.memory_bytes)
         if (limit := getattr(client, "limit_response_data_length", None)) is not None:
             limit(limits.max_sitemap_bytes)
@@ -125,6 +127,7 @@ class steps(AsyncIterator[None]):  # noqa: N801 -- used as the function of the s
     async def aclose(self) -> None:
         """Cancel all requests."""
         self._policy.cancel()
+        self._budget.cancel("the stream was closed early")
         await self._tasks.close()
         self._walk.stop("the stream was closed early")  # changes nothing if everything has arrived
 

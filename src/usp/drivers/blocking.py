@@ -77,8 +77,10 @@ def steps(
     now, limits = time.monotonic, options.limits
     is_alone = is_single_threaded(client, options)
     schedule_options = replace(options, concurrency=1) if is_alone else options
-    schedule = Schedule(walk, schedule_options, homepage_url, now(), getattr(client, "user_agent", "usp"))
-    policy = options.policy(homepage_url, expires=now() + limits.tree_seconds)
+    started = now()
+    policy = options.policy(homepage_url, expires=started + limits.tree_seconds)
+    budget = options.reading_budget(started + limits.tree_seconds)
+    schedule = Schedule(walk, schedule_options, homepage_url, started, getattr(client, "user_agent", "usp"), budget)
     perform = _performer(client, policy, ResponseReader(policy, options.memory_bytes))
     # A client need not be a subclass, as in ultimate-sitemap-parser; then it has only what all clients have there.
     limit = getattr(client, "limit_response_data_length", None) or client.set_max_response_data_length
@@ -97,12 +99,14 @@ def steps(
             yield
     except KeyboardInterrupt:
         policy.cancel()
+        budget.cancel("it was interrupted", is_interrupted=True)
         while (done := workers.wait(0)) is not None:
             schedule.done(*done, now())
         schedule.stop("it was interrupted")
         raise
     finally:
         policy.cancel()
+        budget.cancel("the stream was closed early")
         workers.close()
         walk.stop("the stream was closed early")  # changes nothing if everything has arrived
 

@@ -15,6 +15,7 @@ from http import HTTPStatus
 
 from usp.bodies import ArrivingBody, DocumentStore
 from usp.documents import Document, Failure
+from usp.drivers.budget import total_bytes_reached
 from usp.exceptions import NoWebClientException, SitemapException
 from usp.fetch_parse.parsed import UNFETCHED
 from usp.logs import logger
@@ -100,6 +101,10 @@ class ResponseReader:
             data = bytes(memoryview(data))
         content_type = response.header("Content-Type")
         problems = response.transport_problems()
+        cut_reason = ""
+        if isinstance(data, ArrivingBody) and data.is_cut:  # by the tree's limit, and not by that of a document
+            cut_reason = total_bytes_reached(self._policy.limits.max_total_bytes)
+            problems = tuple(code for code in problems if code != "T804")
         transport = replace(
             request,
             url=self._policy.without_credentials(response.url() or request.url),
@@ -109,8 +114,9 @@ class ResponseReader:
             size=data.size if isinstance(data, ArrivingBody) else len(data),
             last_modified=_parse_date(response.header("Last-Modified")),
             etag=_checked_etag(response.header("ETag")),
-            is_whole=_TRUNCATED.isdisjoint(problems),
-            is_limited="T804" in problems,
+            is_whole=_TRUNCATED.isdisjoint(problems) and not cut_reason,
+            is_limited="T804" in problems or bool(cut_reason),
+            cut_reason=cut_reason,
         )
         return Document(
             transport.url,
@@ -122,6 +128,7 @@ class ResponseReader:
             limit=self._max_bytes,
             transport=transport,
             discarded=response.discarded_bytes() if isinstance(data, ArrivingBody) else 0,
+            cut_reason=cut_reason,
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
+from usp.drivers.budget import LateReading, ReadingBudget
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
@@ -81,6 +82,7 @@ class Options:
     private: str = "allow"
     progress: ProgressCallbackType | None = None
     memory_bytes: int = MEMORY_BYTES  # of documents; the rest goes to a temporary file
+    bounds_reading: bool = False  # whether documents may not be read for long, either, once the tree's time is up
 
     def __post_init__(self) -> None:
         if type(self.concurrency) is not int or not 1 <= self.concurrency <= MAX_CONCURRENCY:
@@ -123,6 +125,11 @@ class Options:
                 "say that it does. Subclass AbstractHTTPClient; or, if it connects to public addresses only or to "
                 "nothing, set `guards_addresses = True` in its class"
             )
+
+    def reading_budget(self, ends_at: float) -> ReadingBudget:
+        """Return what parsing a tree may cost, whose time is up then by `time.monotonic()`."""
+        later = LateReading(self.limits, ends_at) if self.bounds_reading else None
+        return ReadingBudget(self.limits, ends_at, later=later)
 
     @property
     def needs_rules(self) -> bool:

@@ -7,6 +7,9 @@ the walk, the caller's callbacks and the counts need no locks.
     Fetch(job)             request job.url; results in a Document or a Failure
     Parse(...).run()       parse a large document; results in a ParsedSitemap. Small ones are parsed by `idle()`.
 
+When the tree's time is up, the document that is being parsed ends by itself, and what was read of it is kept. Those
+that wait stay unread.
+
 Retries, waits between requests, robots rules, the change from http to https and the sharing of redirect targets live
 here. `hosts` has the rules for one host, and `requested` knows who has requested a URL.
 """
@@ -18,13 +21,14 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
 
 from usp.documents import Document, Failure
+from usp.drivers.budget import ReadingBudget, time_is_up, total_bytes_reached
 from usp.drivers.hosts import Host, OriginState, RobotsRules
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
@@ -33,7 +37,7 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.objects.outcome import Cause
-from usp.objects.wording import duration, plural_noun
+from usp.objects.wording import duration
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
@@ -41,9 +45,12 @@ __all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
 
 log = logger(__name__)
 
-# Documents up to this size are parsed between two requests: that takes less time than handing them to a thread.
+# Documents up to this size are parsed between two requests: that takes less time than handing them to a thread. A
+# compressed one may be of any size.
 _SMALL_BYTES = 1 << 15
-_SMALL_COMPRESSED_BYTES = 1 << 9
+# How long to wait, when a tree ends, for the document that is being parsed: it stops before its next piece.
+_SECONDS_TO_STOP = 2.0
+_SECONDS_BETWEEN_LOOKS = 0.02
 _HOSTS_AT_ONCE = 4  # all hosts together get this many times the requests of one host
 _MAX_DOUBLINGS = 30
 _MAX_WAIT = 300.0
@@ -96,10 +103,22 @@ class Parse:
 
     fetcher: SitemapFetcher
     document: Document
+    budget: ReadingBudget | None
+    waiting: Callable[[], int]  # how many other documents wait
     counts_pages: bool = False
 
     def run(self) -> ParsedSitemap:
-        """Parse the document."""
+        """Parse the document, as far as the budget allows."""
+        if self.budget is None:
+            return self._parsed()
+        spend = self.budget.document(self.waiting)
+        self.document.bound(lambda: spend)
+        try:
+            return self._parsed()
+        finally:
+            self.document.bound(self.budget.later)
+
+    def _parsed(self) -> ParsedSitemap:
         parsed = self.fetcher.receive(self.document)
         if self.counts_pages:
             len(parsed.pages)  # counted here, where nothing waits for it; the pages remember it
@@ -110,10 +129,22 @@ Task = Fetch | Parse
 
 
 class Schedule:
-    """The schedule of one walk."""
+    """The schedule of one walk.
 
-    def __init__(self, walk: Walk, options: Options, homepage_url: str, now: float, user_agent: str = "usp") -> None:
+    :param budget: what parsing may cost; None for no limit.
+    """
+
+    def __init__(
+        self,
+        walk: Walk,
+        options: Options,
+        homepage_url: str,
+        now: float,
+        user_agent: str = "usp",
+        budget: ReadingBudget | None = None,
+    ) -> None:
         self._walk = walk
+        self._budget = budget
         self._options = options
         self._user_agent = user_agent
         self._is_https = origin_of(homepage_url)[0] == "https"
@@ -133,6 +164,8 @@ class Schedule:
         self._small_documents: deque[Parse] = deque()
         self._running: set[Task] = set()
         self._is_parsing = False
+        self._ending = ""  # why nothing more is requested
+        self._has_unread = False  # whether documents have arrived that will not be parsed
         self._reporter = ProgressReporter(options.progress)
 
     # What a driver calls
@@ -140,10 +173,10 @@ class Schedule:
     def tasks(self, now: float) -> Iterator[Task]:
         """Give the tasks to start now."""
         if now >= self._ends_at:
-            self.stop(
-                f"the tree's time is up, after {_seconds(self._options.limits.tree_seconds)} (limits.tree_seconds)",
-                is_late=True,
-            )
+            self._end(time_is_up(self._options.limits), reads_on=False)
+        if self._ending:
+            yield from self._last_tasks(now)
+            return
         self._wake(now)
         self._pull()
         while not self._walk.is_stopped:
@@ -155,10 +188,24 @@ class Schedule:
                 return
         self._report_stop()
 
+    def _last_tasks(self, now: float) -> Iterator[Task]:
+        """Give what is left to parse, one document at a time. Stop the walk when that is done."""
+        if self._large_documents and not self._is_parsing:
+            self._is_parsing = True
+            task = self._large_documents.popleft()
+            self._running.add(task)
+            yield task
+        is_late = now >= self._ends_at
+        is_patient = now < self._ends_at + _SECONDS_TO_STOP
+        if not self._small_documents and not (self._is_parsing and is_patient):
+            self.stop(self._ending, is_late=is_late)
+
     def wait_seconds(self, now: float) -> float:
         """Return how long to wait at most before `tasks` is called again."""
         if self._small_documents:
             return 0.0
+        if self._ending:
+            return _SECONDS_BETWEEN_LOOKS
         at = min(self._ends_at, self._later[0][0]) if self._later else self._ends_at
         return min(max(0.0, at - now), _MAX_WAIT)
 
@@ -177,11 +224,13 @@ class Schedule:
         if isinstance(task, Parse):
             self._is_parsing = False
             assert isinstance(result, ParsedSitemap)
-            self._receive(task.fetcher, result)
+            self._take_parsed(task, result)
             return
         assert not isinstance(result, ParsedSitemap)
         self._requested.end(task)
         self._reporter.count_bytes(result.transferred)
+        if self._ending:
+            return
         if isinstance(result, Document):
             self._take_document(task.job, result, now)
         elif result.moved_to is not None:
@@ -190,21 +239,44 @@ class Schedule:
             self._take_failure(task.job, result, now)
         max_bytes = self._options.limits.max_total_bytes
         if self._reporter.total_bytes >= max_bytes:
-            self.stop(f"the tree's sitemaps have {max_bytes:,} bytes (limits.max_total_bytes)")
+            self._end(total_bytes_reached(max_bytes), reads_on=True)
 
     def idle(self) -> None:
         """Parse a small document. Call this when no task is done: requests start before documents are parsed."""
         if self._small_documents and not self._walk.is_stopped:
             parse = self._small_documents.popleft()
-            self._receive(parse.fetcher, parse.run())
+            self._take_parsed(parse, parse.run())
 
     def stop(self, reason: str, *, is_late: bool = False) -> None:
-        """Start nothing more. The walk keeps what it has, and gets the documents that wait to be parsed."""
-        for task in [*self._running, *self._large_documents, *self._small_documents]:
-            if isinstance(task, Parse) and not self._walk.is_stopped:
-                self._receive(task.fetcher, task.fetcher.receive(task.document))
-        self._walk.stop(reason, is_late=is_late)
+        """Start nothing more. The walk keeps what it has. Documents that are not parsed stay unread."""
+        unread = [task for task in self._running if isinstance(task, Parse)]
+        has_unread = self._leave_unread(reason, unread)
+        self._walk.stop(reason, is_late=is_late and not has_unread)  # a site whose documents arrive is no late one
         self._report_stop()
+
+    def _end(self, reason: str, *, reads_on: bool) -> None:
+        """Request nothing more, and stop when nothing is left to parse.
+
+        :param reads_on: whether to parse the documents that have arrived.
+        """
+        self._ending = self._ending or reason
+        if not reads_on:
+            self._leave_unread(reason)
+
+    def _leave_unread(self, reason: str, tasks: Iterable[Parse] = ()) -> bool:
+        """Hand documents to the walk as unread: those that wait, and those of some tasks. Return whether there are any.
+
+        Parsing them would take time that there is not.
+        """
+        unread = [*tasks, *self._large_documents, *self._small_documents]
+        self._large_documents.clear()
+        self._small_documents.clear()
+        for task in unread if not self._walk.is_stopped else ():
+            self._walk.cuts[reason] = None
+            url = task.fetcher.url
+            self._receive(task.fetcher, ParsedSitemap.invalid(url, f"Not read: {reason}.", Cause.LIMIT))
+        self._has_unread |= bool(unread)
+        return self._has_unread
 
     def _report_stop(self) -> None:
         """Report all that is left out, whoever stopped the walk."""
@@ -287,8 +359,7 @@ class Schedule:
         if self._large_documents and not self._is_parsing:
             self._is_parsing = True
             return self._large_documents.popleft()
-        unparsed = len(self._large_documents) + len(self._small_documents)
-        if len(self._running) >= self._max_running or unparsed >= self._options.concurrency:
+        if len(self._running) >= self._max_running or self._unparsed() >= self._options.concurrency:
             return None  # parse before fetching more than one host may give at once, to bound memory
         while self._ready:
             host = self._ready.popleft()
@@ -582,13 +653,25 @@ class Schedule:
             return
         self._reporter.report_fetched(fetcher, result)
         counts_pages = self._reporter.counts_pages or self._walk.limits.max_pages is not None
-        parse = Parse(fetcher, result, counts_pages)
-        if result.size > (_SMALL_COMPRESSED_BYTES if result.may_be_compressed else _SMALL_BYTES):
+        parse = Parse(fetcher, result, self._budget, self._unparsed, counts_pages)
+        if result.may_be_compressed or result.size > _SMALL_BYTES:
             self._large_documents.append(parse)
         elif self._max_running == 1:
-            self._receive(fetcher, parse.run())
+            self._take_parsed(parse, parse.run())
         else:
             self._small_documents.append(parse)
+
+    def _unparsed(self) -> int:
+        """Return how many documents wait to be parsed. Any thread may ask."""
+        return len(self._large_documents) + len(self._small_documents)
+
+    def _take_parsed(self, task: Parse, parsed: ParsedSitemap) -> None:
+        """Hand a parsed document to the walk, and note what parsing has cost."""
+        if reason := task.document.cut_reason:
+            self._walk.cuts[reason] = None
+        self._receive(task.fetcher, parsed)
+        if self._budget is not None and self._budget.reason:
+            self._end(self._budget.reason, reads_on=False)
 
     def _receive(self, fetcher: SitemapFetcher, parsed: ParsedSitemap) -> None:
         """Hand a parsed sitemap to the walk."""
@@ -614,10 +697,6 @@ class Schedule:
             job.host.spacing = max(job.host.spacing, min(rules.delay(), politeness.max_delay))
         for waiting in self._waiting_for_rules.pop(origin):
             self._enqueue(waiting)
-
-
-def _seconds(number: float) -> str:
-    return f"{number:g} {plural_noun(number, 'second')}"
 
 
 def _failure_of(job: Job, failure: Failure, owner: Job) -> Failure:

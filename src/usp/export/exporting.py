@@ -164,7 +164,14 @@ def export_stream(
     homepage_url: str, web_client: AbstractWebClient | None = None, **options: Unpack[HomepageOptions]
 ) -> SitemapStream:
     """Open a site for an export, which keeps few documents in memory."""
-    return SitemapStream(homepage_url, web_client, memory_bytes=SMALL_MEMORY_BYTES, pages_once=True, **options)
+    return SitemapStream(
+        homepage_url,
+        web_client,
+        memory_bytes=SMALL_MEMORY_BYTES,
+        pages_once=True,
+        bounds_reading=True,
+        **options,
+    )
 
 
 def run_export(

@@ -49,6 +49,15 @@ class AbstractSitemapParser(abc.ABC):
         """The number of bytes of the inflated document; None if that is not known."""
         return None if self.document is None else self.document.inflated_size
 
+    @property
+    def cut_reason(self) -> str:
+        """Why only a part of the document is read; empty if all of it is."""
+        return "" if self.document is None else self.document.cut_reason
+
+    def is_cut(self) -> bool:
+        """Return whether reading had to stop, and the text may end anywhere. Ask at its end."""
+        return bool(self.cut_reason)
+
     def read_ahead(self) -> None:
         """Inflate the document now for the next read, if that takes one step and little memory."""
         if self.document is not None:

@@ -113,6 +113,8 @@ class SitemapFetcher:
         log.info("Parsing sitemap from URL %s...", answer.url)
         is_robots_url = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
         parsed = parse_document(answer, is_robots_url)
+        if answer.cut_reason and (answer.is_unread or parsed.sitemap_class is InvalidSitemap):
+            return ParsedSitemap.invalid(self.url, f"Not read: {answer.cut_reason}.", Cause.LIMIT)
         if (transport := answer.transport) is not None:
             if answer.is_cut:
                 transport = replace(transport, is_whole=False, is_limited=True)

@@ -33,7 +33,7 @@ _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?
 def parse_document(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
     """Parse a document with the parser that fits its content."""
     parsed = document.first_read(lambda: parser_of(document, is_robots_url).parse())
-    if is_robots_url and parsed.sitemap_class is InvalidSitemap:
+    if is_robots_url and parsed.sitemap_class is InvalidSitemap and not document.cut_reason:
         log = ProblemLog(document.url)
         log.add("R701", Place(1, 1))
         return ParsedSitemap(document.url, IndexRobotsTxtSitemap, problems=log.problems())
@@ -72,13 +72,16 @@ def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[
 
 
 def _counted(document: Document, log: ProblemLog) -> Iterator[bytes]:
-    """Yield the bytes of the document, and log their number."""
+    """Yield the bytes of the document, and log their number, and whether a limit cut them."""
     size = 0
     for piece in document.pieces(log.add):
         size += len(piece)
         yield piece
     if log is not UNLOGGED:
         log.size = size
+        if document.cut_reason:
+            log.is_cut = True
+            log.add("C901", text=document.cut_reason)
 
 
 def _blank(text: bytes) -> bytes:

@@ -85,7 +85,7 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
 
     def _children(self, log: ProblemLog) -> list[ChildSitemap]:
         children: dict[str, ChildSitemap] = {}
-        for place, value in robots_sitemaps(self.open(log), log):
+        for place, value in robots_sitemaps(self.open(log), log, self.is_cut):
             url, form = absolute_url(value, self.url)
             if form is URLForm.RELATIVE:
                 log.add("R702", place, text=value)
@@ -136,14 +136,14 @@ class PlainTextSitemapParser(AbstractPagesParser):
         reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
         log = codes or UNLOGGED
         source = TextLine(self.url)
-        for lines in line_lists(text, log, reader.take_lines):
+        for lines in line_lists(text, log, reader.take_lines, self.is_cut):
             for place, url in _urls_on(lines, self.url, log):
                 page = page_of(url, source)
                 reader.append(page, "", codes.end_entry(place, page) if codes else ())
             yield reader
 
     def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
-        return _urls_on(text_lines(self.open(log), log), self.url, log)
+        return _urls_on(text_lines(self.open(log), log, self.is_cut), self.url, log)
 
 
 def _urls_on(lines: Iterable[tuple[Place, str]], base: str, log: ProblemLog) -> Iterator[tuple[Place, str]]:
@@ -303,7 +303,7 @@ class XMLSitemapParser(AbstractPagesParser):
         scanner.find_root()
         if scanner.root is None:
             return
-        parser = self._parser_of_entries(scanner, log)
+        parser = ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
         reader = self.readers.columns(parser.resolve, parser.convert, wanted)
         for _, entries in scanner.batches(reader):
             for entry in entries:
@@ -318,11 +318,10 @@ class XMLSitemapParser(AbstractPagesParser):
             log.locate = lambda offsets: places_of(offsets, self.open(UNLOGGED))
         return XMLScanner(self.open(log), log)
 
-    def _parser_of_entries(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser:
-        """Return the parser for the entries of a document whose root is known."""
+    def _parser_of_entries(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser | None:
+        """Return the parser for the entries of a document; None if it was cut before its root."""
         scanner.find_root()
-        assert scanner.root is not None
-        return ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
+        return None if scanner.root is None else ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
 
     def _read(
         self, scanner: XMLScanner, log: ProblemLog, inspector: Inspector | None = None
@@ -332,7 +331,8 @@ class XMLSitemapParser(AbstractPagesParser):
         The reader skips entries that have no problems.
         """
         children: dict[str, ChildSitemap] = {}
-        parser = self._parser_of_entries(scanner, log)
+        if (parser := self._parser_of_entries(scanner, log)) is None:
+            return [], False
         reader = self.readers.check() if inspector is None else inspector.reader
         has_pages = False
         for _, entries in scanner.batches(reader):
@@ -355,7 +355,8 @@ class XMLSitemapParser(AbstractPagesParser):
 
     def _page_lists(self) -> Iterator[Sequence[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)
-        parser = self._parser_of_entries(scanner, UNLOGGED)
+        if (parser := self._parser_of_entries(scanner, UNLOGGED)) is None:
+            return
         reader = self.readers.pages(parser.resolve, parser.convert)
         for pages, entries in scanner.batches(reader):
             yield pages or [page for page in parser.pages(entries) if reader.is_new(page.url)]

@@ -267,7 +267,8 @@ def _missing_in(tree: AbstractSitemap) -> Iterator[_Found]:
             yield sitemap.cause, sitemap.short_reason, sitemap.url
         elif (transport := sitemap.transport) is not None and not transport.is_whole:
             if transport.is_limited:
-                yield Cause.LIMIT, "larger than limits.max_sitemap_bytes; the rest was skipped", sitemap.url
+                reason = transport.cut_reason or "larger than limits.max_sitemap_bytes"
+                yield Cause.LIMIT, f"{reason}; the rest was skipped", sitemap.url
             else:
                 yield Cause.TRUNCATED, "the transfer broke off; only a part of it arrived", sitemap.url
 

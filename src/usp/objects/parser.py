@@ -30,6 +30,10 @@ class DocumentParser(Protocol):
     def inflated_size(self) -> int | None:
         """The number of bytes of the inflated document; None if that is not known."""
 
+    @property
+    def cut_reason(self) -> str:
+        """Why only a part of the document is read; empty if all of it is. A later read may have to stop earlier."""
+
     def read_ahead(self) -> None:
         """Inflate the document now for the next read, if that takes one step and little memory."""
 

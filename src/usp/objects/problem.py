@@ -126,8 +126,9 @@ class Problems(tuple[Problem, ...]):
 class ProblemLog:
     """Collects the problems of one document.
 
-    The parser that reads the document sets `locate`, which finds the places of offsets, `encoding`, and `size`, the
-    number of bytes after inflating. Places are found only for the problems that are kept.
+    The parser that reads the document sets `locate`, which finds the places of offsets, `encoding`, `size`, the number
+    of bytes after inflating, and `is_cut`, whether usp read only a part. Places are found only for the problems that
+    are kept.
     """
 
     def __init__(self, url: str) -> None:
@@ -136,6 +137,7 @@ class ProblemLog:
         self.locate: Callable[[Iterable[int]], Mapping[int, Place]] = lambda offsets: {}
         self.encoding = "utf-8"
         self.size = 0
+        self.is_cut = False
         self._kept: list[tuple[str, str, int | Place | None, str]] = []  # codes, messages, places or offsets, and texts
 
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:

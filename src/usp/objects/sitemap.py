@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Never, Unpack, cast
 
@@ -174,6 +175,9 @@ class AbstractSitemap:
 
         It is None if nothing was requested, as for the root of a tree.
         """
+        reason = "" if self.parser is None else self.parser.cut_reason
+        if reason and self._transport is not None:
+            return replace(self._transport, is_whole=False, is_limited=True, cut_reason=reason)
         return self._transport
 
     @property
@@ -309,7 +313,7 @@ class AbstractSitemap:
     def __getstate__(self) -> object:
         _ = self.problems  # find them now: the function that does cannot be pickled
         own, slots = cast("tuple[object, dict[str, object]]", super().__getstate__())
-        return own, slots | {"parser": None}  # a parser cannot be pickled either
+        return own, slots | {"parser": None, "_transport": self.transport}  # a parser cannot be pickled either
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {printable(shortened(self.url))}: {self._summary()}>"

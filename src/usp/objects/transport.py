@@ -41,7 +41,9 @@ class Transport:
     etag: str | None = None
     """The ETag header, as the server writes it. A header that is long, or not ASCII, counts as none."""
     is_limited: bool = False
-    """Whether the document is larger than `limits.max_sitemap_bytes`, before or after inflating."""
+    """Whether a limit cut the document."""
+    cut_reason: str = ""
+    """Which limit did. Empty if the document is larger than `limits.max_sitemap_bytes`, before or after inflating."""
 
     @property
     def is_redirected(self) -> bool:

@@ -394,7 +394,8 @@ class XMLScanner:
         """End a document with open tags. Drop a truncated field; keep a truncated entry with what it has."""
         if not self._stack:
             return
-        self._log.add("X113", self.tokens.offset, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
+        if not self._log.is_cut:  # else it is our doing
+            self._log.add("X113", self.tokens.offset, text=next((f.tag for f in reversed(self._stack) if f.tag), ""))
         if self._entry is not None:
             self._entry.cut_off = True
             self._loose.tokens.clear()

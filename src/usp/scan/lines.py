@@ -51,16 +51,25 @@ _CONTROLS.pop(ord("\t"))
 
 #: A line, and its place.
 Line = tuple[Place, str]
+#: Returns whether a text ends in the middle of a line. Then that line is dropped.
+IsCut = Callable[[], bool]
 
 
-def text_lines(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[Line]:
+def _never_cut() -> bool:
+    return False
+
+
+def text_lines(pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = _never_cut) -> Iterator[Line]:
     """Yield the lines that are not blank, with their places, without outer white space and control characters."""
-    for lines in line_lists(pieces, log):
+    for lines in line_lists(pieces, log, is_cut=is_cut):
         yield from lines
 
 
 def line_lists(
-    pieces: Iterable[bytes], log: ProblemLog, take: Callable[[bytes, int], tuple[int, int]] | None = None
+    pieces: Iterable[bytes],
+    log: ProblemLog,
+    take: Callable[[bytes, int], tuple[int, int]] | None = None,
+    is_cut: IsCut = _never_cut,
 ) -> Iterator[Iterator[Line]]:
     """Yield the same lines, some at a time, except those that `take` takes.
 
@@ -89,7 +98,8 @@ def line_lists(
         number += len(lines)
         if len(rest) > MAX_LINE_BYTES:
             rest = rest[: MAX_LINE_BYTES + 1]
-    yield _numbered([rest.rstrip(b"\r")], number, log)
+    if not is_cut():
+        yield _numbered([rest.rstrip(b"\r")], number, log)
 
 
 def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]:
@@ -161,9 +171,11 @@ def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
     return b"".join(kept)
 
 
-def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog) -> Iterator[tuple[Place, str]]:
+def robots_sitemaps(
+    pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = _never_cut
+) -> Iterator[tuple[Place, str]]:
     """Yield the values of the `Sitemap:` lines of a robots.txt, with their places."""
-    for place, line in text_lines([robots_text(pieces, log)], log):
+    for place, line in text_lines([robots_text(pieces, log)], log, is_cut):
         match = _SITEMAP_LINE.match(line)
         if not match:
             if url := _url_meant_as_sitemap(_COMMENT.sub("", line).strip()):

@@ -101,15 +101,24 @@ class Source:
         *,
         memory_bytes: int = MEMORY_BYTES,
         pages_once: bool = False,
+        bounds_reading: bool = False,
         **options: Unpack[HomepageOptions],
     ) -> SitemapStream:
         """Open the stream of its sitemaps. Nothing is read before you ask for the first one.
 
         :param pages_once: whether `limits.max_pages` counts the pages of a sitemap once; see `SitemapStream`.
+        :param bounds_reading: whether `limits.tree_seconds` also bounds how long you read pages; files have no limit.
         """
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
         if self.reading is not None:
-            return SitemapStream(self.reading, web_client, memory_bytes=memory_bytes, pages_once=pages_once, **options)
+            return SitemapStream(
+                self.reading,
+                web_client,
+                memory_bytes=memory_bytes,
+                pages_once=pages_once,
+                bounds_reading=bounds_reading,
+                **options,
+            )
         return TreeStream(self._load, web_client, **options)
 
     def stream_async(
