@@ -3,8 +3,9 @@
 A `Document` keeps its body as it was transferred, possibly compressed, and inflates it again for each read.
 `usp.bodies` holds the bodies of a tree.
 
-Reading takes time, so whoever owns the time gives a document a `Spend` function, which is asked before each piece. If
-it says to stop, the document ends there, for this read and all later ones: every read has the same text.
+Reading takes time, so whoever owns the time gives a document a `Spend` function. It is asked before a read inflates
+anything, and before each piece. If it says to stop, the document ends there, for this read and all later ones: every
+read has the same text.
 """
 
 from __future__ import annotations
@@ -161,10 +162,10 @@ class Document:
             note(code)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
-            yield from self._bounded(split(ahead))
+            yield from self._bounded(lambda: split(ahead))
             return
         if not self._may_be_compressed:
-            yield from self._bounded(Budget(self._limit, note).limited(self._body.pieces()))
+            yield from self._bounded(lambda: Budget(self._limit, note).limited(self._body.pieces()))
             return
         engine = self._engine_for_this_thread()
         codes: list[str] = []
@@ -227,19 +228,24 @@ class Document:
         self._is_cut = "T804" in codes
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
-        pieces = self._body.pieces()
+        def text() -> Iterator[bytes]:
+            pieces = self._body.pieces()
+            return inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine)
+
         size = 0
-        text = inflated(pieces, note, encoding=self.content_encoding, limit=self._limit, engine=engine)
         for piece in self._bounded(text):
             size += len(piece)
             yield piece
         self._inflated_size = size
 
-    def _bounded(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield pieces up to where the document was cut. Cut it, for good, if this read may not go on."""
+    def _bounded(self, open_text: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+        """Yield the pieces of the text up to where the document was cut. Cut it if this read may not go on."""
         spend = None if self._start_read is None else self._start_read()
+        if spend is not None and (reason := spend(0)):
+            self._cut_at, self.cut_reason = 0, reason
+            return
         size = 0
-        for piece in pieces:
+        for piece in open_text():
             is_last = self._cut_at is not None and size + len(piece) >= self._cut_at
             if is_last and self._cut_at is not None:
                 piece = piece[: max(0, self._cut_at - size)]

@@ -60,7 +60,7 @@ class Limits:
     :param max_total_inflated_bytes: bytes of all sitemaps together, inflated (100 GiB).
     :param max_redirects: redirects to follow from one URL.
     :param request_seconds: time for one request, from the lookup of its host to the last byte of its response.
-    :param document_seconds: CPU time for parsing one sitemap (10 minutes).
+    :param document_seconds: CPU time for parsing one sitemap (5 minutes).
     :param tree_seconds: time for the whole tree, with parsing (6 hours).
     """
 
@@ -72,7 +72,7 @@ class Limits:
     max_total_inflated_bytes: int = 100 * 1024 * 1024 * 1024
     max_redirects: int = 5
     request_seconds: float = 120.0
-    document_seconds: float = 10 * 60.0
+    document_seconds: float = 5 * 60.0
     tree_seconds: float = 6 * 60 * 60.0
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import SMALL_MEMORY_BYTES
-from usp.objects.outcome import Cause, RootAnswer, lost_roots
+from usp.objects.outcome import Cause, RootAnswer, lost_roots, outcome_of
 from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.scan import (
@@ -294,7 +294,8 @@ class Check:
         check_return_links(self._reader.tables.returns, self._checks.values())
         root = list(self._root()) if isinstance(self._tree, IndexWebsiteSitemap) else []
         sitemaps = (*root, *(_checked_sitemap(check, self._site.names) for check in self._checks.values()))
-        return Report(self._target, sitemaps, self._is_reached(), outcome=self._tree.outcome)
+        outcome = outcome_of(self._tree, self._tree.facts)  # as of now: reading problems may have cut a document
+        return Report(self._target, sitemaps, self._is_reached(), outcome=outcome)
 
     def _is_reached(self) -> bool:
         if not isinstance(self._tree, IndexWebsiteSitemap):
@@ -370,6 +371,8 @@ class Check:
             return
         read = [check for check in self._checks.values() if not isinstance(check.sitemap, InvalidSitemap)]
         for last in read[-1:]:
+            if last.log.counts[_CUT]:
+                return  # its document was cut, and its log says so
             cut = tuple(problem for problem in last.sitemap.problems if problem.code == _CUT)
             if cut and not last.problems:
                 last.problems = Problems(cut)

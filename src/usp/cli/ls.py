@@ -117,6 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     is_printed = ending.is_kept or (is_outcome_shown and not arguments.strict)
     if is_printed:
         listing.print_rest(ending)
+        ending = Ending.of_trees(trees, is_strict=arguments.strict, is_interrupted=listing.is_interrupted)
     if sys.stdout is not None:
         sys.stdout.flush()  # so that the summary on standard error comes after the output
     ending.say(TreeCounts(trees, listing.pages if is_printed else None), cost, is_quiet=arguments.quiet)

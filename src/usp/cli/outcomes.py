@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from usp.cli import INTERRUPTED, TERMINATED
 from usp.cli.output import TreeCounts, duration, say, size
-from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined
+from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined, outcome_of
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
@@ -104,8 +104,11 @@ class Ending:
     def of_trees(
         cls, trees: Iterable[AbstractSitemap], *, is_strict: bool = False, is_interrupted: bool = False
     ) -> Ending:
-        """Return the end of a run that read these trees."""
-        ended = [Ended(tree.facts.names.get(tree.url, tree.url), tree.outcome, tree.facts.cuts) for tree in trees]
+        """Return the end of a run that read these trees, as of now: reading pages may still cut a document."""
+        ended = [
+            Ended(tree.facts.names.get(tree.url, tree.url), outcome_of(tree, tree.facts), tree.facts.cuts)
+            for tree in trees
+        ]
         return cls(ended, is_strict=is_strict, is_interrupted=is_interrupted)
 
     @property

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from usp.cli.site import Subparsers
+    from usp.objects.sitemap import AbstractSitemap
 
 __all__ = ["register"]
 
@@ -128,7 +129,16 @@ def run(arguments: argparse.Namespace) -> int:
                 say(f"usp: {printable(output.path)} was not written")
         else:
             _write(query.answers(trees), output, arguments)
+            ending = _judged_again(ending, only)
     return ending.exit_code
+
+
+def _judged_again(ending: Ending, trees: tuple[AbstractSitemap, ...]) -> Ending:
+    """Return the end of the run after the query has read the pages. Say so if --max-time has cut some of them."""
+    now = Ending.of_trees(trees, is_strict=ending.is_strict, is_interrupted=ending.is_interrupted)
+    if now.outcome != ending.outcome:
+        now.say(is_quiet=True)
+    return now
 
 
 def _output(arguments: argparse.Namespace) -> OutputFile:

@@ -22,7 +22,7 @@ __all__ = ["LateReading", "ReadingBudget", "time_is_up", "total_bytes_reached"]
 Clock = Callable[[], float]
 
 # What a command may still read when its time is up: CPU seconds, and a share of the time that it had.
-_LATE_SECONDS, _LATE_SHARE = 3.0, 0.1
+_LATE_SECONDS, _LATE_SHARE = 2.0, 0.1
 # The same after Ctrl-C, of the time until then.
 _INTERRUPTED_SECONDS, _INTERRUPTED_SHARE = 1.0, 0.5
 _SHARE_OF_READ = 1 / 8  # of what is left, for one read, so that a slow document leaves time for others
@@ -93,10 +93,10 @@ class ReadingBudget:
             if self.reason:
                 return self.reason
             if self._cpu() - worked >= (most := self._limits.document_seconds):
-                return f"parsing it took {_seconds(most)} (limits.document_seconds)"
+                return f"parsing a sitemap took {_seconds(most)} (limits.document_seconds)"
             others = waiting()
             if others and (now - started) * (others + 1) >= self._ends_at - started:
-                return "parsing it took too much of the tree's time while others waited (limits.tree_seconds)"
+                return "parsing a sitemap took too much of the tree's time while others waited (limits.tree_seconds)"
             return ""
 
         return spend
