@@ -882,6 +882,22 @@ def test_max_total_bytes(large: bool) -> None:
     assert len(reasons(tree)) == 7
 
 
+def test_documents_that_have_arrived_at_max_total_bytes() -> None:
+    """At `max_total_bytes`, documents that have arrived and wait are parsed: there is time."""
+    site = {**many(10), **{f"{H}{i}.xml": LARGE for i in range(10)}}
+    first = len(str(site[H + "robots.txt"]))
+    driver = Driver(site, concurrency=8, limits=Limits(max_total_bytes=first + 5 * len(LARGE) - 5))
+    driver.step()
+    while len(driver.schedule._large_documents) < 5 and not driver.schedule._ending:
+        driver.start()
+        driver.running.sort(key=lambda running: isinstance(running[2], Parse))  # parsing takes long
+        driver.end(driver.running.pop(0)[2]) if driver.running else driver.step()
+    assert driver.schedule._large_documents
+    tree = driver.run()
+    assert len(list(tree.all_pages())) == 5 * 1_000
+    assert set(reasons(tree).values()) == {f"Not fetched: {tree.problems[0].message.partition(';')[0]}."}
+
+
 def test_max_total_bytes_that_are_just_enough() -> None:
     """A tree of exactly `max_total_bytes` has no problem."""
     site = many(3)
