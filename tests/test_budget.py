@@ -21,7 +21,7 @@ from usp.objects.page import Pages
 from usp.objects.sitemap import InvalidSitemap
 
 URL = "http://h/sitemap.xml"
-_PAGES = [f"http://h/a-page-with-a-name-of-some-length/{number}" for number in range(5_000)]
+_PAGES = [f"http://h/{'a-page-with-a-long-name/' * 4}{number}" for number in range(2_500)]
 _XML = urlset(*_PAGES).encode()
 _ODD = _XML.replace(b"</url>", b"<odd></url>")  # for the general scanner
 DOCUMENTS = {
@@ -86,7 +86,7 @@ def column_of(parsed: ParsedSitemap) -> list[str]:
 def test_a_cut_holds_for_all_reads(data: bytes) -> None:
     """Where one read had to stop, all later reads end, whether or not they are bounded."""
     whole = text_of(Document(URL, data))
-    for count in range(7):
+    for count in range(6):
         document = Document(URL, data)
         document.bound(after(count))
         cut = text_of(document)
@@ -118,7 +118,7 @@ def test_many_empty_gzip_members_have_pieces() -> None:
 @each_document
 def test_pages_of_a_cut_document(data: bytes) -> None:
     """A cut document lists the pages before the cut, each time, as objects and as columns; and none of half a URL."""
-    for count in (0, 2, 4, 6):
+    for count in (0, 2, 3, 9):
         document = Document(URL, data)
         parsed = parse_document(document)
         assert parsed.sitemap_class is not InvalidSitemap
@@ -166,12 +166,12 @@ def test_children_of_a_cut_index() -> None:
 
 def test_robots_txt_that_is_cut() -> None:
     """A robots.txt that is cut names no sitemap of which only a part of the URL was read."""
-    text = "".join(f"Sitemap: {url}\n" for url in _PAGES[:5_000])
+    text = "".join(f"Sitemap: {url}\n" for url in _PAGES)
     document = Document("http://h/robots.txt", text.encode())
     document.bound(after(2))
     parsed = SitemapFetcher("http://h/robots.txt", 0).receive(document)
     assert [child.url for child in parsed.children] == _PAGES[: len(parsed.children)]
-    assert 0 < len(parsed.children) < 5_000
+    assert 0 < len(parsed.children) < len(_PAGES)
 
 
 def test_bytes_that_are_read_again() -> None:
