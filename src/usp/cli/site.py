@@ -190,7 +190,8 @@ def _add_limit_options(group: Group) -> None:
         "--max-time",
         type=_seconds_from(0.001),
         metavar="SECONDS",
-        help=f"stop fetching and parsing after this long, and keep what\nhas been read (default: {limits.tree_seconds:g})",
+        help="stop fetching and parsing after this long, and keep what\nhas been read"
+        f" (default: {limits.tree_seconds:g})",
     )
     group.add_argument(
         "--timeout",
