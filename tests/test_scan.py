@@ -13,14 +13,14 @@ import pytest
 
 from support import SITEMAP_XMLNS, urlset
 from usp.exceptions import StripURLToHomepageException
-from usp.objects.problem import ProblemLog
+from usp.objects.problem import KEPT_PER_CODE, Place, ProblemLog
 from usp.origins import LOCAL_URL, requested_url
 from usp.scan.dates import parse_date
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
 from usp.scan.urls import URLForm, absolute_url, is_http_url, strip_url_to_homepage
-from usp.scan.values import MAX_FIELD_BYTES, unescape
+from usp.scan.values import MAX_FIELD_BYTES, TextNotes, unescape
 from usp.tree import sitemap_from_bytes
 
 
@@ -101,9 +101,25 @@ def test_dates_agree_with_the_standard_library() -> None:
 )
 def test_entities(text: str, expected: str, noted: list[str]) -> None:
     """A reference counts only with its semicolon; any other ampersand stays, and is noted."""
-    codes: list[str] = []
-    assert unescape(text, lambda code, *_: codes.append(code)) == expected
-    assert codes == noted
+    log = ProblemLog("http://h/s.xml")
+    log.locate = lambda offsets: {offset: Place(1, offset + 1) for offset in offsets}
+    assert unescape(text, TextNotes(log, "", lambda index: index)) == expected
+    assert [problem.code for problem in log.problems()] == noted
+
+
+def test_problems_beyond_those_kept_are_counted() -> None:
+    """Of many bad references, the first few of each code are kept with their places, and all are counted."""
+    log = ProblemLog("http://h/s.xml")
+    log.locate = lambda offsets: {offset: Place(1, offset + 1) for offset in offsets}
+    text = "&&nosuch;&#1;" * 30
+    assert unescape(text, TextNotes(log, "", lambda index: index)) == "&&nosuch;" * 30
+    problems = log.problems()
+    assert problems.counts == {"X102": 30, "X103": 30, "X108": 30}
+    assert [(problem.code, problem.column) for problem in problems] == [
+        (code, 13 * number + column)
+        for number in range(KEPT_PER_CODE)
+        for code, column in (("X102", 1), ("X103", 2), ("X108", 10))
+    ]
 
 
 @pytest.mark.parametrize(

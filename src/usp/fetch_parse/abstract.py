@@ -155,6 +155,14 @@ class EntryCodes(ProblemLog):
         """Log a problem."""
         self._logged[code] = at
 
+    def keeps(self, code: str) -> bool:
+        """Return False: only codes and places are kept, no messages."""
+        return False
+
+    def count(self, code: str, number: int, at: At = None) -> None:
+        """Log problems of one code."""
+        self._logged[code] = at
+
     def end_entry(self, start: int | Place, page: SitemapPage | None) -> list[str]:
         """Return the codes of the entry that starts at `start`, after converting all fields of its page."""
         for name in LAZY_PAGE_FIELDS if page is not None else ():

@@ -152,8 +152,12 @@ class ProblemLog:
         message = codes.CODES[code].message.format_map(_Values(shown, text=text, where=where))
         self._kept.append((code, message, at, text))
 
-    def count(self, code: str, number: int) -> None:
-        """Count problems without their places, after the first `KEPT_PER_CODE` of the same code were added."""
+    def keeps(self, code: str) -> bool:
+        """Return whether the next problem of this code is kept. If not, call `count`, which needs no text."""
+        return self.counts[code] < KEPT_PER_CODE
+
+    def count(self, code: str, number: int, at: At = None) -> None:
+        """Count problems of a code that are not kept; `at` is where the last of them is."""
         self.counts[code] += number
 
     def problems(self) -> Problems:
@@ -181,7 +185,11 @@ class _Unlogged(ProblemLog):
     def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
         """Drop the problem."""
 
-    def count(self, code: str, number: int) -> None:
+    def keeps(self, code: str) -> bool:
+        """Return False: no problem is kept."""
+        return False
+
+    def count(self, code: str, number: int, at: At = None) -> None:
         """Drop the problems."""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby, islice
 
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
 from usp.scan.tokens import Token, TokenKind
-from usp.scan.values import MAX_FIELD_BYTES, field_text
+from usp.scan.values import MAX_FIELD_BYTES, FieldNotes, field_text
 from usp.scan.vocabulary import Kind
 
 __all__ = ["Element", "Field", "Frame", "alternate_link", "value_of"]
@@ -115,13 +115,7 @@ def value_of(field: Field, log: ProblemLog) -> str:
     if field.size > MAX_FIELD_BYTES:
         log.add("X115", field.at, text=str(MAX_FIELD_BYTES), where=where)
         return ""
-    if log is UNLOGGED:
-        return field_text(field.pieces())
-
-    def note(code: str, text: str, piece: int, find_index: Callable[[], int]) -> None:
-        log.add(code, lambda: field.offset_of(piece, find_index()), text=text, where=where)
-
-    return field_text(field.pieces(), note)
+    return field_text(field.pieces(), None if log is UNLOGGED else FieldNotes(log, where, field.offset_of))
 
 
 class Frame:

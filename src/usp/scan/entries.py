@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from usp.objects.page import SitemapPage
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.elements import Element, Field, Frame, value_of
 from usp.scan.grammar import Grammar, grammar_of
-from usp.scan.plain import Reader
 from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
-from usp.scan.values import plain_text_of
+from usp.scan.values import TextNotes, plain_text_of
 from usp.scan.vocabulary import (
     DIALECTS,
     PREFIXES,
@@ -30,6 +30,9 @@ from usp.scan.vocabulary import (
     note_outside,
     note_root,
 )
+
+if TYPE_CHECKING:
+    from usp.scan.plain import Reader
 
 __all__ = ["XMLScanner"]
 
@@ -275,11 +278,12 @@ class XMLScanner:
         return self._field
 
     def _attributes(self, token: Token) -> dict[str, str]:
-        def note(code: str, text: str, _: int) -> None:
-            where = f"<{token.name.decode('utf-8', 'replace')}>"
-            self._log.add(code, self.tokens.tag_at, text=text, where=where)
-
-        return attributes(token.data, note) if token.data else {}
+        if not token.data:
+            return {}
+        notes = None
+        if self._is_logged and b"&" in token.data:
+            notes = TextNotes.of_tag(self._log, token.name, self.tokens.tag_at)
+        return attributes(token.data, notes)
 
     def _holder_of(self, name: str, tag: str) -> tuple[Element | None, str]:
         """Return the innermost open element that may hold this name, if nothing unknown is between, and its name there.

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
+from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.encodings import decode_field
-from usp.scan.values import NoteInText, unescape
+from usp.scan.values import TextNotes, unescape
 
 __all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
 
@@ -247,13 +247,15 @@ class Tokenizer:
         start = self.offset
         if self._log is not UNLOGGED:
             self._peek(len(data) + _SHOWN_BYTES)
-            count = data.count(b"<")
+            left = data.count(b"<")
             at = 0
-            for _ in range(min(count, KEPT_PER_CODE)):
+            while left and self._log.keeps("X104"):
                 shown = self._buffer[self._position + at : self._position + at + _SHOWN_BYTES]
                 self._log.add("X104", start + at, text=shown.decode("utf-8", "replace"))
                 at = data.find(b"<", at + 1)
-            self._log.count("X104", max(count - KEPT_PER_CODE, 0))
+                left -= 1
+            if left:
+                self._log.count("X104", left, start + len(data) - 1)
         self._position += len(data)
         return Token(TokenKind.TEXT, b"", data, start)
 
@@ -350,8 +352,7 @@ class Tokenizer:
 
     def _cut_tag(self, match: re.Match[bytes]) -> Token | None:
         """Return the token of a tag that has no end before the next one starts, as `_malformed` does, but faster."""
-        if self._log is not UNLOGGED:
-            self._log.add("X105", self.offset, text=match[0][:80].decode("utf-8", "replace").rstrip())
+        self._note_malformed(match[0])
         self._position = match.end()
         slash, name, rest = match.groups()
         return Token(TokenKind.END if slash else TokenKind.START, name, rest) if name else None
@@ -366,12 +367,18 @@ class Tokenizer:
             return None
         length = following if end < 0 or 0 <= following < end else end + 1
         raw = self._buffer[self._position : self._position + length]
-        self._log.add("X105", self.offset, text=raw[:80].decode("utf-8", "replace").rstrip())
+        self._note_malformed(raw)
         self._position += length
         match = _TAG_NAME.match(raw)
         if match is None or not match[2]:
             return None
         return Token(TokenKind.END if match[1] else TokenKind.START, match[2], raw[match.end() :].rstrip(b">"))
+
+    def _note_malformed(self, raw: bytes) -> None:
+        if self._log.keeps("X105"):
+            self._log.add("X105", self.offset, text=raw[:80].decode("utf-8", "replace").rstrip())
+        else:
+            self._log.count("X105", 1, self.offset)
 
 
 #: Markup that has no meaning here, by how it starts.
@@ -382,7 +389,7 @@ _SKIPPED = {
 }
 
 
-def attributes(raw: bytes, note: NoteInText | None = None) -> dict[str, str]:
+def attributes(raw: bytes, notes: TextNotes | None = None) -> dict[str, str]:
     """Return the attributes of a start tag by lower-case name. If a name occurs twice, the first counts.
 
     Line ends and tabs in a value become spaces (https://www.w3.org/TR/xml/#AVNormalize), references to them do not.
@@ -397,6 +404,6 @@ def attributes(raw: bytes, note: NoteInText | None = None) -> dict[str, str]:
         if value is not None:
             if has_breaks:
                 value = _LINE_END_OR_TAB.sub(b" ", value)
-            text = unescape(decode_field(value)[0], note if b"&" in value else None)
+            text = unescape(decode_field(value)[0], notes)
             found.setdefault(name.decode("utf-8", "replace").lower(), text.strip())
     return found

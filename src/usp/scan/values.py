@@ -10,18 +10,21 @@ real sitemaps.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache, partial
 from html.entities import html5
 
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPageChangeFrequency
+from usp.objects.problem import At, ProblemLog
 from usp.scan.encodings import decode_field
 from usp.scan.urls import INVISIBLE
 
 __all__ = [
     "MAX_FIELD_BYTES",
-    "NoteInText",
+    "FieldNotes",
+    "TextNotes",
     "comma_separated",
     "field_text",
     "parse_change_frequency",
@@ -41,50 +44,100 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # https://www.w3.org/TR
 _REFERENCE = r"&(?:#(\d{1,8});|#[xX]([0-9a-fA-F]{1,6});|([A-Za-z][A-Za-z0-9]{1,31});)?"
 _AMPERSAND = re.compile(_REFERENCE)
 _COMPLETE_REFERENCE = re.compile(_REFERENCE.removesuffix("?"))
-_AMPERSAND_OR_CR = re.compile(rf"{_REFERENCE}|\r\n?")
 _NAMED = {name[:-1]: text for name, text in html5.items() if name.endswith(";")}
 _XML_NAMES = frozenset({"amp", "lt", "gt", "quot", "apos"})  # https://www.w3.org/TR/xml/#sec-predefined-ent
 _CONTROLS_KEPT = "\t\n\r"
 _SHOWN_AROUND = 40  # characters around an ampersand
 
-#: Notes a problem in a text: its code, the text for its message, and the index of the character.
-NoteInText = Callable[[str, str, int], None]
-#: Notes a problem in a field: its code, the text for its message, the number of the piece, and a function that finds
-#: the byte in it. Most problems are only counted, so the function is seldom called.
-NoteInField = Callable[[str, str, int, Callable[[], int]], None]
+
+class TextNotes:
+    """Notes the problems of references in a text: those of an attribute, or of a piece of a field.
+
+    `place_of` finds a character of the text. Problems that are not kept are only counted, so it is seldom called.
+    """
+
+    __slots__ = ("_log", "_place_of", "_where")
+
+    def __init__(self, log: ProblemLog, where: str, place_of: Callable[[int], At]) -> None:
+        self._log = log
+        self._where = where
+        self._place_of = place_of
+
+    @classmethod
+    def of_tag(cls, log: ProblemLog, name: bytes, at: int) -> TextNotes:
+        """Return what notes the problems of the attributes of a tag, which are all at its start."""
+        return cls(log, f"<{name.decode('utf-8', 'replace')}>", lambda index: at)
+
+    def note(self, text: str) -> None:
+        """Note ampersands that are not part of a reference, and references that XML does not know."""
+        left = Counter(map(_code_of, _COMPLETE_REFERENCE.finditer(text)))
+        left["X102"] = text.count("&") - left.total()
+        del left[""]
+        kept = {code for code, number in left.items() if number and self._log.keeps(code)}
+        for match in _AMPERSAND.finditer(text) if kept else ():
+            if (code := _code_of(match)) in kept:
+                around = _SHOWN_AROUND if code == "X102" else 0
+                shown = text[max(match.start() - around, 0) : match.end() + around]
+                self._log.add(code, self._place_of(match.start()), text=shown, where=self._where)
+                left[code] -= 1
+                if not left[code] or not self._log.keeps(code):
+                    kept.discard(code)
+                    if not kept:
+                        break
+        for code, number in left.items():
+            if number:
+                self._log.count(code, number, self._place_of(0))
 
 
-def unescape(text: str, note: NoteInText | None = None) -> str:
+class FieldNotes:
+    """Notes the problems of a field. `offset_of` finds a byte in one of its pieces."""
+
+    __slots__ = ("_log", "_offset_of", "_where")
+
+    def __init__(self, log: ProblemLog, where: str, offset_of: Callable[[int, int], int]) -> None:
+        self._log = log
+        self._where = where
+        self._offset_of = offset_of
+
+    def add(self, code: str, text: str, piece: int, find_index: Callable[[], int]) -> None:
+        """Note a problem: its code, the text for its message, the number of the piece, and how to find the byte."""
+        self._log.add(code, lambda: self._offset_of(piece, find_index()), text=text, where=self._where)
+
+    def note(self, text: str, piece: int, is_utf8: bool) -> None:
+        """Note the problems of the references in the text of a piece."""
+
+        def place_of(index: int) -> At:
+            return lambda: self._offset_of(piece, len(text[:index].encode()) if is_utf8 else index)
+
+        TextNotes(self._log, self._where, place_of).note(text)
+
+
+def unescape(text: str, notes: TextNotes | None = None) -> str:
     """Replace the character references in a text, and note ampersands that are not part of one."""
     ampersands = text.count("&")
     if not ampersands:
         return text
     if ampersands == text.count("&amp;"):
         return text.replace("&amp;", "&")
-    return (_AMPERSAND if note else _COMPLETE_REFERENCE).sub(_replacement(text, note), text)
+    if notes is not None:
+        notes.note(text)
+    return _COMPLETE_REFERENCE.sub(_replacement, text)
 
 
-def _replacement(text: str, note: NoteInText | None) -> Callable[[re.Match[str]], str]:
-    """Return a function that returns what replaces a match in a text."""
+def _replacement(match: re.Match[str]) -> str:
+    """Return what a reference stands for."""
+    decimal, hexadecimal, name = match.groups()
+    return _NAMED.get(name, match[0]) if name else _character(int(decimal) if decimal else int(hexadecimal, 16))
 
-    def replace(match: re.Match[str]) -> str:
-        decimal, hexadecimal, name = match.groups()
-        if name:
-            if note and name not in _XML_NAMES:
-                note("X103", match[0], match.start())
-            return _NAMED.get(name, match[0])
-        if decimal or hexadecimal:
-            character = _character(int(decimal) if decimal else int(hexadecimal, 16))
-            if note and not character:
-                note("X108", match[0], match.start())
-            return character
-        if match[0].startswith("\r"):
-            return "\n"
-        if note:
-            note("X102", text[max(match.start() - _SHOWN_AROUND, 0) : match.end() + _SHOWN_AROUND], match.start())
-        return "&"
 
-    return replace
+def _code_of(match: re.Match[str]) -> str:
+    """Return the code of the problem that a reference, or an ampersand of none, is; an empty text if it is none."""
+    decimal, hexadecimal, name = match.groups()
+    if name:
+        return "" if name in _XML_NAMES else "X103"
+    if decimal or hexadecimal:
+        return "" if _replacement(match) else "X108"
+    return "X102"
 
 
 def _with_line_feeds(text: str) -> str:
@@ -99,7 +152,7 @@ def _character(code: int) -> str:
     return "" if code < 0x20 and character not in _CONTROLS_KEPT else character
 
 
-def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = None) -> str:
+def field_text(pieces: Iterable[tuple[bool, bytes]], notes: FieldNotes | None = None) -> str:
     """Decode a field, replace its line ends and references, and drop control characters and outer white space.
 
     `pieces` are parts of the field, each with whether it is CDATA, in which `&` is just a character.
@@ -108,26 +161,25 @@ def field_text(pieces: Iterable[tuple[bool, bytes]], note: NoteInField | None = 
     for number, (is_cdata, raw) in enumerate(pieces):
         raws.append(raw)
         text, good = decode_field(raw)
-        if note and not good:
-            note("E203", "UTF-8", number, partial(_first_bad, raw))
-        is_plain = is_cdata or "&" not in text
-        note_in_text = None if note is None or is_plain else _in_bytes(note, text, number, good)
-        if "\r" in text:  # in one pass with the references, which may mean a CR
-            text = _with_line_feeds(text) if is_plain else _AMPERSAND_OR_CR.sub(_replacement(text, note_in_text), text)
-        elif not is_plain:
-            text = unescape(text, note_in_text)
-        texts.append(text)
+        if notes and not good:
+            notes.add("E203", "UTF-8", number, partial(_first_bad, raw))
+        has_references = not is_cdata and "&" in text
+        if notes and has_references:
+            notes.note(text, number, good)
+        if "\r" in text:  # first: a reference may mean a CR, which stays
+            text = _with_line_feeds(text)
+        texts.append(unescape(text) if has_references else text)
     value = "".join(texts)
     if value.isprintable():
         return value.strip()
     clean = value.translate(_CONTROLS).strip()
     bare = clean.strip(INVISIBLE).strip()
-    if note:
+    if notes:
         if (control := _first_control(raws)) is not None:
             number, at = control
-            note("X108", value, number, lambda: at)
+            notes.add("X108", value, number, lambda: at)
         if bare != clean:
-            note("E205", value, 0, lambda: 0)
+            notes.add("E205", value, 0, lambda: 0)
     return bare
 
 
@@ -142,11 +194,6 @@ def _first_bad(raw: bytes) -> int:
     except UnicodeDecodeError as error:
         return error.start
     return 0
-
-
-def _in_bytes(note: NoteInField, text: str, piece: int, is_utf8: bool) -> NoteInText:
-    """Return a function that notes problems of a text, by character, as problems of its piece, by byte."""
-    return lambda code, shown, index: note(code, shown, piece, lambda: len(text[:index].encode()) if is_utf8 else index)
 
 
 def plain_text_of(raw: bytes) -> str | None:
