@@ -28,6 +28,7 @@ from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, Sitemap
 from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, VALUE_GETTERS, PureColumns
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
+from usp.scan.entries import XMLScanner
 from usp.scan.grammar import Grammar
 from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of, unescape
@@ -265,6 +266,7 @@ class Readers(NamedTuple):
     check: type[PureCheck]
     columns: type[PurePlainColumns]
     may_hold_sitemaps: Callable[[bytes], bool]
+    scanner: type[XMLScanner] = XMLScanner  # the general one, for what the others do not take
 
 
 PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
@@ -272,8 +274,25 @@ PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
 if TYPE_CHECKING or not IS_COMPILED:
     READERS = PURE
 else:
-    from usp.scan import _buffers, _check, _columns, _entries, _extensions, _pages, _references, _texts
+    from usp.scan import (
+        _buffers,
+        _check,
+        _columns,
+        _entries,
+        _extensions,
+        _pages,
+        _references,
+        _scanner,
+        _texts,
+        _tokens,
+    )
 
-    for _module in (_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns):
+    for _module in (_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns, _tokens, _scanner):
         _module.bind()
-    READERS = Readers(_pages.PlainPages, _check.PlainCheck, _columns.PlainColumns, _entries.may_hold_sitemaps)
+    READERS = Readers(
+        _pages.PlainPages,
+        _check.PlainCheck,
+        _columns.PlainColumns,
+        _entries.may_hold_sitemaps,
+        _scanner.XMLScanner,
+    )
