@@ -164,7 +164,10 @@ class EntryCodes(ProblemLog):
         self._logged[code] = at
 
     def end_entry(self, start: int | Place, page: SitemapPage | None) -> list[str]:
-        """Return the codes of the entry that starts at `start`, after converting all fields of its page."""
+        """Return the codes of the entry that starts at `start`, after converting all fields of its page.
+
+        Of an entry that has no page, nobody needs the codes: none are returned.
+        """
         for name in LAZY_PAGE_FIELDS if page is not None else ():
             getattr(page, name)
         if not self._logged:
@@ -172,6 +175,8 @@ class EntryCodes(ProblemLog):
         logged = self._logged
         if not isinstance(start, Place):  # a line may have several entries; a problem of the line belongs to all
             self._logged = {}
+        if page is None:
+            return []
         return sorted(code for code, at in logged.items() if _is_within(at, start))
 
 

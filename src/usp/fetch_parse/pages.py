@@ -28,7 +28,15 @@ from usp.objects.problem import At, ProblemLog
 from usp.scan.columns import check_names
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element, alternate_link
-from usp.scan.urls import URLForm, absolute_url, is_http_url, is_placeholder, unescaped_url, unwrapped
+from usp.scan.urls import (
+    URLForm,
+    absolute_url,
+    is_http_url,
+    is_placeholder,
+    is_plain_http_url,
+    unescaped_url,
+    unwrapped,
+)
 from usp.scan.values import comma_separated, parse_change_frequency, parse_priority, plain_text, unescape
 from usp.scan.vocabulary import TV_SHOW_FIELDS, VIDEO_FIELDS, VIDEO_URLS, Form
 
@@ -73,6 +81,8 @@ def resolved_url(entry: Element, base: str, log: ProblemLog) -> str | None:
 
 def resolved(text: str, base: str, where: str, at: At, log: ProblemLog, *, may_be_relative: bool = False) -> str | None:
     """Return a URL made absolute; log a problem and return None if the text is no URL."""
+    if is_plain_http_url(text):
+        return text  # as nearly all are
     written, text = text, unescaped_url(text)
     url, form = absolute_url(text, base)
     if form is URLForm.ABSOLUTE:
@@ -413,7 +423,7 @@ class _FeedPage(abc.ABC):
         """Return the first link that is neither empty nor a placeholder; if there is none, the first placeholder."""
         skipped = ""
         for link in filter(None, self._links()):
-            if not is_placeholder(unwrapped(link)):
+            if link.startswith("http") or not is_placeholder(unwrapped(link)):
                 if skipped:
                     self.log.add("U515", self.entry.at, text=skipped, where="<link>")
                 return link
@@ -449,7 +459,10 @@ class _FeedPage(abc.ABC):
         return SitemapNewsStory(title=title, publish_date=date) if title else None
 
     def _first_field(self, *names: str) -> str:
-        return next((name for name in names if self.entry.get(name)), "")
+        for name in names:
+            if self.entry.get(name):
+                return name
+        return ""
 
 
 class RSSPage(_FeedPage):

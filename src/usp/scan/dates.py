@@ -27,6 +27,13 @@ _ISO8601 = re.compile(
         )?""",
     re.VERBOSE | re.ASCII,
 )
+# The two forms of nearly all dates, in a sitemap and in a feed, which are read faster.
+_USUAL = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_USUAL_MAIL = re.compile(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (\d\d) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) (\d{4}) "
+    r"(\d\d):(\d\d):(\d\d) ([+-]\d{4}|GMT)",
+    re.ASCII,
+)
 _ISO8601_BASIC = re.compile(
     r"(?P<year>\d{4})(?P<month>\d{2})(?P<day>\d{2})(?:T?(?P<time>\d{4}(?:\d{2}(?:[.,]\d+)?)?)(?P<zone>Z|[+-]\d{2}:?(?:\d{2})?)?)?",
     re.ASCII,
@@ -76,6 +83,17 @@ def _attempt(parse: Callable[[str], datetime | None], text: str) -> datetime | N
         return None
 
 
+def _usual(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if _USUAL.fullmatch(text) else None
+
+
+def _usual_mail(text: str) -> datetime | None:
+    if not (match := _USUAL_MAIL.fullmatch(text)):
+        return None
+    day, month, year, hour, minute, second, zone = match.groups()
+    return datetime(int(year), _month(month), int(day), int(hour), int(minute), int(second), 0, _zone(zone))
+
+
 def _iso8601(text: str) -> datetime | None:
     match = _ISO8601.fullmatch(text)
     if not match:
@@ -118,6 +136,7 @@ def _month_first(text: str) -> datetime | None:
     return _at(day, match["time"] or match["time2"], _known_zone(match["zone"] or match["zone2"]), match["half"])
 
 
+@lru_cache(maxsize=64)
 def _month(name: str) -> int:
     name = name.lower()
     for number, month in enumerate(_MONTHS, 1):
@@ -152,6 +171,7 @@ def _known_zone(text: str | None) -> str | None:
     return None if text and text.isalpha() and text.lower() not in _ZONES else text
 
 
+@lru_cache(maxsize=256)
 def _zone(text: str | None) -> timezone | None:
     if text is None:
         return None
@@ -164,4 +184,4 @@ def _zone(text: str | None) -> timezone | None:
     return timezone(-offset if match[1] == "-" else offset) if offset else UTC
 
 
-_FORMATS = (_iso8601, _iso8601_basic, _iso8601_week, _rfc2822, _month_first)
+_FORMATS = (_usual, _usual_mail, _iso8601, _iso8601_basic, _iso8601_week, _rfc2822, _month_first)

@@ -29,7 +29,7 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARATION = re.compile(rb"""<\?xml[^>]{0,200}?\sencoding\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
+_DECLARATION = re.compile(rb"""<\?xml[^<>]{0,200}?\sencoding\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _FIELDS = re.compile(rb"[^<\n]+")
 _MIN_HIGH_BYTES = 6
 
@@ -113,7 +113,7 @@ def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[byte
     def reencoded(field: re.Match[bytes]) -> bytes:
         nonlocal is_proven
         raw = field[0]
-        if raw.isascii() or (not is_proven and _decodes(raw, "utf-8", final=True)):
+        if raw.isascii() or (not is_proven and _is_utf8(raw)):
             return raw
         is_proven = True
         return raw.decode(encoding, "replace").encode("utf-8")
@@ -125,7 +125,8 @@ def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[byte
             rest = text
             continue
         text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
-        yield text if text.isascii() else _FIELDS.sub(reencoded, text)
+        is_good = text.isascii() or (not is_proven and _is_utf8(text))
+        yield text if is_good else _FIELDS.sub(reencoded, text)
     yield _FIELDS.sub(reencoded, rest)
 
 
@@ -193,11 +194,18 @@ def _is_plausible(encoding: str, head: bytes) -> bool:
     return sum(byte >= 0x80 for byte in head) < _MIN_HIGH_BYTES and _decodes(head, encoding)
 
 
-def _decodes(head: bytes, encoding: str, final: bool | None = None) -> bool:
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _decodes(head: bytes, encoding: str) -> bool:
     """Return whether bytes are valid in an encoding. A character may be cut off at the end of the sample."""
     try:
-        whole = len(head) < _SAMPLE_BYTES if final is None else final
-        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, whole)
+        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, len(head) < _SAMPLE_BYTES)
     except UnicodeError:
         return False
     return True

@@ -31,6 +31,7 @@ _PLAIN_HTTP_URL = re.compile(
     r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
 )
 _HOST = re.compile(r"(?!\.)[^\s\w:]*[\w:]\S*")
+_SIMPLE_PATH = re.compile(r"[\w-]+", re.ASCII)
 _FIRST_PART = re.compile(r"[^/?#]+")
 _WWW_HOST = re.compile(r"www\.[\w-]+(?:\.[\w-]+)+\.?(?::\d{1,5})?", re.IGNORECASE)
 #: What programs write in place of a URL that they do not have, in lower case.
@@ -84,6 +85,9 @@ class URLForm(Enum):
 
 def absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
     """Return the absolute http or https URL that a text states, None if it states none; and how it states it."""
+    if _SIMPLE_PATH.fullmatch(text) and not is_placeholder(text):
+        folder = _folder_of(base)
+        return (None, URLForm.NOT_HTTP) if folder is None else (folder + text, URLForm.RELATIVE)
     text = text.translate(_INNER_BREAKS)  # as browsers do: https://url.spec.whatwg.org/#url-parsing
     if not is_http_url(text):
         text = unwrapped(text)
@@ -102,6 +106,18 @@ def absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
     except ValueError:
         return None, URLForm.NOT_HTTP
     return (joined, URLForm.RELATIVE) if is_http_url(joined) else (None, URLForm.NOT_HTTP)
+
+
+@lru_cache(64)
+def _folder_of(base: str) -> str | None:
+    """Return what a URL puts before a relative one that is a mere name, None if it cannot resolve any."""
+    if len(base) > MAX_BASE:
+        return None
+    try:
+        joined = urljoin(base, "x")
+    except ValueError:
+        return None
+    return joined[:-1] if is_http_url(joined) else None
 
 
 def is_placeholder(text: str) -> bool:

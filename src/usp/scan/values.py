@@ -70,9 +70,7 @@ class TextNotes:
 
     def note(self, text: str) -> None:
         """Note ampersands that are not part of a reference, and references that XML does not know."""
-        left = Counter(map(_code_of, _COMPLETE_REFERENCE.finditer(text)))
-        left["X102"] = text.count("&") - left.total()
-        del left[""]
+        left = _problems_of(text)
         kept = {code for code, number in left.items() if number and self._log.keeps(code)}
         for match in _AMPERSAND.finditer(text) if kept else ():
             if (code := _code_of(match)) in kept:
@@ -121,7 +119,17 @@ def unescape(text: str, notes: TextNotes | None = None) -> str:
         return text.replace("&amp;", "&")
     if notes is not None:
         notes.note(text)
-    return _COMPLETE_REFERENCE.sub(_replacement, text)
+    return _COMPLETE_REFERENCE.sub(_replacement, text) if ";" in text else text
+
+
+def _problems_of(text: str) -> dict[str, int]:
+    """Return how many problems of each code the ampersands of a text have."""
+    if ";" not in text:
+        return {"X102": text.count("&")}
+    found = Counter(map(_code_of, _COMPLETE_REFERENCE.finditer(text)))
+    found["X102"] = text.count("&") - found.total()
+    del found[""]
+    return found
 
 
 def _replacement(match: re.Match[str]) -> str:
