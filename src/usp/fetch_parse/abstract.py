@@ -163,12 +163,14 @@ class EntryCodes(ProblemLog):
         """Log problems of one code."""
         self._logged[code] = at
 
-    def end_entry(self, start: int | Place, page: SitemapPage | None) -> list[str]:
-        """Return the codes of the entry that starts at `start`, after converting all fields of its page.
+    def end_entry(
+        self, start: int | Place, page: SitemapPage | None, fields: Iterable[str] = LAZY_PAGE_FIELDS
+    ) -> list[str]:
+        """Return the codes of the entry that starts at `start`, after converting these fields of its page.
 
         Of an entry that has no page, nobody needs the codes: none are returned.
         """
-        for name in LAZY_PAGE_FIELDS if page is not None else ():
+        for name in fields if page is not None else ():
             getattr(page, name)
         if not self._logged:
             return []

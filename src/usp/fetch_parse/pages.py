@@ -8,7 +8,7 @@ would have without the field.
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -275,6 +275,13 @@ class URLSetPage:
         url = resolved_url(self.entry, self.base, self.log)
         return None if url is None else page_of(url, self)
 
+    @staticmethod
+    def fields_of(entry: Element) -> Collection[str]:
+        """Return the fields of the page that an entry may give."""
+        if entry.children:
+            return LAZY_PAGE_FIELDS
+        return [_FIELDS_OF_TEXTS[name] for name in entry.fields if name in _FIELDS_OF_TEXTS]
+
     def value(self, name: str, /) -> Any:
         """Convert one field of the page."""
         return _URLSET_FIELDS[name](self)
@@ -351,6 +358,8 @@ class URLSetPage:
         return found or None
 
 
+#: Element of an entry that has only a text -> the field of the page.
+_FIELDS_OF_TEXTS = {"lastmod": "last_modified", "changefreq": "change_frequency", "priority": "priority"}
 #: Field of a page -> how to convert it.
 _URLSET_FIELDS: dict[str, Callable[[URLSetPage], Any]] = {
     "priority": URLSetPage._priority,
@@ -399,17 +408,29 @@ _DATES_OF_FEEDS = {"pubdate": ("pubDate", _MAIL_FORM), "date": ("dc:date",)}
 class _FeedPage(abc.ABC):
     """Holds the texts of an RSS item or an Atom entry: the link to its page, and the title and date of a news story."""
 
-    __slots__ = ("base", "description", "entry", "link", "log", "publication_date", "sitemap_url", "title")
+    __slots__ = ("base", "entry", "link", "log", "sitemap_url")
 
     def __init__(self, entry: Element, base: str, log: ProblemLog, sitemap_url: str) -> None:
         self.sitemap_url = sitemap_url
         self.entry = entry
         self.base = base
         self.log = log
-        self.title = entry.get("title")
-        self.description = entry.get("description", "summary", "tagline")
-        self.link = self._link()
-        self.publication_date = self._date_field()
+        self.link = self._link() if entry.children or entry.attributes else ""
+
+    @property
+    def title(self) -> str:
+        """The title, or an empty text."""
+        return self.entry.get("title")
+
+    @property
+    def description(self) -> str:
+        """What stands in for a title, or an empty text."""
+        return self.entry.get("description", "summary", "tagline")
+
+    @property
+    def publication_date(self) -> str:
+        """The name of the field that has the date, or an empty text."""
+        return self._date_field()
 
     @abc.abstractmethod
     def _links(self) -> Iterator[str | None]:
@@ -441,6 +462,11 @@ class _FeedPage(abc.ABC):
         if url is None:
             return None
         return page_of(url, self)
+
+    @staticmethod
+    def fields_of(entry: Element) -> Collection[str]:
+        """Return the fields of the page that an entry may give."""
+        return ("news_story",)
 
     def value(self, name: str, /) -> Any:
         """Convert one field of the page. A feed gives no more than the news story."""

@@ -34,7 +34,7 @@ from usp.fetch_parse.pages import (
     resolved_url,
 )
 from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
-from usp.objects.page import LAZY_PAGE_FIELDS, Pages, SitemapPage, last_modified_text, page_of
+from usp.objects.page import Pages, SitemapPage, last_modified_text, page_of
 from usp.objects.parser import Inspector
 from usp.objects.problem import UNLOGGED, Place, ProblemLog, printable
 from usp.objects.sitemap import (
@@ -176,9 +176,15 @@ class AbstractXMLSitemapParser(abc.ABC):
 
     def page(self, entry: Element) -> SitemapPage | None:
         """Return the page of an entry, or None if the entry has no usable URL."""
-        self._log_stray(entry)
-        base = _resolved_base(entry.attributes.get("xml:base", ""), self.base)
+        if entry.name in self.strays:
+            self._log_stray(entry)
+        written = entry.attributes.get("xml:base")
+        base = _resolved_base(written, self.base) if written else self.base
         return ENTRIES[entry.name](entry, base, self.log, self.url).page()
+
+    def fields_of(self, entry: Element) -> Collection[str]:
+        """Return the fields of a page that its entry may give. The others are empty, and have no problems."""
+        return ENTRIES[entry.name].fields_of(entry) if entry.name in ENTRIES else ()
 
     def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
         """Yield the pages of those entries that are pages."""
@@ -308,7 +314,7 @@ class XMLSitemapParser(AbstractPagesParser):
         for _, entries in scanner.batches(reader):
             for entry in entries:
                 page = parser.page(entry) if entry.name != "sitemap" else None
-                entry_codes = codes.end_entry(entry.at, page) if codes else ()
+                entry_codes = codes.end_entry(entry.at, page, parser.fields_of(entry)) if codes else ()
                 if page is not None:
                     reader.append(page, last_modified_text(page), entry_codes)
             yield reader
@@ -343,7 +349,7 @@ class XMLSitemapParser(AbstractPagesParser):
                         children.setdefault(found.url, found)
                 elif (found := parser.page(entry)) is not None:
                     has_pages = True
-                    for name in LAZY_PAGE_FIELDS:
+                    for name in parser.fields_of(entry):
                         getattr(found, name)
                 if inspector is not None:
                     inspector.entry(entry, None if found is None else found.url)

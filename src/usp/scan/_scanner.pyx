@@ -1,64 +1,57 @@
 # cython: language_level=3, cdivision=True
 """The general scanner, compiled. `XMLScanner` does the same as `usp.scan.entries.XMLScanner`, which gives the reasons.
 
-It follows the same tables of `usp.scan.vocabulary`. A text that needs repair is left to `usp.scan.elements.value_of`.
+It follows the same tables of `usp.scan.vocabulary`.
 """
 
-cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memchr, memcmp
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport AMPERSAND, CONTROL, HIGH, NOTED, flags_of
-from usp.scan._references cimport decode_into
-from usp.scan._texts cimport ascii_text
-from usp.scan._tokens cimport (
-    CDATA,
-    EMPTY,
-    END,
-    LEAF,
-    NO_TOKEN,
-    TEXT,
-    Kind,
-    Log,
-    Tokenizer,
-    attributes_of,
-    is_blank,
-    is_void,
-    leading_blanks,
+from usp.scan._bytes cimport flags_of
+from usp.scan._elements cimport (
+    DialectTable,
+    Element,
+    Field,
+    Frame,
+    KindTable,
+    Name,
+    new_element,
+    new_field,
+    stripped,
+    value_of,
 )
+from usp.scan._markup cimport Log, attributes_of, is_void, leading_blanks
+from usp.scan._tokens cimport CDATA, EMPTY, END, LEAF, NO_TOKEN, TEXT, Kind, Tokenizer
 
 INTERFACE = USP_INTERFACE
 
 cdef extern from "Python.h":
-    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
     Py_hash_t PyObject_Hash(object) except? -1
 
 # C variables: a global name of a module is looked up in a dictionary each time.
-cdef object grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, unescape, value_of
-cdef object PlainField, TextNotes, Token, TEXT_KIND, CDATA_KIND
+cdef object grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, TextNotes
 cdef dict DIALECTS, ROOTS, UNPREFIXED
 cdef frozenset PREFIXES, URL_FIELDS
-cdef str INVISIBLE
 cdef Py_ssize_t MAX_DEPTH, MAX_WRAPPERS, MAX_NAMESPACES, MAX_PLAIN_DEPTH, MAX_GRAMMARS, MAX_NAMES, MAX_FIELD
 cdef KindTable WITH_ATTRIBUTES
 
 cdef enum:
     NAME_SLOTS = 256
     MAX_BATCH = 64  # entries of a batch, if their problems are not wanted
-    MAX_MISSES = 64  # entries until a fast reader that took none is tried again
+    MAX_MISSES = 64  # a fast reader that took none of so many entries is tried again after as many
 
 
 def bind():
     """Import what this module uses of usp."""
-    global grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, unescape, value_of
-    global PlainField, TextNotes, Token, TEXT_KIND, CDATA_KIND, DIALECTS, ROOTS, UNPREFIXED, PREFIXES, URL_FIELDS, INVISIBLE
-    global MAX_DEPTH, MAX_WRAPPERS, MAX_NAMESPACES, MAX_PLAIN_DEPTH, MAX_GRAMMARS, MAX_NAMES, MAX_FIELD, WITH_ATTRIBUTES
-    from usp.scan import elements, entries, tokens, values
+    global grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, TextNotes
+    global DIALECTS, ROOTS, UNPREFIXED, PREFIXES, URL_FIELDS, WITH_ATTRIBUTES
+    global MAX_DEPTH, MAX_WRAPPERS, MAX_NAMESPACES, MAX_PLAIN_DEPTH, MAX_GRAMMARS, MAX_NAMES, MAX_FIELD
+    from usp.scan import entries
     from usp.scan.grammar import grammar_of
-    from usp.scan.urls import INVISIBLE
+    from usp.scan.values import MAX_FIELD_BYTES, TextNotes
     from usp.scan.vocabulary import (
         DIALECTS,
         PREFIXES,
@@ -70,42 +63,10 @@ def bind():
         note_root,
     )
 
-    unescape, value_of, PlainField, Token = values.unescape, elements.value_of, elements.Field, tokens.Token
-    TEXT_KIND, CDATA_KIND = tokens.TokenKind.TEXT, tokens.TokenKind.CDATA
-    TextNotes = values.TextNotes
     URL_FIELDS, MAX_DEPTH, MAX_WRAPPERS = entries._URL_FIELDS, entries.MAX_DEPTH, entries._MAX_WRAPPERS
     MAX_NAMESPACES, MAX_PLAIN_DEPTH = entries._MAX_NAMESPACES, entries._MAX_PLAIN_DEPTH
-    MAX_GRAMMARS, MAX_NAMES, MAX_FIELD = entries._MAX_GRAMMARS, entries._MAX_NAMES, values.MAX_FIELD_BYTES
+    MAX_GRAMMARS, MAX_NAMES, MAX_FIELD = entries._MAX_GRAMMARS, entries._MAX_NAMES, MAX_FIELD_BYTES
     WITH_ATTRIBUTES = KindTable(entries._WITH_ATTRIBUTES)
-
-
-@cython.final
-cdef class KindTable:
-    """A `Kind` of the vocabulary, with its tables at hand."""
-
-    cdef object kind
-    cdef object fields, elements
-    cdef dict groups  # name -> KindTable
-
-    def __cinit__(self, kind):
-        self.kind, self.fields, self.elements = kind, kind.fields, kind.elements
-        self.groups = {name: KindTable(inner) for name, inner in kind.groups.items()}
-
-    cdef bint has(self, str name) except -1:
-        return name in self.fields or name in self.elements or name in self.groups
-
-
-@cython.final
-cdef class DialectTable:
-    """A `Dialect` of the vocabulary, with its tables at hand."""
-
-    cdef object dialect
-    cdef str home, implied
-    cdef dict entries  # name -> KindTable
-
-    def __cinit__(self, dialect):
-        self.dialect, self.home, self.implied = dialect, dialect.home, dialect.implied
-        self.entries = {name: KindTable(kind) for name, kind in dialect.entries.items()}
 
 
 cdef dict TABLES = {}  # the root of a dialect -> its table
@@ -115,160 +76,6 @@ cdef DialectTable table_of(str root):
     if root not in TABLES:
         TABLES[root] = DialectTable(DIALECTS[root])
     return TABLES[root]
-
-
-@cython.final
-cdef class Element:
-    """An element that holds others, as `usp.scan.elements.Element`. Its dictionaries are made when they are used."""
-
-    cdef readonly str name
-    cdef readonly object at
-    cdef public str text
-    cdef public bint cut_off
-    cdef KindTable table
-    cdef dict _attributes, _fields, _offsets
-    cdef list _children
-
-    @property
-    def kind(self):
-        """What it may hold."""
-        return self.table.kind
-
-    @property
-    def attributes(self):
-        """Its attributes by lower-case name."""
-        if self._attributes is None:
-            self._attributes = {}
-        return self._attributes
-
-    @property
-    def fields(self):
-        """Its texts by the name of the field."""
-        if self._fields is None:
-            self._fields = {}
-        return self._fields
-
-    @property
-    def offsets(self):
-        """The offsets of those texts."""
-        if self._offsets is None:
-            self._offsets = {}
-        return self._offsets
-
-    @property
-    def children(self):
-        """The groups and the fields with attributes in it."""
-        if self._children is None:
-            self._children = []
-        return self._children
-
-    def get(self, *names):
-        """Return the first of these fields that is not empty, else an empty text."""
-        if self._fields is not None:
-            for name in names:
-                text = self._fields.get(name)
-                if text:
-                    return text
-        return ""
-
-    def place_of(self, str name):
-        """Return where the text of a field is; where the element is, if there is no such field."""
-        return self.at if self._offsets is None else self._offsets.get(name, self.at)
-
-    def all(self, str name):
-        """Return the children of this name."""
-        cdef Element child
-        return [child for child in self._children if child.name == name] if self._children is not None else []
-
-    cdef bint has_text(self, str name) except -1:
-        """Return whether a field has a text."""
-        return self._fields is not None and bool(self._fields.get(name))
-
-    cdef int set_text(self, str name, str text) except -1:
-        if self._fields is None:
-            self._fields = {}
-        self._fields[name] = text
-        return 0
-
-    cdef int set_offset(self, str name, Py_ssize_t offset) except -1:
-        if self._offsets is None:
-            self._offsets = {}
-        self._offsets[name] = offset
-        return 0
-
-
-cdef Element new_element(str name, KindTable table, at, dict attributes):
-    cdef Element element = Element.__new__(Element)
-    element.name, element.table, element.at, element._attributes, element.text = name, table, at, attributes, ""
-    return element
-
-
-@cython.final
-cdef class Field:
-    """A field whose text is being collected, as `usp.scan.elements.Field`."""
-
-    cdef str name
-    cdef bytes written
-    cdef Element element
-    cdef list pieces  # each: whether it is CDATA, the text, its offset
-    cdef Py_ssize_t size
-    cdef bint is_full
-
-    cdef int add(self, bint is_cdata, const uint8_t *text, Py_ssize_t size, Py_ssize_t at) except -1:
-        """Add a piece of text, unless there is too much already."""
-        if self.is_full:
-            return 0
-        self.size += size
-        if self.size <= MAX_FIELD or not self.pieces:
-            self.pieces.append((is_cdata, text[:size], at))
-        else:
-            del self.pieces[1:]
-        return 0
-
-    cdef Py_ssize_t at(self) except -1:
-        """Return the offset of its text, after leading white space."""
-        cdef Py_ssize_t blanks
-        cdef bytes text
-        for _, text, at in self.pieces:
-            blanks = leading_blanks(<const uint8_t *>PyBytes_AS_STRING(text), len(text))
-            if blanks < len(text):
-                return <Py_ssize_t>at + blanks
-        return <Py_ssize_t>self.pieces[0][2] if self.pieces else 0
-
-    cdef bint has_visible_text(self) except -1:
-        cdef bytes text
-        for _, text, _ in self.pieces:
-            if not text.isspace():
-                return True
-        return False
-
-
-cdef Field new_field(str name, Element element, bytes written):
-    cdef Field field = Field.__new__(Field)
-    field.name, field.element, field.written, field.pieces = name, element, written, []
-    return field
-
-
-@cython.final
-cdef class Frame:
-    """An open tag: the name that closes it, what it opened, and the namespaces around it if it declares any."""
-
-    cdef str tag
-    cdef Py_hash_t hashed  # the tag's, to compare tags
-    cdef bint is_script
-    cdef Element element
-    cdef Field field
-    cdef dict outer
-
-
-@cython.final
-cdef class Name:
-    """A name as it is written, as in the vocabulary, and as its end tag must have it."""
-
-    cdef bytes raw
-    cdef str name, tag
-    cdef Py_hash_t hashed  # the tag's
-    cdef Py_ssize_t generation  # of namespaces
 
 
 cdef class XMLScanner:
@@ -352,7 +159,7 @@ cdef class XMLScanner:
         """Return whether to try a fast reader here. One that has taken none of the last entries is tried less often."""
         if not self.tokens.may_start_entry() or self.grammar() is None:
             return False
-        if self.misses < 4 or self.skipped >= min(self.misses, MAX_MISSES):
+        if self.misses < MAX_MISSES or self.skipped >= MAX_MISSES:
             return True
         self.skipped += 1
         return False
@@ -526,7 +333,7 @@ cdef class XMLScanner:
         else:
             field = new_field(name.tag, None, name.raw)
             field.add(False, tokens.text, tokens.text_size, tokens.text_at)
-            holder.set_text(name.tag, self.value(field))
+            holder.set_text(name.tag, value_of(field, self.log))
         if self.log.is_used:
             holder.set_offset(name.tag, tokens.text_at + leading_blanks(tokens.text, tokens.text_size))
         return True
@@ -727,7 +534,7 @@ cdef class XMLScanner:
             self.close_field(field)
         elif element is not None and element is self.entry:
             if self.loose.pieces and not element.has_text("loc"):
-                element.text = self.value(self.loose)
+                element.text = value_of(self.loose, self.log)
             self.finished.append(element)
             self.entry = None
         return 0
@@ -739,7 +546,7 @@ cdef class XMLScanner:
         return 0
 
     cdef int close_field(self, Field field) except -1:
-        cdef str value = self.value(field)
+        cdef str value = value_of(field, self.log)
         cdef Element holder
         self.field = None
         if field.element is not None:
@@ -769,94 +576,6 @@ cdef class XMLScanner:
                 self.depth -= 1
             self.close_entry()
         return 0
-
-    # Texts
-
-    cdef str value(self, Field field):
-        """Return the repaired text of a field, as `usp.scan.elements.value_of` does."""
-        cdef list texts = [], joined
-        cdef bint is_cdata, is_next_cdata
-        cdef bytes raw
-        cdef str text
-        cdef Py_ssize_t i = 0
-        if not field.pieces:
-            return ""
-        if field.size <= MAX_FIELD:
-            while i < PyList_GET_SIZE(field.pieces):
-                is_cdata, raw, _ = field.pieces[i]
-                i += 1
-                joined = None
-                while i < PyList_GET_SIZE(field.pieces) and (<tuple>field.pieces[i])[0] == is_cdata:
-                    joined = [raw] if joined is None else joined
-                    joined.append((<tuple>field.pieces[i])[1])
-                    i += 1
-                text = self.decoded(raw if joined is None else b"".join(joined), is_cdata)
-                if text is None:
-                    return self.repaired(field)
-                texts.append(text)
-            text = self.clean(texts[0] if len(texts) == 1 else "".join(texts))
-            if text is not None:
-                return text
-        return self.repaired(field)
-
-    cdef str decoded(self, bytes raw, bint is_cdata):
-        """Return a part of a text, None if it must be repaired."""
-        cdef const uint8_t *data = <const uint8_t *>PyBytes_AS_STRING(raw)
-        cdef Py_ssize_t size = len(raw), i, left
-        cdef uint8_t flags = flags_of(data, <size_t>size), noted = 0
-        cdef bint has_returns = False
-        cdef bytes room
-        cdef str text
-        if not flags:
-            return ascii_text(data, size)
-        if flags & CONTROL:
-            for i in range(size):
-                if data[i] < 32 and not (data[i] == 9 or data[i] == 10 or data[i] == 13) or data[i] == 127:
-                    return None
-                has_returns = has_returns or data[i] == 13
-        if flags & AMPERSAND and not is_cdata:
-            if has_returns:
-                return None
-            room = PyBytes_FromStringAndSize(NULL, size)
-            left = decode_into(<uint8_t *>PyBytes_AS_STRING(room), data, size, &noted)
-            if left < 0 or noted & NOTED and self.log.is_used:
-                return None
-            data, size = <const uint8_t *>PyBytes_AS_STRING(room), left
-        try:
-            text = PyUnicode_DecodeUTF8(<const char *>data, size, NULL)
-        except UnicodeDecodeError:
-            return None
-        if has_returns:
-            text = text.replace("\r\n", "\n").replace("\r", "\n")
-        return text
-
-    cdef str clean(self, str text):
-        """Return a text without outer white space, None if it must be repaired."""
-        cdef str bare
-        if text.isprintable():
-            return text.strip()
-        if "\x7f" in text:
-            return None
-        text = text.strip()
-        bare = text.strip(INVISIBLE).strip()
-        return None if self.log.is_used and bare != text else bare
-
-    cdef str repaired(self, Field field):
-        """Return the repaired text of a field, and note what is wrong with it."""
-        plain = PlainField(field.name, None, field.written)
-        plain.size = field.size
-        plain.tokens = [Token(CDATA_KIND if is_cdata else TEXT_KIND, b"", raw, at) for is_cdata, raw, at in field.pieces]
-        return value_of(plain, self.plain_log)
-
-
-cdef str stripped(const uint8_t *text, Py_ssize_t size):
-    """Return printable ASCII without outer spaces."""
-    while size and text[0] == c' ':
-        text += 1
-        size -= 1
-    while size and text[size - 1] == c' ':
-        size -= 1
-    return ascii_text(text, size)
 
 
 cdef bint is_void_tag(str tag) except -1:

@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport uint8_t
 
+from usp.scan._markup cimport Log
+
 cdef enum Kind:
     NO_TOKEN, START, EMPTY, END, TEXT, CDATA, LEAF  # what each has: see `usp.scan.tokens.TokenKind`
 
@@ -14,27 +16,6 @@ ctypedef struct Search:  # a part of the document that does not contain somethin
 ctypedef struct Tag:  # what the pattern of a tag has found, as positions in the buffer
     bint is_end, is_empty
     Py_ssize_t name, name_end, end
-
-
-cdef inline bint is_blank(uint8_t c) noexcept nogil:
-    """White space of bytes, as Python has it."""
-    return c == c' ' or 9 <= c <= 13
-
-
-@cython.final
-cdef class Log:
-    cdef object log
-    cdef object counts  # of an ordinary log, which keeps the first few problems of a code and counts the others
-    cdef readonly bint is_used
-
-    cdef bint keeps(self, str code) except -1
-    cdef int count(self, str code, Py_ssize_t number, Py_ssize_t at) except -1
-    cdef int add(self, str code, Py_ssize_t at, str text, str where) except -1
-
-
-cdef bint is_void(const uint8_t *name, Py_ssize_t size) noexcept
-cdef Py_ssize_t leading_blanks(const uint8_t *text, Py_ssize_t size) noexcept nogil
-cdef dict attributes_of(const uint8_t *raw, Py_ssize_t size, note)
 
 
 @cython.final

@@ -6,21 +6,26 @@ see are only counted.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.dict cimport PyDict_GetItemWithError, PyDict_SetItem
+from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Realloc
-from cpython.ref cimport PyObject
 from libc.stdint cimport uint8_t
 from libc.string cimport memchr, memcmp, memcpy
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport AMPERSAND, CONTROL, HIGH, flags_of, next_tag
-from usp.scan._texts cimport ascii_text
+from usp.scan._bytes cimport next_tag
+from usp.scan._markup cimport (
+    IN_NAME,
+    STARTS_LEAF,
+    STARTS_NAME,
+    STRAY_AFTER,
+    Log,
+    classes,
+    end_of,
+    is_blank,
+    is_void,
+)
 
 INTERFACE = USP_INTERFACE
-
-cdef extern from "Python.h":
-    object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
 
 cdef extern from *:
     """
@@ -41,11 +46,9 @@ cdef extern from *:
     """
     const void *memmem "usp_memmem"(const void *text, size_t size, const void *what, size_t what_size) noexcept nogil
 
-# C variables: a global name of a module is looked up in a dictionary each time.
-cdef object UNLOGGED, ProblemLog, decode_field, unescape, break_pattern
-cdef Py_ssize_t MAX_TAG, MAX_SECTION, MAX_ATTRIBUTES, TEXT_BYTES, SHOWN_BYTES, NEAR_BYTES, DOCTYPE_BYTES, KEPT
+cdef Py_ssize_t MAX_TAG, MAX_SECTION, TEXT_BYTES, SHOWN_BYTES, NEAR_BYTES, DOCTYPE_BYTES
 cdef int MAX_QUOTED_ENDS
-cdef tuple VOID_NAMES = ()
+cdef const uint8_t *CLASSES  # the kinds of each byte
 
 # What can be searched for: the numbers of `Tokenizer.searches`.
 cdef enum:
@@ -63,72 +66,16 @@ cdef enum:
     TOO_FAR = -2
     MAX_CUT_BYTES = 1000
 
-# Kinds of bytes: the classes of the patterns in `usp.scan.tokens`.
-cdef enum:
-    IN_NAME = 1  # [^\s<>/!?="'&]
-    STARTS_NAME = 2  # [A-Za-z_:\x80-\xff]
-    STARTS_LEAF = 4  # [A-Za-z_]
-    IN_ATTRIBUTE_NAME = 8  # [^\s="'<>/]
-    IN_BARE_VALUE = 16  # [^\s"'<>]
-    STRAY_AFTER = 32  # [^A-Za-z_:\x80-\xff/!?]
-    STARTS_VOID = 64  # the first letter of a tag that is never closed
-cdef uint8_t CLASSES[256]
-
 
 def bind():
     """Import what this module uses of usp."""
-    global UNLOGGED, ProblemLog, decode_field, unescape, break_pattern, VOID_NAMES
-    global MAX_TAG, MAX_SECTION, MAX_ATTRIBUTES, TEXT_BYTES, SHOWN_BYTES, NEAR_BYTES, DOCTYPE_BYTES, KEPT, MAX_QUOTED_ENDS
-    cdef int c
-    from usp.objects import problem
-    from usp.scan import tokens, values, vocabulary
-    from usp.scan.encodings import decode_field
+    global MAX_TAG, MAX_SECTION, TEXT_BYTES, SHOWN_BYTES, NEAR_BYTES, DOCTYPE_BYTES, MAX_QUOTED_ENDS, CLASSES
+    from usp.scan import tokens
 
-    UNLOGGED, ProblemLog, KEPT = problem.UNLOGGED, problem.ProblemLog, problem.KEPT_PER_CODE
-    unescape, break_pattern = values.unescape, tokens._LINE_END_OR_TAB
-    MAX_TAG, MAX_SECTION, MAX_ATTRIBUTES = tokens.MAX_TAG_BYTES, tokens.MAX_SECTION_BYTES, tokens.MAX_ATTRIBUTES
+    MAX_TAG, MAX_SECTION = tokens.MAX_TAG_BYTES, tokens.MAX_SECTION_BYTES
     TEXT_BYTES, SHOWN_BYTES, NEAR_BYTES = tokens._TEXT_BYTES, tokens._SHOWN_BYTES, tokens._NEAR_BYTES
     DOCTYPE_BYTES, MAX_QUOTED_ENDS = tokens._DOCTYPE_BYTES, tokens._MAX_QUOTED_ENDS
-    VOID_NAMES = tuple(sorted(vocabulary.VOID_TAGS))
-    for c in range(256):
-        CLASSES[c] = 0
-        if not is_blank(c) and c not in b"<>/!?=\"'&":
-            CLASSES[c] |= IN_NAME
-        if chr(c).isascii() and chr(c).isalpha() or c == c'_':
-            CLASSES[c] |= STARTS_LEAF | STARTS_NAME
-        if c == c':' or c >= 128:
-            CLASSES[c] |= STARTS_NAME
-        if not CLASSES[c] & STARTS_NAME and c not in b"/!?":
-            CLASSES[c] |= STRAY_AFTER
-        if not is_blank(c) and c not in b"\"'<>":
-            CLASSES[c] |= IN_BARE_VALUE
-            if c not in b"=/":
-                CLASSES[c] |= IN_ATTRIBUTE_NAME
-    for name in VOID_NAMES:
-        CLASSES[<int>name[0]] |= STARTS_VOID
-        CLASSES[<int>name.upper()[0]] |= STARTS_VOID
-
-
-cdef Py_ssize_t leading_blanks(const uint8_t *text, Py_ssize_t size) noexcept nogil:
-    """Return how much white space a text starts with."""
-    cdef Py_ssize_t i = 0
-    while i < size and is_blank(text[i]):
-        i += 1
-    return i
-
-
-cdef bint is_void(const uint8_t *name, Py_ssize_t size) noexcept:
-    """Return whether this is the name of a tag that is never closed."""
-    if not CLASSES[name[0]] & STARTS_VOID or size > 16:
-        return False
-    return PyBytes_FromStringAndSize(<const char *>name, size).lower() in VOID_NAMES
-
-
-cdef inline Py_ssize_t end_of(const uint8_t *data, Py_ssize_t at, Py_ssize_t stop, uint8_t wanted) noexcept nogil:
-    """Return where a run of bytes of some class ends."""
-    while at < stop and CLASSES[data[at]] & wanted:
-        at += 1
-    return at
+    CLASSES = classes()
 
 
 cdef inline bint is_word(const uint8_t *text, const char *upper, Py_ssize_t size) noexcept nogil:
@@ -138,44 +85,6 @@ cdef inline bint is_word(const uint8_t *text, const char *upper, Py_ssize_t size
         if (text[i] - 32 if c'a' <= text[i] <= c'z' else text[i]) != <uint8_t>upper[i]:
             return False
     return True
-
-
-@cython.final
-cdef class Log:
-    """A log of problems. It makes the text of a problem only if somebody will see it."""
-
-    def __cinit__(self, log):
-        self.log = log
-        self.is_used = log is not UNLOGGED
-        self.counts = log.counts if type(log) is ProblemLog else None
-
-    cdef bint keeps(self, str code) except -1:
-        """Return whether the log keeps the next problem of this code. If not, it only counts it."""
-        cdef PyObject *count
-        if not self.is_used:
-            return False
-        if self.counts is None:
-            return self.log.keeps(code)
-        count = PyDict_GetItemWithError(self.counts, code)
-        return count == NULL or <Py_ssize_t><object>count < KEPT
-
-    cdef int count(self, str code, Py_ssize_t number, Py_ssize_t at) except -1:
-        """Count problems that the log does not keep. The last of them is at an offset."""
-        cdef PyObject *count
-        if self.counts is not None:
-            count = PyDict_GetItemWithError(self.counts, code)
-            PyDict_SetItem(self.counts, code, number if count == NULL else number + <Py_ssize_t><object>count)
-        elif self.is_used:
-            self.log.count(code, number, at)
-        return 0
-
-    cdef int add(self, str code, Py_ssize_t at, str text, str where) except -1:
-        """Log a problem."""
-        if self.keeps(code):
-            self.log.add(code, at, text=text, where=where)
-        else:
-            self.count(code, 1, at)
-        return 0
 
 
 @cython.final
@@ -233,7 +142,7 @@ cdef class Tokenizer:
         cdef Py_ssize_t name = at + 1, name_end, text, end
         if name >= self.size or not CLASSES[data[name]] & STARTS_LEAF:
             return False
-        name_end = end_of(data, name, self.size, IN_NAME)
+        name_end = end_of(CLASSES, data, name, self.size, IN_NAME)
         if name_end == self.size or data[name_end] != c'>':
             return False
         text = name_end + 1
@@ -268,7 +177,7 @@ cdef class Tokenizer:
         tag.is_end = at < stop and data[at] == c'/'
         at += tag.is_end
         tag.name = at
-        at = tag.name_end = end_of(data, at, stop, IN_NAME)
+        at = tag.name_end = end_of(CLASSES, data, at, stop, IN_NAME)
         if at == tag.name:
             return False
         while at < stop and is_blank(data[at]):
@@ -322,7 +231,7 @@ cdef class Tokenizer:
                 name += 1
             if name >= self.size or not CLASSES[self.data[name]] & STARTS_LEAF:
                 break
-            end = end_of(self.data, name, self.size, IN_NAME)
+            end = end_of(CLASSES, self.data, name, self.size, IN_NAME)
             if end == self.size or self.data[end] != c'>':
                 break
             if not are_ends and is_void(self.data + name, end - name):
@@ -341,7 +250,7 @@ cdef class Tokenizer:
             return True
         if self.data[at] != c'<':
             return False
-        end = end_of(self.data, at + 1, self.size, IN_NAME)
+        end = end_of(CLASSES, self.data, at + 1, self.size, IN_NAME)
         return end == self.size or end - at > 3 and memcmp(self.data + end - 3, b"url", 3) == 0
 
     # The buffer
@@ -595,7 +504,7 @@ cdef class Tokenizer:
             return self.malformed(end)
         if self.match_plain(self.position, self.position + end + 1, &tag) and tag.end == self.position + end + 1:
             return self.plain(&tag)
-        at = end_of(self.data, self.position + 1, self.position + end + 1, IN_NAME) - self.position
+        at = end_of(CLASSES, self.data, self.position + 1, self.position + end + 1, IN_NAME) - self.position
         if at == 1:
             return self.malformed(end)  # an end tag that is not plain
         tag.name_end = at
@@ -630,7 +539,7 @@ cdef class Tokenizer:
         tag.is_end = at < self.size and data[at] == c'/'
         at += tag.is_end
         tag.name = at
-        at = tag.name_end = end_of(data, at, self.size, IN_NAME)
+        at = tag.name_end = end_of(CLASSES, data, at, self.size, IN_NAME)
         stop = min(at + MAX_CUT_BYTES, self.size)
         while at < stop and data[at] != c'<' and data[at] != c'>':
             at += 1
@@ -658,7 +567,7 @@ cdef class Tokenizer:
         is_end = at < self.position and self.data[at] == c'/'
         at += is_end
         self.name = self.data + at
-        at = end_of(self.data, at, self.position, IN_NAME)
+        at = end_of(CLASSES, self.data, at, self.position, IN_NAME)
         self.name_size = self.data + at - self.name
         if not self.name_size:
             return NO_TOKEN
@@ -687,72 +596,3 @@ cdef class Tokenizer:
         """Return the text at the current position, or behind it, for a message."""
         start += self.position
         return self.buffer[start : start + size].decode("utf-8", "replace")
-
-
-cdef dict attributes_of(const uint8_t *raw, Py_ssize_t size, note):
-    """Return the attributes of a start tag by lower-case name, as `usp.scan.tokens.attributes` does."""
-    cdef dict found = {}
-    cdef Py_ssize_t at = 0, name, name_end, value, end, after, count = 0
-    cdef const uint8_t *closing
-    while True:
-        while at < size and not CLASSES[raw[at]] & IN_ATTRIBUTE_NAME:
-            at += 1
-        if at == size or count == MAX_ATTRIBUTES:
-            return found
-        count += 1
-        name = at
-        at = name_end = end_of(raw, at, size, IN_ATTRIBUTE_NAME)
-        after = at
-        while after < size and is_blank(raw[after]):
-            after += 1
-        if after == size or raw[after] != c'=':
-            continue
-        after += 1
-        while after < size and is_blank(raw[after]):
-            after += 1
-        if after == size:
-            continue
-        if raw[after] == c'"' or raw[after] == c"'":
-            value = after + 1
-            closing = <const uint8_t *>memchr(raw + value, raw[after], <size_t>(size - value)) if value < size else NULL
-            if closing == NULL:
-                continue
-            end = closing - raw
-            at = end + 1
-        else:
-            value = after
-            at = end = end_of(raw, after, size, IN_BARE_VALUE)
-            if end == value:
-                at = name_end
-                continue
-        key = name_text(raw + name, name_end - name)
-        text = value_text(raw + value, end - value, note)
-        if key not in found:
-            found[key] = text
-
-
-cdef object name_text(const uint8_t *name, Py_ssize_t size):
-    """Return a name in lower case."""
-    if flags_of(name, <size_t>size) & HIGH:
-        return PyUnicode_DecodeUTF8(<const char *>name, size, b"replace").lower()
-    return ascii_text(name, size).lower()
-
-
-cdef object value_text(const uint8_t *value, Py_ssize_t size, note):
-    """Return the text of the value of an attribute."""
-    cdef uint8_t flags = flags_of(value, <size_t>size)
-    cdef bytes raw
-    if not flags:
-        while size and value[0] == c' ':
-            value += 1
-            size -= 1
-        while size and value[size - 1] == c' ':
-            size -= 1
-        return ascii_text(value, size)
-    raw = value[:size]
-    if flags & CONTROL:
-        raw = break_pattern.sub(b" ", raw)
-    text = decode_field(raw)[0]
-    if flags & AMPERSAND:
-        text = unescape(text, note)
-    return text.strip()

@@ -31,6 +31,7 @@ _BYTE_ORDER_MARKS = (
 )
 _DECLARATION = re.compile(rb"""<\?xml[^<>]{0,200}?\sencoding\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 _FIELDS = re.compile(rb"[^<\n]+")
+_ASCII = bytes(range(0x80))
 _MIN_HIGH_BYTES = 6
 
 # Those of Python's encodings that a website may use: not "hex", "idna" or "unicode_escape".
@@ -109,25 +110,39 @@ def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[byte
     """
     rest = b""
     is_proven = False
-
-    def reencoded(field: re.Match[bytes]) -> bytes:
-        nonlocal is_proven
-        raw = field[0]
-        if raw.isascii() or (not is_proven and _is_utf8(raw)):
-            return raw
-        is_proven = True
-        return raw.decode(encoding, "replace").encode("utf-8")
-
-    for piece in pieces:
+    for piece in chain(pieces, [b""]):
         text = rest + piece
-        end = max(text.rfind(b"<"), text.rfind(b"\n"))
+        end = max(text.rfind(b"<"), text.rfind(b"\n")) if piece else len(text)
         if end < 0 and len(text) < _SAMPLE_BYTES:
             rest = text
             continue
         text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
-        is_good = text.isascii() or (not is_proven and _is_utf8(text))
-        yield text if is_good else _FIELDS.sub(reencoded, text)
-    yield _FIELDS.sub(reencoded, rest)
+        if not is_proven and (bad := _first_bad(text)) is not None:
+            is_proven = True
+            field = 1 + max(text.rfind(b"<", 0, bad), text.rfind(b"\n", 0, bad))
+            yield text[:field]
+            text = text[field:]
+        yield _reencoded_fields(text, encoding) if is_proven else text
+
+
+def _reencoded_fields(text: bytes, encoding: str) -> bytes:
+    if text.isascii():
+        return text
+    if _ASCII.decode(encoding, "replace") == _ASCII.decode("ascii"):
+        return text.decode(encoding, "replace").encode()
+    # Some encodings of one byte have other characters in place of a few of ASCII.
+    return _FIELDS.sub(
+        lambda field: field[0] if field[0].isascii() else field[0].decode(encoding, "replace").encode(), text
+    )
+
+
+def _first_bad(text: bytes) -> int | None:
+    """Return where the first bytes are that are not UTF-8."""
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
 
 
 def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str, int]:
@@ -192,14 +207,6 @@ def _is_plausible(encoding: str, head: bytes) -> bool:
         return False
     # A few two-byte characters may be valid UTF-8 by accident; many hardly ever are.
     return sum(byte >= 0x80 for byte in head) < _MIN_HIGH_BYTES and _decodes(head, encoding)
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _decodes(head: bytes, encoding: str) -> bool:

@@ -278,8 +278,10 @@ else:
         _buffers,
         _check,
         _columns,
+        _elements,
         _entries,
         _extensions,
+        _markup,
         _pages,
         _references,
         _scanner,
@@ -287,7 +289,10 @@ else:
         _tokens,
     )
 
-    for _module in (_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns, _tokens, _scanner):
+    for _module in (
+        *(_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns),
+        *(_markup, _tokens, _elements, _scanner),
+    ):
         _module.bind()
     READERS = Readers(
         _pages.PlainPages,
