@@ -12,6 +12,7 @@ from usp.export.formats.cells import values_of
 from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.opening import parser_of
 from usp.fetch_parse.parsers import XMLSitemapParser
+from usp.objects.lazy import Source
 from usp.objects.page import SitemapPage
 from usp.scan.columns import PAGE_TYPES, Columns
 from usp.scan.grammar import Grammar, grammar_of
@@ -22,15 +23,21 @@ Result = TypeVar("Result")
 
 
 class NoPages(PurePages):
-    """Leaves every entry to the general scanner."""
+    """Leaves every entry and every line to the general scanner."""
 
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         return [], position, False, False
+
+    def take_lines(self, source: Source, buffer: bytes, position: int, /) -> tuple[list[SitemapPage], int, int]:
+        return [], position, 0
 
 
 class NoCheck(PureCheck):
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         return [], position, False, False
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        return position, 0
 
 
 class NoColumns(PurePlainColumns):
@@ -61,7 +68,7 @@ def as_rows(parts: Iterable[Columns]) -> list[dict[str, object]]:
     return rows
 
 
-def everything(parser: XMLSitemapParser, readers: Readers) -> object:
+def everything(parser: AbstractPagesParser, readers: Readers) -> object:
     """Return everything that a parser finds in a document."""
     parser.readers = readers
     reading = parser.parse()

@@ -101,7 +101,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
 
     def parse(self) -> ParsedSitemap:
         """Return the text as a sitemap, or as an invalid one if it has no URL."""
-        if next(self.pages(), None) is None:
+        if next(self._urls(UNLOGGED), None) is None:
             log = ProblemLog(self.url)
             self.inspect(log)
             is_empty = not log.counts["P412"]
@@ -111,28 +111,42 @@ class PlainTextSitemapParser(AbstractPagesParser):
 
     def pages(self) -> Iterator[SitemapPage]:
         """Yield the URLs as pages."""
-        seen = set()
+        # The two functions are for the fields of XML entries. A text has none, so they are never called.
+        reader = self.readers.pages(lambda text: None, lambda entry, name: None)
         source = TextLine(self.url)
-        for _, url in self._urls(UNLOGGED):
-            if url not in seen:
-                seen.add(url)
-                yield page_of(url, source)
-        self.page_count.value = len(seen)
+        taken: list[SitemapPage] = []
+        count = 0
+
+        def take(buffer: bytes, position: int) -> tuple[int, int]:
+            nonlocal taken
+            taken, position, lines = reader.take_lines(source, buffer, position)
+            return position, lines
+
+        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take):
+            count += len(taken)
+            yield from taken
+            taken = []
+            for _, url in _urls_on(lines, self.url, UNLOGGED):
+                if reader.is_new(url):
+                    count += 1
+                    yield page_of(url, source)
+        self.page_count.value = count
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Log the lines that are no URLs. The inspector is called for each URL."""
-        for place, url in self._urls(log):
-            if inspector is not None:
-                entry = Element("url", _TEXT_LINE, place, {})
-                entry.fields["loc"] = url
-                inspector.entry(entry, url)
+        """Log the lines that are no URLs. The inspector is called for each URL that its reader does not skip."""
+        reader = self.readers.check() if inspector is None else inspector.reader
+        for lines in line_lists(self.open(log), log, reader.take_lines):
+            for place, url in _urls_on(lines, self.url, log):
+                if inspector is not None:
+                    entry = Element("url", _TEXT_LINE, place, {})
+                    entry.fields["loc"] = url
+                    inspector.entry(entry, url)
         if log.encoding != "utf-8":
             log.add("E204", text=name_of_encoding(log.encoding))
 
     def _read_columns(
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
     ) -> Iterator[PureColumns]:
-        # The two functions resolve and convert the fields of XML entries. A text has none, so they are never called.
         reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
         log = codes or UNLOGGED
         source = TextLine(self.url)
@@ -149,6 +163,9 @@ class PlainTextSitemapParser(AbstractPagesParser):
 def _urls_on(lines: Iterable[tuple[Place, str]], base: str, log: ProblemLog) -> Iterator[tuple[Place, str]]:
     for place, line in lines:
         urls = urls_on_line(line)
+        if urls == [line]:
+            yield place, line
+            continue
         texts = urls or urls_without_scheme(line, base)
         if not texts:
             log.add("P412", place, text=line)

@@ -2,6 +2,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from usp.scan._entries cimport MAX_ENTRIES, PlainEntry, Reader, Record, EntryURL
+from usp.scan._lines cimport Lines
 from usp.scan._texts cimport Link
 
 cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
@@ -66,6 +67,8 @@ cdef class PlainCheck(Reader):
     cdef int reserve(self) except -1 nogil
     cdef void read_urls(self, const uint8_t *data) noexcept nogil
     cdef void hash_url(self, EntryURL *entry_url) noexcept nogil
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil
+    cdef uint32_t finish(self, const uint8_t *data, uint32_t passed) except 0xFFFFFFFF
     cdef int report_counts(self) except -1
     cdef uint32_t skip_clean_entries(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil
     cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil

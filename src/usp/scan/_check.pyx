@@ -54,6 +54,7 @@ from usp.scan._entries cimport (
     record_flags,
     take_entries,
 )
+from usp.scan._lines cimport NO_LINE, URL_LINE, LineKind, Lines, next_line, open_lines
 from usp.scan._seen cimport secret, usp_hash
 from usp.scan._texts cimport (
     Link,
@@ -130,6 +131,60 @@ cdef class PlainCheck(Reader):
             self.reserve()
             self.read_urls(data)
             passed = self.skip_clean_entries(data, 0)
+        passed = self.finish(data, passed)
+        if passed < self.batch.entry_count:
+            return [], self.batch.entries[passed].start, False, False
+        return [], position, stop == MORE, stop == FULL
+
+    def take_lines(self, bytes buffer not None, Py_ssize_t position):
+        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
+        cdef const uint8_t *data = <const uint8_t *>buffer
+        cdef Lines lines
+        cdef Py_ssize_t count = 0
+        cdef uint32_t passed
+        open_lines(&lines, buffer, position)
+        while True:
+            self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
+            self.needs_gil = False
+            with nogil:
+                count = self.read_lines(&lines, count)
+                passed = self.skip_clean_entries(data, 0)
+            passed = self.finish(data, passed)
+            if passed < self.batch.entry_count:
+                return self.batch.entries[passed].start, <Py_ssize_t>self.batch.entries[passed].first
+            if self.batch.entry_count < self.most:
+                return lines.at, count
+
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil:
+        """Fill the batch with lines. Each is an entry without records; `first` says how many lines are before it.
+
+        Return how many lines there were until now: `count` before this batch.
+        """
+        cdef PlainEntry *entry
+        cdef EntryURL *entry_url
+        cdef LineKind kind
+        cdef Py_ssize_t start
+        self.batch.entry_count = 0
+        while self.batch.entry_count < self.most:
+            start = lines.at
+            kind = next_line(lines, False)
+            if kind == NO_LINE:
+                break
+            if kind == URL_LINE:
+                entry, entry_url = &self.batch.entries[self.batch.entry_count], &self.entry_urls[self.batch.entry_count]
+                memset(entry, 0, sizeof(PlainEntry))
+                entry.start, entry.first = start, <uint32_t>count
+                entry_url.url, entry_url.size, entry_url.origin = lines.url, lines.url_size, lines.origin
+                entry_url.flags = url_flags_of(lines.url, <size_t>lines.url_size) & SPECIAL
+                if entry_url.flags:
+                    entry_url.flags |= flags_of(lines.url, <size_t>lines.url_size) & HIGH
+                self.hash_url(entry_url)
+                self.batch.entry_count += 1
+            count += 1
+        return count
+
+    cdef uint32_t finish(self, const uint8_t *data, uint32_t passed) except 0xFFFFFFFF:
+        """Go on from the entry that needs the GIL, if one does. Return the first entry that is not clean."""
         if self.needs_gil:
             self.has_gil, self.needs_gil = True, False
             try:
@@ -141,8 +196,7 @@ cdef class PlainCheck(Reader):
             self.report_counts()
         if passed < self.batch.entry_count:
             self.most = 0
-            return [], self.batch.entries[passed].start, False, False
-        return [], position, stop == MORE, stop == FULL
+        return passed
 
     cdef int reserve(self) except -1 nogil:
         """Make room for the URLs of the batch."""

@@ -104,6 +104,7 @@ from usp.scan._extensions cimport (
     videos_column,
 )
 from usp.scan._pages cimport page_of
+from usp.scan._lines cimport Lines, open_lines
 from usp.scan._seen cimport Seen
 from usp.scan._texts cimport (
     Moment,
@@ -468,13 +469,13 @@ cdef class PlainColumns(PlainCheck):
 
     def take_lines(self, bytes buffer not None, Py_ssize_t position):
         """Take lines that are URLs or blank. Return where they end, and how many they are."""
-        cdef const uint8_t *data = <const uint8_t *>buffer
-        cdef Py_ssize_t size = len(buffer), count
-        if not 0 <= position <= size:
-            raise ValueError("the position is not in the buffer")
+        cdef Lines lines
+        cdef Py_ssize_t count
+        cdef bint takes_fields = not self.wants & PROBLEMS  # behind a URL, they are a problem
+        open_lines(&lines, buffer, position)
         with nogil:
-            count = self.seen.add_lines(data, size, &position)
-        return position, count
+            count = self.seen.add_lines(&lines, takes_fields)
+        return lines.at, count
 
     # Pages
 

@@ -57,6 +57,7 @@ from usp.scan._entries cimport (
     GrammarTables,
     record_flags,
 )
+from usp.scan._lines cimport NO_LINE, URL_LINE, LineKind, Lines, next_line, open_lines
 from usp.scan._seen cimport Seen
 from usp.scan._texts cimport (
     Link,
@@ -549,6 +550,23 @@ cdef class PlainPages(Reader):
                 pages.append(page)
         return pages, position, stop == MORE, stop == FULL
 
+    def take_lines(self, source not None, bytes buffer not None, Py_ssize_t position):
+        """Return pages with this source of the lines that are URLs, where they end, and how many lines they are."""
+        cdef list pages = []
+        cdef Py_ssize_t count = 0
+        cdef Lines lines
+        cdef LineKind kind
+        cdef size_t size
+        open_lines(&lines, buffer, position)
+        while True:
+            kind = next_line(&lines, True)
+            if kind == NO_LINE:
+                return pages, lines.at, count
+            count += 1
+            size = <size_t>lines.url_size
+            if kind == URL_LINE and self.seen.add(lines.url, size, self.seen.hash_and_prefetch(lines.url, size)):
+                pages.append(new_page(utf8_text(lines.url, lines.url_size), source, 0))
+
     cdef int read_urls(self, const uint8_t *data) except -1:
         """Read and hash the URLs of the batch."""
         cdef uint32_t i
@@ -599,15 +617,20 @@ cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
     cdef Entry source = Entry.__new__(Entry)
     source.context = reader.context
     source.fill(data, &reader.batch.records[entry.first], entry.count, entry.loc - entry.first)
+    return new_page(url, source, entry.extensions)
+
+
+cdef inline object new_page(url, source, uint32_t extensions):
+    """Return a page with this URL, which asks its source for everything else that an entry with `extensions` has."""
     page = PyType_GenericAlloc(PAGE, 0)
     set_slot(page, URL_SLOT, url)
     set_slot(page, SOURCE_SLOT, source)
-    if not entry.extensions & NEWS:
+    if not extensions & NEWS:
         set_slot(page, NEWS_SLOT, None)
-    if not entry.extensions & IMAGES:
+    if not extensions & IMAGES:
         set_slot(page, IMAGES_SLOT, None)
-    if not entry.extensions & LINKS:
+    if not extensions & LINKS:
         set_slot(page, ALTERNATES_SLOT, None)
-    if not entry.extensions & VIDEOS:
+    if not extensions & VIDEOS:
         set_slot(page, VIDEOS_SLOT, None)
     return page

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from usp.scan._entries cimport EntryURL
+from usp.scan._lines cimport Lines
 
 cdef extern from *:
     """
@@ -80,7 +81,7 @@ cdef class Seen:
     cdef int rehash(self) except -1 nogil
     cdef uint64_t hash_and_prefetch(self, const uint8_t *text, size_t size) noexcept nogil
     cdef bint add(self, const uint8_t *text, size_t size, uint64_t hashed) except -1 nogil
-    cdef Py_ssize_t add_lines(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) except -1 nogil
+    cdef Py_ssize_t add_lines(self, Lines *lines, bint takes_fields) except -1 nogil
     cdef tuple views_from(self, size_t first, bint is_last)
 
 

@@ -9,11 +9,11 @@ from os import urandom
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memchr, memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._buffers cimport obtain, release, view
-from usp.scan._texts cimport is_url_line
+from usp.scan._lines cimport NO_LINE, URL_LINE, LineKind, Lines, next_line
 
 INTERFACE = USP_INTERFACE
 
@@ -26,6 +26,7 @@ cdef size_t last_count = 0
 
 cdef enum:
     MAX_FIRST_SLOTS = 1 << 17
+    MANY_SLOTS = 1 << 20  # from there on, memory matters more than time
 
 
 # There are more slots than texts, so the bits of a slot above the number of slots are free. They hold bits of the hash:
@@ -91,7 +92,7 @@ cdef class Seen:
         return 0
 
     cdef int rehash(self) except -1 nogil:
-        cdef size_t i, slot, room, larger = self.slot_count * 4
+        cdef size_t i, slot, room, larger = self.slot_count * (4 if self.slot_count < MANY_SLOTS else 2)
         cdef int64_t start
         cdef uint64_t hashed
         cdef uint32_t *slots = new_slots(larger, &room)
@@ -134,28 +135,19 @@ cdef class Seen:
         self.count += 1
         return True
 
-    cdef Py_ssize_t add_lines(self, const uint8_t *data, Py_ssize_t size, Py_ssize_t *at) except -1 nogil:
-        """Add the lines from `at` on that are URLs or blank. Return how many lines that are, and move `at`."""
-        cdef const uint8_t *line = data + at[0]
-        cdef const uint8_t *end
-        cdef Py_ssize_t count = 0, length
+    cdef Py_ssize_t add_lines(self, Lines *lines, bint takes_fields) except -1 nogil:
+        """Add the lines that are URLs. Return how many lines that are, with the blank ones."""
+        cdef Py_ssize_t count = 0
+        cdef LineKind kind
         while True:
-            end = <const uint8_t *>memchr(line, c'\n', <size_t>(data + size - line))
-            if end == NULL:
-                break
-            length = end - line
-            if length and line[length - 1] == c'\r':
-                length -= 1
-            while length and (line[length - 1] == c' ' or line[length - 1] == c'\t'):
-                length -= 1
-            if length:
-                if not is_url_line(line, length):
-                    break
-                self.add(line, <size_t>length, self.hash_and_prefetch(line, <size_t>length))
-            line = end + 1
+            kind = next_line(lines, takes_fields)
+            if kind == NO_LINE:
+                return count
+            if kind == URL_LINE:
+                self.add(
+                    lines.url, <size_t>lines.url_size, self.hash_and_prefetch(lines.url, <size_t>lines.url_size)
+                )
             count += 1
-        at[0] = line - data
-        return count
 
     def is_new(self, str text) -> bool:
         """Add a text. Return false if it was added before."""

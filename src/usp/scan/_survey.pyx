@@ -42,6 +42,7 @@ from usp.scan._check cimport (
     is_result_for,
 )
 from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, record_flags
+from usp.scan._lines cimport Lines
 from usp.scan._seen cimport (
     MAX_NUMBER,
     ClusterSums,
@@ -422,6 +423,12 @@ cdef class PlainSurvey(PlainCheck):
         PlainCheck.read_urls(self, data)
         if self.page_table != NULL:
             preload(self.page_table, self.entry_urls, self.batch.entry_count)
+
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil:
+        count = PlainCheck.read_lines(self, lines, count)
+        if self.page_table != NULL:
+            preload(self.page_table, self.entry_urls, self.batch.entry_count)
+        return count
 
     cdef inline uint64_t hash_of(self, const uint8_t *url, Py_ssize_t size, Py_ssize_t origin) noexcept nogil:
         """Return the hash of `usp.scan.survey.same_url_key` of a URL."""

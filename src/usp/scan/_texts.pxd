@@ -52,7 +52,6 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
 cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil
 cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil
-cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil
 cdef Py_ssize_t decoded_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil
 cdef Py_ssize_t unescape_html(uint8_t *text, Py_ssize_t size) noexcept nogil

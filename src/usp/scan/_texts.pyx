@@ -329,22 +329,6 @@ cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil
     return Py_UNICODE_ISPRINTABLE(character)
 
 
-cdef bint is_url_line(const uint8_t *line, Py_ssize_t size) noexcept nogil:
-    """Return whether a line is a URL and nothing else, with nothing to repair."""
-    cdef uint8_t last = line[size - 1], unseen = 0, high = 0
-    cdef Py_ssize_t i
-    if size > MAX_TEXT_BYTES or not is_http_url(line, size):
-        return False
-    if last == c'<' or last == c'>' or last == c'"' or last == c"'" or last == c'`' or last == c']':
-        return False
-    if size > 3 and line[size - 3] == 0xE2 and line[size - 2] == 0x80 and 0x98 <= last <= 0x9D:
-        return False  # it may end with a quotation mark
-    for i in range(size):
-        unseen |= (line[i] <= 32) | (line[i] == 127)
-        high |= line[i]
-    return not unseen and (high < 128 or is_printable_utf8(line, size))
-
-
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil:
     """Return whether a text has nothing to repair or to strip, apart from references."""
     cdef Py_ssize_t i

@@ -111,7 +111,7 @@ def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]
         whole, good = decode_field(raw)
         if not good:
             log.add("E203", Place(number, 1), text="UTF-8", where="a line")
-        if line := whole.translate(_CONTROLS).strip():
+        if line := (whole if whole.isprintable() else whole.translate(_CONTROLS)).strip():
             yield Place(number, max(whole.find(line[0]), 0) + 1), line
 
 

@@ -24,17 +24,30 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from usp.compiled import IS_COMPILED
+from usp.objects.lazy import Source
 from usp.objects.page import SITEMAP_PAGE_DEFAULT_PRIORITY, SitemapPage, SitemapPageChangeFrequency, page_of
 from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, VALUE_GETTERS, PureColumns
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entries import XMLScanner
 from usp.scan.grammar import Grammar
+from usp.scan.lines import MAX_LINE_BYTES
 from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of, unescape
 from usp.scan.vocabulary import Kind
 
-__all__ = ["PURE", "READERS", "CheckingReader", "Reader", "Readers", "Taken", "is_clean", "may_go_on", "next_entry"]
+__all__ = [
+    "PURE",
+    "READERS",
+    "CheckingReader",
+    "Reader",
+    "Readers",
+    "Taken",
+    "is_clean",
+    "may_go_on",
+    "next_entry",
+    "next_url_line",
+]
 
 Taken = tuple[list[SitemapPage], int, bool, bool]
 #: Returns the URL that the text of a `<loc>` means, or None.
@@ -50,8 +63,9 @@ _START_OF_ENTRY = re.compile(
     rb"\s*+(?:<url>\s*+(?:<(loc|lastmod|changefreq|priority)>[^<]*+</\1>\s*+)*+"
     rb"(?:<(?:loc|lastmod|changefreq|priority)>[^<]*+)?+)?+"
 )
-_URL_LINE = re.compile(  # or a blank one
-    rb"(https?://(?!\.)[.-]*+\w[\w.-]*+(?:[/?#][!-~]{0,60000}+)?(?<![<>\"'`\]]))?[ \t]*+\r?\n", re.IGNORECASE
+_URL_LINE = re.compile(  # or a blank one; the LF of a CR at the end may be still to come
+    rb"[ \t]*+(https?://(?!\.)[.-]*+\w[\w.-]*+(?:[/?#][!-~]*+)?(?<![<>\"'`\]]))?[ \t]*+(?:\r?\n|\r(?!\Z))",
+    re.IGNORECASE,
 )
 _W3C_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _MAX_TAG_BYTES = 16
@@ -73,6 +87,9 @@ class CheckingReader(Reader, Protocol):
     @property
     def has_pages(self) -> bool:
         """Whether it skipped any entries."""
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
 
 
 class _Entry:
@@ -127,6 +144,12 @@ def next_entry(grammar: Grammar, buffer: bytes, position: int) -> re.Match[bytes
     return None if match[1].isspace() else match
 
 
+def next_url_line(buffer: bytes, position: int) -> re.Match[bytes] | None:
+    """Return the line at this position if it is a URL, which is the first group, or blank; else None."""
+    match = _URL_LINE.match(buffer, position)
+    return None if match is None or match.end() - position > MAX_LINE_BYTES else match
+
+
 def may_go_on(buffer: bytes, position: int) -> bool:
     """Return whether the rest of the buffer may be the start of a plain entry."""
     start = _START_OF_ENTRY.match(buffer, position)
@@ -167,6 +190,17 @@ class PurePages:
                 pages.append(page_of(url, _Entry(self._convert, last_modified, change_frequency, priority)))
         return pages, position, may_go_on(buffer, position), False
 
+    def take_lines(self, source: Source, buffer: bytes, position: int, /) -> tuple[list[SitemapPage], int, int]:
+        """Return pages with this source of the lines that are URLs, where they end, and how many lines they are."""
+        pages: list[SitemapPage] = []
+        count = 0
+        while match := next_url_line(buffer, position):
+            position = match.end()
+            count += 1
+            if match[1] and self.is_new(url := match[1].decode()):
+                pages.append(page_of(url, source))
+        return pages, position, count
+
 
 class PureCheck:
     """Skips plain entries in which nothing is wrong, not even a value."""
@@ -182,6 +216,14 @@ class PureCheck:
             self.has_pages = True
             position = match.end()
         return [], position, may_go_on(buffer, position), False
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        """Skip lines that are URLs or blank. Return where they end, and how many they are."""
+        count = 0
+        while match := next_url_line(buffer, position):
+            position = match.end()
+            count += 1
+        return position, count
 
 
 def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
@@ -244,7 +286,7 @@ class PurePlainColumns(PureColumns):
     def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
         """Take lines that are URLs or blank. Return where they end, and how many they are."""
         count = 0
-        while match := _URL_LINE.match(buffer, position):
+        while match := next_url_line(buffer, position):
             position = match.end()
             count += 1
             if match[1]:

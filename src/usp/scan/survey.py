@@ -22,7 +22,7 @@ from usp.compiled import IS_COMPILED
 from usp.scan.columns import microseconds
 from usp.scan.dates import parse_date
 from usp.scan.grammar import Grammar
-from usp.scan.plain import Taken, is_clean, may_go_on, next_entry
+from usp.scan.plain import Taken, is_clean, may_go_on, next_entry, next_url_line
 from usp.scan.values import parse_priority, text_of
 
 __all__ = [
@@ -329,21 +329,40 @@ class PureSurvey:
                 codes.append("P423")
             if any(not _BITS[code] & self.passed for code in codes):
                 return [], position, False, False
-            for code in codes:
-                self.counts[code] = self.counts.get(code, 0) + 1
-            if self.table is not None:
-                self.table.add(url, self.number)
+            self._skip(url, codes)
             number = parse_priority(text_of(priority)) if priority.strip() else None
             self.stats.count(
                 None if date is None else microseconds(date), None if number is None else float(number), False
             )
-            self.has_pages = True
             position = match.end()
         return [], position, may_go_on(buffer, position), False
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
+        count = 0
+        while match := next_url_line(buffer, position):
+            if match[1]:
+                url = match[1].decode()
+                codes = url_codes(url, self.options) + self._duplicate(url)
+                if any(not _BITS[code] & self.passed for code in codes):
+                    break
+                self._skip(url, codes)
+                self.stats.count(None, None, False)
+            position = match.end()
+            count += 1
+        return position, count
 
     def stop_wanting(self) -> None:
         """Stop no more at incomplete sets."""
         self.wanted = None
+
+    def _skip(self, url: str, codes: list[str]) -> None:
+        """Remember the URL of an entry that is skipped, and count its codes."""
+        for code in codes:
+            self.counts[code] = self.counts.get(code, 0) + 1
+        if self.table is not None:
+            self.table.add(url, self.number)
+        self.has_pages = True
 
     def _duplicate(self, url: str) -> list[str]:
         first = -1 if self.table is None else self.table.find(url)
@@ -356,6 +375,10 @@ class SurveyOff(PureSurvey):
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         """Take no entry."""
         return [], position, False, False
+
+    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+        """Take no line."""
+        return position, 0
 
 
 class Surveyors(NamedTuple):
