@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from clocks import within
-from faults import PATIENT, QUICK, Driver, HangUp, Request, each_driver, head, nothing_left, ok, serve_faults, status
+from faults import (
+    PATIENT,
+    QUICK,
+    Driver,
+    Handler,
+    HangUp,
+    Request,
+    each_driver,
+    head,
+    nothing_left,
+    ok,
+    serve_faults,
+    status,
+)
 from support import SITEMAP_XMLNS
 from test_faults_process import forked, run_apart, wide_site
 from usp.limits import Limits
@@ -60,6 +75,46 @@ def test_memory_of_large_bodies_at_once(driver: Driver, count: int, size: int) -
     assert not together.broken, "they did not arrive at once"
     assert pages == count, run.stdout + run.stderr
     assert peak < 150
+
+
+PEAK_OF_INDEXES = """
+from pathlib import Path
+from usp.limits import Limits
+tree = driver.tree(url, limits=Limits(max_sitemaps=100, request_seconds=60, tree_seconds=90))
+cuts = [problem.code for problem in tree.problems].count("C901")
+print(tree.outcome.kind, tree.outcome.skipped, len(list(tree.all_sitemaps())), cuts)
+print(int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read in /proc")
+@each_driver
+def test_memory_of_large_indexes(driver: Driver) -> None:
+    """Of the sitemaps that indexes list, a tree keeps no more than it may ever fetch, and counts the others."""
+    listed = 10_000
+
+    def index(name: int) -> Handler:
+        def handler(request: Request) -> None:
+            start = f"{request.server.url}/{name}/{'x' * 1_500}"
+            entries = (f"<sitemap><loc>{start}-{number}.xml</loc></sitemap>\n" for number in range(listed))
+            body = f"<sitemapindex {SITEMAP_XMLNS}>\n{''.join(entries)}</sitemapindex>".encode()
+            ok(gzip.compress(body, 1), Content_Encoding="gzip")(request)
+
+        return handler
+
+    def slow(request: Request) -> None:
+        time.sleep(8)  # until the indexes are read: the tree is not cut before
+        request.send(head(404, Content_Length=0))
+
+    robots = "Sitemap: {base}/slow.xml\n" + "".join(f"Sitemap: {{base}}/{name}.xml\n" for name in range(8))
+    site = {"/robots.txt": ok(robots), "/slow.xml": slow} | {f"/{name}.xml": index(name) for name in range(8)}
+    with serve_faults(site, default=status(404)) as server, within(90):
+        run = run_apart(PEAK_OF_INDEXES, driver, server.url)
+    told, peak = run.stdout.splitlines()
+    # The tree has robots.txt, the slow one, the first index, 97 of its sitemaps, and one that stands for all others.
+    assert told == f"partial {listed - 97 + 7} 101 1", run.stdout + run.stderr
+    assert int(peak) < 100
 
 
 @pytest.mark.slow

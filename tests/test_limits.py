@@ -533,3 +533,20 @@ def test_unfetched_sitemaps_count(most: int) -> None:
     assert all(tree == trees[0] for tree in trees)
     # At most one more at the limit, and one that stands for all that is left out.
     assert most - len(names) <= len(list(trees[0].all_sitemaps())) <= most + 2
+
+
+def test_an_index_keeps_no_more_than_a_tree_may_fetch() -> None:
+    """The parser keeps the first children of an index, in order, and counts each of the others once."""
+    listed = index(*(f"{H}{number}.xml" for number in (1, 2, 1, 3, 4, 3, 2, 5)))
+    fetcher = SitemapFetcher(f"{H}index.xml", 0, max_children=2)
+    parsed = fetcher.receive(Document(f"{H}index.xml", listed.encode()))
+    assert [child.url for child in parsed.children] == [f"{H}1.xml", f"{H}2.xml"]
+    assert parsed.more_children == 3
+
+
+def test_all_children_are_kept_to_choose_from() -> None:
+    """If the caller chooses sitemaps, the last ones of an index may be the ones to fetch."""
+    listed = index(*(f"{H}{number}.xml" for number in range(5)))
+    fetcher = SitemapFetcher(f"{H}index.xml", 0, max_children=2, recurse_callback=lambda url, level, above: True)
+    parsed = fetcher.receive(Document(f"{H}index.xml", listed.encode()))
+    assert (len(parsed.children), parsed.more_children) == (5, 0)

@@ -15,6 +15,7 @@ from usp.exceptions import InvalidArgumentError
 __all__ = [
     "ARRIVING_BYTES",
     "DEFAULT_CONCURRENCY",
+    "FEW_CHILDREN",
     "MAX_CONCURRENCY",
     "MAX_DEPTH",
     "MAX_PAGES",
@@ -29,6 +30,8 @@ DEFAULT_CONCURRENCY = 8
 MAX_CONCURRENCY = 1_000
 #: Levels of nested sitemaps, as in ultimate-sitemap-parser.
 MAX_DEPTH = 11
+#: Sitemaps of one index that are kept, even if the tree may have fewer. They take little memory.
+FEW_CHILDREN = 1_000
 #: Pages that commands read. Few sites have more, and a table of that many takes some 10 GB.
 MAX_PAGES = 100_000_000
 #: Bytes of one sitemap, inflated: twice what the protocol allows, as in ultimate-sitemap-parser.

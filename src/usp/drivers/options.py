@@ -16,7 +16,7 @@ from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.keywords import check_keywords
-from usp.limits import DEFAULT_CONCURRENCY, MAX_CONCURRENCY, MEMORY_BYTES, Limits
+from usp.limits import DEFAULT_CONCURRENCY, FEW_CHILDREN, MAX_CONCURRENCY, MEMORY_BYTES, Limits
 from usp.origins import CROSS_HOST, PRIVATE, HostPatterns, masked_url, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
@@ -236,6 +236,7 @@ def _check_options(
             recurse_list_callback=recurse_list_callback,
             max_depth=options.limits.max_depth,
             choice=choice,
+            max_children=max(options.limits.max_sitemaps, FEW_CHILDREN),
         )
 
     return options, fetcher

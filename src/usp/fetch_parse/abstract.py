@@ -24,8 +24,10 @@ class AbstractSitemapParser(abc.ABC):
     """Reads one document, which it may open several times.
 
     `open(log)` gives the text of the document. `document` is what `read_ahead` inflates, if the parser was made for
-    one.
+    one. `max_children` is how many of the sitemaps that it lists are kept, None for all; the others are counted.
     """
+
+    max_children: int | None = None
 
     def __init__(self, url: str, open_text: OpenText) -> None:
         self.url = url

@@ -61,6 +61,8 @@ class SitemapFetcher:
     :param last_modified: the `<lastmod>` that the index above gives for this sitemap.
     :param max_depth: the highest level that is fetched.
     :param choice: which children to fetch.
+    :param max_children: how many children of an index to keep, if neither the choice nor a callback leaves any out. The
+        others are counted. None keeps all.
     :raises SitemapException: if the URL is not http or https, if it is one of `parent_urls`, or if the level is higher
         than `max_depth`.
     """
@@ -78,6 +80,7 @@ class SitemapFetcher:
         last_modified: datetime | None = None,
         max_depth: int = MAX_DEPTH,
         choice: SitemapChoice = _ALL,
+        max_children: int | None = None,
     ) -> None:
         parent_urls = parent_urls or set()
         if not is_http_url(url):
@@ -96,6 +99,7 @@ class SitemapFetcher:
         self.last_modified = last_modified
         self.max_depth = max_depth
         self.choice = choice
+        self.max_children = max_children
 
     def sitemap(self) -> AbstractSitemap:
         """Fetch the sitemap and all sitemaps below it, one after another."""
@@ -112,7 +116,7 @@ class SitemapFetcher:
             return ParsedSitemap.invalid(self.url, reason, cause, status=answer.status, transport=answer.transport)
         log.info("Parsing sitemap from URL %s...", answer.url)
         is_robots_url = any(_ROBOTS_TXT.match(url) for url in (self.url, answer.url))
-        parsed = parse_document(answer, is_robots_url)
+        parsed = parse_document(answer, is_robots_url, None if self._chooses() else self.max_children)
         if answer.cut_reason and (answer.is_unread or parsed.sitemap_class is InvalidSitemap):
             return ParsedSitemap.invalid(self.url, f"Not read: {answer.cut_reason}.", Cause.LIMIT)
         if (transport := answer.transport) is not None:
@@ -135,7 +139,7 @@ class SitemapFetcher:
         """Return the children of a sitemap that the caller's options do not leave out."""
         children = parsed.children
         level, parent_urls = self.recursion_level, self._urls_above_children(parsed)
-        if self.choice is not _ALL:
+        if self.choice != _ALL:
             is_robots = parsed.sitemap_class is IndexRobotsTxtSitemap
             children = self.choice.children(children, level, parent_urls, is_robots=is_robots)
         if children and self.recurse_list_callback is not None:
@@ -166,11 +170,16 @@ class SitemapFetcher:
                     last_modified=last_modified,
                     max_depth=self.max_depth,
                     choice=self.choice,
+                    max_children=self.max_children,
                 )
             except SitemapException as error:
                 is_deep = self.recursion_level >= self.max_depth
                 cause = Cause.REFUSED if not is_http_url(url) else Cause.LIMIT if is_deep else Cause.LOOP
                 yield InvalidSitemap(url, str(error), cause=cause, last_modified=last_modified)
+
+    def _chooses(self) -> bool:
+        """Return whether the caller's options may leave out children, so that any of them may be among the first."""
+        return self.choice != _ALL or self.recurse_callback is not None or self.recurse_list_callback is not None
 
     def _urls_above_children(self, parsed: ParsedSitemap) -> set[str]:
         return self.parent_urls | {self.url, parsed.url}

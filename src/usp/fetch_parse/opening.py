@@ -30,9 +30,18 @@ _MAX_BLANK = 1 << 20  # lines and columns of white space that are kept, so that 
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
-def parse_document(document: Document, is_robots_url: bool = False) -> ParsedSitemap:
-    """Parse a document with the parser that fits its content."""
-    parsed = document.first_read(lambda: parser_of(document, is_robots_url).parse())
+def parse_document(document: Document, is_robots_url: bool = False, max_children: int | None = None) -> ParsedSitemap:
+    """Parse a document with the parser that fits its content.
+
+    :param max_children: how many of the sitemaps that it lists to keep; the others are counted. None keeps all.
+    """
+
+    def parse() -> ParsedSitemap:
+        parser = parser_of(document, is_robots_url)
+        parser.max_children = max_children
+        return parser.parse()
+
+    parsed = document.first_read(parse)
     if is_robots_url and parsed.sitemap_class is InvalidSitemap and not document.cut_reason:
         log = ProblemLog(document.url)
         log.add("R701", Place(1, 1))

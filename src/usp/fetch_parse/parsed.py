@@ -35,7 +35,8 @@ class ParsedSitemap:
 
     It does not depend on where the document was declared, so several places in the tree can share it.
 
-    `children` are the sitemaps that the document lists. `pages` reads the document again each time you iterate over it.
+    `children` are the sitemaps that the document lists, and `more_children` is the number of those that were only
+    counted, because no tree may have as many. `pages` reads the document again each time you iterate over it.
     `problems` may be a function that finds them, where that takes as long as reading the pages. `reason` says why an
     invalid sitemap could not be fetched or parsed, `cause` is the kind of that reason, and `status` the HTTP status of
     the failed request, if any. `parser` reads the document again, for checks. `transport` says how the document was
@@ -46,6 +47,7 @@ class ParsedSitemap:
     sitemap_class: type[AbstractSitemap]
     pages: Pages | list[SitemapPage] = field(default_factory=list)
     children: list[ChildSitemap] = field(default_factory=list)
+    more_children: int = field(default=0, kw_only=True)
     problems: tuple[Problem, ...] | Callable[[], tuple[Problem, ...]] = ()
     reason: str = ""
     status: int | None = None

@@ -18,6 +18,7 @@ Pages and problems are read when somebody asks for them, from the document opene
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -52,6 +53,7 @@ from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
 from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, urls_without_scheme, within
 from usp.scan.places import places_of
+from usp.scan.survey import SURVEYORS, PureURLTable
 from usp.scan.urls import MAX_BASE, URLForm, absolute_url
 from usp.scan.vocabulary import Kind
 
@@ -280,6 +282,33 @@ ROOT_PARSERS: dict[str, type[AbstractXMLSitemapParser]] = {
 }
 
 
+class _Children:
+    """The sitemaps that a document lists, each once. Of those behind the first `most`, only the number is kept."""
+
+    def __init__(self, most: int | None) -> None:
+        self.more = 0
+        self._most = math.inf if most is None else most
+        self._kept: dict[str, ChildSitemap] = {}
+        self._counted: PureURLTable | None = None  # the compiled one takes some 12 bytes for each
+
+    def add(self, child: ChildSitemap) -> None:
+        """Add a sitemap."""
+        if child.url in self._kept:
+            return
+        if len(self._kept) < self._most:
+            self._kept[child.url] = child
+            return
+        if self._counted is None:
+            self._counted = SURVEYORS.url_table()
+        if self._counted.find(child.url) < 0:
+            self._counted.add(child.url, 0)
+            self.more += 1
+
+    def kept(self) -> list[ChildSitemap]:
+        """Return the first of them, in order."""
+        return list(self._kept.values())
+
+
 class XMLSitemapParser(AbstractPagesParser):
     """Parses any XML: finds the root element and passes the entries to the parser for that root."""
 
@@ -297,13 +326,29 @@ class XMLSitemapParser(AbstractPagesParser):
         sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
         pages = Pages(self.pages, self.columns, self.page_count)
         if scanner.root == "sitemapindex":
-            children, has_pages = self._read(scanner, log)
-            listed: Pages | list[SitemapPage] = pages if has_pages else []
-            return ParsedSitemap(self.url, sitemap_class, listed, children, problems=log.problems(), parser=self)
-        children = []
+            children = _Children(self.max_children)
+            listed: Pages | list[SitemapPage] = pages if self._read(scanner, log, children) else []
+            return ParsedSitemap(
+                self.url,
+                sitemap_class,
+                listed,
+                children.kept(),
+                more_children=children.more,
+                problems=log.problems(),
+                parser=self,
+            )
+        children = _Children(self.max_children)
         if self._may_hold_sitemaps(scanner.tokens.rest()):
-            children, _ = self._read(self._scanner(UNLOGGED), UNLOGGED)
-        return ParsedSitemap(self.url, sitemap_class, pages, children, problems=self.problems, parser=self)
+            self._read(self._scanner(UNLOGGED), UNLOGGED, children)
+        return ParsedSitemap(
+            self.url,
+            sitemap_class,
+            pages,
+            children.kept(),
+            more_children=children.more,
+            problems=self.problems,
+            parser=self,
+        )
 
     def pages(self) -> Iterator[SitemapPage]:
         """Yield the pages of the entries."""
@@ -316,7 +361,7 @@ class XMLSitemapParser(AbstractPagesParser):
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Convert every field of every entry, and log what is wrong."""
-        self._read(self._scanner(log), log, inspector)
+        self._read(self._scanner(log), log, None, inspector)
 
     def _read_columns(
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
@@ -347,23 +392,22 @@ class XMLSitemapParser(AbstractPagesParser):
         return None if scanner.root is None else ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
 
     def _read(
-        self, scanner: XMLScanner, log: ProblemLog, inspector: Inspector | None = None
-    ) -> tuple[list[ChildSitemap], bool]:
-        """Read the whole document. Return its children, and whether it has pages.
+        self, scanner: XMLScanner, log: ProblemLog, children: _Children | None, inspector: Inspector | None = None
+    ) -> bool:
+        """Read the whole document, and collect its children, if they are wanted. Return whether it has pages.
 
         The reader skips entries that have no problems.
         """
-        children: dict[str, ChildSitemap] = {}
         if (parser := self._parser_of_entries(scanner, log)) is None:
-            return [], False
+            return False
         reader = self.readers.check() if inspector is None else inspector.reader
         has_pages = False
         for _, entries in scanner.batches(reader):
             for entry in entries:
                 found: ChildSitemap | SitemapPage | None
                 if entry.name == "sitemap":
-                    if (found := parser.child(entry)) is not None:
-                        children.setdefault(found.url, found)
+                    if (found := parser.child(entry)) is not None and children is not None:
+                        children.add(found)
                 elif (found := parser.page(entry)) is not None:
                     has_pages = True
                     for name in parser.fields_of(entry):
@@ -374,7 +418,7 @@ class XMLSitemapParser(AbstractPagesParser):
             log.add("X116", scanner.tokens.tag_at)
         if log.encoding != "utf-8" and scanner.root in ("urlset", "sitemapindex"):
             log.add("E204", text=name_of_encoding(log.encoding))
-        return list(children.values()), has_pages or reader.has_pages
+        return has_pages or reader.has_pages
 
     def _page_lists(self) -> Iterator[Sequence[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)

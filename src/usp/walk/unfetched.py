@@ -34,12 +34,17 @@ def count_left_out(nodes: list[Node], roots: Iterable[Node]) -> int:
 
 
 def count_skipped(nodes: list[Node]) -> int:
-    """Return how many sitemaps are declared, not left out, and not fetched because of a limit."""
+    """Return how many sitemaps are declared, not left out, and not fetched because of a limit.
+
+    Those that an index has too many of were counted when it was parsed: each index counts its own.
+    """
     declared: set[str] = set()
+    counted: dict[str, int] = {}  # a sitemap with several places counts once
     for node in nodes:
         if node.parsed is not None:
             declared.update(requested_urls(node.parsed.children) - node.left_out)
-    return len(declared - _fetched(nodes) - _unwanted(nodes))
+            counted[node.parsed.url] = node.parsed.more_children
+    return len(declared - _fetched(nodes) - _unwanted(nodes)) + sum(counted.values())
 
 
 def _unwanted(nodes: list[Node]) -> set[str]:
