@@ -23,7 +23,8 @@ from sockets import Peer, talk
 from support import index, urlset
 from usp.documents import Document, Failure
 from usp.drivers.options import homepage_walk
-from usp.drivers.schedule import Fetch, Schedule
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch
 from usp.limits import Limits
 from usp.objects.outcome import Cause
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap

@@ -15,7 +15,8 @@ import pytest
 from support import FakeClient, index, urlset
 from usp.documents import Document, Failure
 from usp.drivers.options import homepage_walk
-from usp.drivers.schedule import Fetch, Parse, Schedule, Task
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch, Parse, Task
 from usp.limits import Limits
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness

@@ -13,7 +13,8 @@ from typing import Any, Unpack
 from usp.documents import Document, Failure
 from usp.drivers.fetch import ResponseReader
 from usp.drivers.options import HomepageOptions, Options, homepage_walk
-from usp.drivers.schedule import Fetch, Schedule, Task
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch, Task
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import IndexWebsiteSitemap

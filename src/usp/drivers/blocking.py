@@ -12,7 +12,8 @@ from typing import Unpack
 from usp.documents import Document, Failure
 from usp.drivers.fetch import ResponseReader
 from usp.drivers.options import HomepageOptions, Options, homepage_walk
-from usp.drivers.schedule import Fetch, Schedule, Task
+from usp.drivers.schedule import Schedule
+from usp.drivers.tasks import Fetch, Task
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap

@@ -35,7 +35,7 @@ from usp.scan.robots import robots_txt_for, rules_for
 if TYPE_CHECKING:
     from protego import Protego
 
-    from usp.drivers.schedule import Job
+    from usp.drivers.tasks import Job
 
 __all__ = ["Host", "OriginState", "RobotsRules"]
 

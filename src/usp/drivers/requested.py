@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from usp.origins import requested_url
 
 if TYPE_CHECKING:
-    from usp.drivers.schedule import Fetch, Job
+    from usp.drivers.tasks import Fetch, Job
 
 __all__ = ["RequestedURLs"]
 

@@ -4,8 +4,7 @@ Nothing here does I/O or reads a clock. A driver starts each of `tasks(now)`, ha
 until `is_done`; `wait_seconds(now)` says how long it may wait for a result. It calls all of these from one thread, so
 the walk, the caller's callbacks and the counts need no locks.
 
-    Fetch(job)             request job.url; results in a Document or a Failure
-    Parse(...).run()       parse a large document; results in a ParsedSitemap. Small ones are parsed by `idle()`.
+`tasks` has the tasks. Large documents are parsed by tasks, small ones by `idle()`.
 
 When the tree's time is up, the document that is being parsed ends by itself, and what was read of it is kept. Those
 that wait stay unread.
@@ -21,8 +20,8 @@ import logging
 import math
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
@@ -33,6 +32,7 @@ from usp.drivers.hosts import Host, OriginState, RobotsRules
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
 from usp.drivers.requested import RequestedURLs
+from usp.drivers.tasks import Fetch, Job, Parse, Task
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
@@ -41,7 +41,7 @@ from usp.objects.wording import duration
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
-__all__ = ["Fetch", "Job", "Parse", "Schedule", "Task"]
+__all__ = ["Schedule"]
 
 log = logger(__name__)
 
@@ -55,77 +55,6 @@ _HOSTS_AT_ONCE = 4  # all hosts together get this many times the requests of one
 _MAX_DOUBLINGS = 30
 _MAX_WAIT = 300.0
 _SHARE_OF_SLOW_URLS = 0.5  # of the tree's time, if many URLs are slow
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A URL to request for a fetcher; for none, if only the rules of a robots.txt are needed."""
-
-    url: str
-    fetcher: SitemapFetcher | None
-    host: Host
-    origin: OriginState
-    tries: int = 0
-    started: float = 0.0  # the last try
-    seconds: float = math.inf  # that the last try may take
-    is_cut_short: bool = False  # whether a try had to end early, to leave time for others
-    partial: Document | None = None  # what a try that broke off has brought
-    result: Document | Failure | None = None  # of the last try
-    has_ended: bool = False  # whether there is no further try
-    shared: Document | Failure | None = None  # for others, once it has ended; None for a document that was parsed
-    hops: int = 0  # how often the last try was redirected
-    followed: dict[str, int] = field(default_factory=dict)  # URLs that it was redirected to, and after how many hops
-    moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
-    follows_all: bool = False  # whether it follows redirects to such URLs, too
-    http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
-
-    @property
-    def is_guess(self) -> bool:
-        """Whether a 404 is to be expected."""
-        return self.fetcher is None or self.fetcher.quiet_404
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fetch:
-    """A task: make a request, and end it after `job.seconds`. Ask `may_follow(url)` before following a redirect."""
-
-    job: Job
-    requested: RequestedURLs
-
-    def may_follow(self, url: str) -> bool:
-        """Return whether the request may go where a redirect leads. Any thread may ask."""
-        return self.requested.follow(self, url)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parse:
-    """A task: parse a document."""
-
-    fetcher: SitemapFetcher
-    document: Document
-    budget: ReadingBudget | None
-    waiting: Callable[[], int]  # how many other documents wait
-    counts_pages: bool = False
-
-    def run(self) -> ParsedSitemap:
-        """Parse the document, as far as the budget allows."""
-        if self.budget is None:
-            return self._parsed()
-        spend = self.budget.document(self.waiting)
-        self.document.bound(lambda: spend)
-        try:
-            return self._parsed()
-        finally:
-            self.document.bound(self.budget.later)
-
-    def _parsed(self) -> ParsedSitemap:
-        parsed = self.fetcher.receive(self.document)
-        if self.counts_pages:
-            len(parsed.pages)  # counted here, where nothing waits for it; the pages remember it
-        return parsed
-
-
-Task = Fetch | Parse
 
 
 class Schedule:
@@ -173,7 +102,7 @@ class Schedule:
     def tasks(self, now: float) -> Iterator[Task]:
         """Give the tasks to start now."""
         if now >= self._ends_at:
-            self._end(time_is_up(self._options.limits), reads_on=False)
+            self._stop_requests(time_is_up(self._options.limits), reads_on=False)
         if self._ending:
             yield from self._last_tasks(now)
             return
@@ -239,7 +168,7 @@ class Schedule:
             self._take_failure(task.job, result, now)
         max_bytes = self._options.limits.max_total_bytes
         if self._reporter.total_bytes >= max_bytes:
-            self._end(total_bytes_reached(max_bytes), reads_on=True)
+            self._stop_requests(total_bytes_reached(max_bytes), reads_on=True)
 
     def idle(self) -> None:
         """Parse a small document. Call this when no task is done: requests start before documents are parsed."""
@@ -254,7 +183,7 @@ class Schedule:
         self._walk.stop(reason, is_late=is_late and not has_unread)  # a site whose documents arrive is no late one
         self._report_stop()
 
-    def _end(self, reason: str, *, reads_on: bool) -> None:
+    def _stop_requests(self, reason: str, *, reads_on: bool) -> None:
         """Request nothing more, and stop when nothing is left to parse.
 
         :param reads_on: whether to parse the documents that have arrived.
@@ -671,7 +600,7 @@ class Schedule:
             self._walk.cuts[reason] = None
         self._receive(task.fetcher, parsed)
         if self._budget is not None and self._budget.reason:
-            self._end(self._budget.reason, reads_on=False)
+            self._stop_requests(self._budget.reason, reads_on=False)
 
     def _receive(self, fetcher: SitemapFetcher, parsed: ParsedSitemap) -> None:
         """Hand a parsed sitemap to the walk."""

@@ -1,0 +1,91 @@
+"""The tasks that a schedule gives to a driver, and the jobs behind them.
+
+Fetch(job)             request job.url; results in a Document or a Failure
+Parse(...).run()       parse a document; results in a ParsedSitemap
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from usp.documents import Document, Failure
+from usp.drivers.budget import ReadingBudget
+from usp.drivers.hosts import Host, OriginState
+from usp.drivers.requested import RequestedURLs
+from usp.fetch_parse.fetcher import SitemapFetcher
+from usp.fetch_parse.parsed import ParsedSitemap
+
+__all__ = ["Fetch", "Job", "Parse", "Task"]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A URL to request for a fetcher; for none, if only the rules of a robots.txt are needed."""
+
+    url: str
+    fetcher: SitemapFetcher | None
+    host: Host
+    origin: OriginState
+    tries: int = 0
+    started: float = 0.0  # the last try
+    seconds: float = math.inf  # that the last try may take
+    is_cut_short: bool = False  # whether a try had to end early, to leave time for others
+    partial: Document | None = None  # what a try that broke off has brought
+    result: Document | Failure | None = None  # of the last try
+    has_ended: bool = False  # whether there is no further try
+    shared: Document | Failure | None = None  # for others, once it has ended; None for a document that was parsed
+    hops: int = 0  # how often the last try was redirected
+    followed: dict[str, int] = field(default_factory=dict)  # URLs that it was redirected to, and after how many hops
+    moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
+    follows_all: bool = False  # whether it follows redirects to such URLs, too
+    http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
+
+    @property
+    def is_guess(self) -> bool:
+        """Whether a 404 is to be expected."""
+        return self.fetcher is None or self.fetcher.quiet_404
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fetch:
+    """A task: make a request, and end it after `job.seconds`. Ask `may_follow(url)` before following a redirect."""
+
+    job: Job
+    requested: RequestedURLs
+
+    def may_follow(self, url: str) -> bool:
+        """Return whether the request may go where a redirect leads. Any thread may ask."""
+        return self.requested.follow(self, url)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parse:
+    """A task: parse a document."""
+
+    fetcher: SitemapFetcher
+    document: Document
+    budget: ReadingBudget | None
+    waiting: Callable[[], int]  # how many other documents wait
+    counts_pages: bool = False
+
+    def run(self) -> ParsedSitemap:
+        """Parse the document, as far as the budget allows."""
+        if self.budget is None:
+            return self._parsed()
+        spend = self.budget.document(self.waiting)
+        self.document.bound(lambda: spend)
+        try:
+            return self._parsed()
+        finally:
+            self.document.bound(self.budget.later)
+
+    def _parsed(self) -> ParsedSitemap:
+        parsed = self.fetcher.receive(self.document)
+        if self.counts_pages:
+            len(parsed.pages)  # counted here, where nothing waits for it; the pages remember it
+        return parsed
+
+
+Task = Fetch | Parse
