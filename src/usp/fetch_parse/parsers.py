@@ -124,7 +124,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
             taken, position, lines = reader.take_lines(source, buffer, position)
             return position, lines
 
-        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take):
+        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take, self.is_cut):
             count += len(taken)
             yield from taken
             taken = []
@@ -137,7 +137,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Log the lines that are no URLs. The inspector is called for each URL that its reader does not skip."""
         reader = self.readers.check() if inspector is None else inspector.reader
-        for lines in line_lists(self.open(log), log, reader.take_lines):
+        for lines in line_lists(self.open(log), log, reader.take_lines, self.is_cut):
             for place, url in _urls_on(lines, self.url, log):
                 if inspector is not None:
                     entry = Element("url", _TEXT_LINE, place, {})

@@ -568,7 +568,8 @@ cdef class XMLScanner:
         while at and not tag:
             at -= 1
             tag = (<Frame>PyList_GET_ITEM(self.frames, at)).tag
-        self.log.add("X113", self.tokens.base + self.tokens.position, tag, "")
+        if not self.log.log.is_cut:  # else it is our doing
+            self.log.add("X113", self.tokens.base + self.tokens.position, tag, "")
         if self.entry is not None:
             self.entry.cut_off = True
             self.loose.pieces.clear()
