@@ -28,12 +28,12 @@ from tables import TREES, Row, batches_of, columns_with, demo_tree, odd_tree, pa
 from usp.exceptions import MissingExtraError
 from usp.export.arrow import BatchBuilder, arrow_schema, arrow_type, record_batch
 from usp.export.batches import Batch, SitemapPages, page_columns
-from usp.export.extras import Installation
 from usp.export.formats.arrow import arrow_writer, parquet_writer
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import sitemaps_columns
 from usp.export.schema import PAGES, SITEMAPS
 from usp.export.selection import select
+from usp.extras import Installation
 from usp.objects.page import SitemapPage, SitemapPageChangeFrequency
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan.columns import PAGE_TYPES, Column, Columns, List, Scalar, Struct

@@ -33,9 +33,9 @@ from tables import (
     plain_value,
 )
 from usp.exceptions import InvalidArgumentError, MissingExtraError
-from usp.export.extras import Installation
 from usp.export.frames import TreeTable
 from usp.export.schema import PAGES, SITEMAPS
+from usp.extras import Installation
 from usp.objects.page import Pages, SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, PagesXMLSitemap
 from usp.tree import sitemap_from_bytes

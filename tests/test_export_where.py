@@ -21,8 +21,8 @@ from commands import environment
 from selecting import TYPES, News, Row, columns_of, kept_rows, selected
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.export.conditions import MAX_LENGTH, Condition
-from usp.export.extras import Installation
 from usp.export.selection import select
+from usp.extras import Installation
 from usp.objects.page import SitemapPageChangeFrequency as Frequency
 
 pytestmark = pytest.mark.export

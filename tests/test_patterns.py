@@ -18,7 +18,7 @@ KNOWN_HIDDEN = {
     "usp.cli.outcomes._in_words_of_options",
     "usp.cli.reading.find_targets",
     "usp.cli.site._pattern",
-    "usp.export.extras._packages",
+    "usp.extras._packages",
     "usp.export.files._remove_leftovers",
     "usp.fetch_parse.choice._patterns",
     "usp.scan.encodings.name_of_encoding",

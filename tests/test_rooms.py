@@ -27,6 +27,7 @@ ROOMS = {
     "logs": set(),
     "keywords": set(),
     "exceptions": set(),
+    "extras": {"exceptions"},
     "origins": {"exceptions"},
     "objects": {"compiled", "exceptions", "origins"},
     "inflate": {"exceptions", "limits"},
@@ -72,7 +73,7 @@ ROOMS = {
         "notebook",
     },
     "notebook": {"objects"},
-    "export": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "stream"},
+    "export": {"keywords", "exceptions", "extras", "objects", "scan", "origins", "limits", "stream"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
         *("tree", "sources", "check", "export"),

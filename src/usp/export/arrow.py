@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from usp.export.batches import Batch
-from usp.export.extras import extra
 from usp.export.schema import SCHEMA_VERSION, column_at
+from usp.extras import extra
 from usp.scan import CHANGE_FREQUENCIES, Column, List, Scalar, Struct, Type, column_of
 
 if TYPE_CHECKING:

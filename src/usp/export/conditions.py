@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_array, arrow_type
-from usp.export.extras import extra
 from usp.export.interrupts import interruptible
 from usp.export.schema import NAMES_IN_SITEMAPS
+from usp.extras import extra
 from usp.objects.problem import printable
 from usp.scan import Columns, Type
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Never, TypedDict, Unpack, cast
 
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch, FirstPlaces, SitemapPages, pages_of
-from usp.export.extras import extra
 from usp.export.interrupts import interruptible
 from usp.export.reading import PageCounts, PageReader, PageStats, SourceTree, sitemaps_columns
 from usp.export.schema import SCHEMA_VERSION
 from usp.export.selection import Moment, select_from
+from usp.extras import extra
 from usp.keywords import check_keywords
 from usp.objects.sitemap import AbstractSitemap
 from usp.scan import Columns

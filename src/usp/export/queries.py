@@ -18,12 +18,12 @@ from typing import Any
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
-from usp.export.extras import extra
 from usp.export.formats.base import Answer
 from usp.export.frames import TreeTable
 from usp.export.interrupts import interruptible
 from usp.export.reading import SourceTree
 from usp.export.schema import NAMES_IN_SITEMAPS, TABLES, table_types
+from usp.extras import extra
 from usp.objects.sitemap import AbstractSitemap
 
 __all__ = ["Query"]

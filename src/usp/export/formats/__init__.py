@@ -21,9 +21,9 @@ from textwrap import fill
 from typing import IO, Any
 
 from usp.exceptions import InvalidArgumentError
-from usp.export.extras import extra
 from usp.export.files import ensure_writable, gzip_stream, is_stream, open_whole, whole_file
 from usp.export.formats.base import Format
+from usp.extras import extra
 
 __all__ = [
     "ANSWER_FORMATS",

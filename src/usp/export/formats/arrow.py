@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import GROUP_BYTES, GROUP_ROWS, BatchBuilder, arrow_schema, record_batch, value_bytes
 from usp.export.batches import Batch
-from usp.export.extras import extra
 from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
+from usp.extras import extra
 from usp.scan import List, Scalar, Struct, Type
 
 if TYPE_CHECKING:

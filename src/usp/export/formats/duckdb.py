@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import BatchBuilder, arrow_schema, record_batch
 from usp.export.batches import Batch
-from usp.export.extras import extra
 from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
 from usp.export.formats.cells import unique_names
 from usp.export.interrupts import interruptible
 from usp.export.schema import SCHEMA_VERSION
+from usp.extras import extra
 
 if TYPE_CHECKING:
     import duckdb

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
-from usp.export.extras import extra
 from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
 from usp.export.formats.cells import (
     PIECE_ROWS,
@@ -41,6 +40,7 @@ from usp.export.formats.cells import (
     values_of,
 )
 from usp.export.schema import flattened
+from usp.extras import extra
 from usp.scan import Column, Columns, Scalar, Type, flags_of, microseconds
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from commands import environment
 from usp.exceptions import MissingExtraError
-from usp.export.extras import Installation, extra
+from usp.extras import Installation, extra
 
 pytestmark = [
     pytest.mark.export,
@@ -157,5 +157,5 @@ def test_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_advice_costs_nothing_until_it_is_needed() -> None:
     """Importing the module imports nothing that only advice needs."""
-    code = "import sys, usp.export.extras; sys.exit(bool({'importlib.metadata', 'urllib.request'} & set(sys.modules)))"
+    code = "import sys, usp.extras; sys.exit(bool({'importlib.metadata', 'urllib.request'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], env=environment()).returncode == 0
