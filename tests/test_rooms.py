@@ -54,6 +54,7 @@ ROOMS = {
         "web_client",
         "drivers",
     },
+    "warc": {"version", "exceptions", "extras", "objects", "inflate", "origins", "limits", "web_client"},
     "tree": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "drivers", "stream"},
     "sources": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "web_client", "stream", "tree"},
     "aio": {"drivers", "stream", "sources"},

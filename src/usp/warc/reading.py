@@ -1,0 +1,267 @@
+"""Read WARC files: plain, gzip or zstd, one record per member or many, whole or damaged.
+
+Only whole records are given. A record that is cut short is skipped, and so is one in a damaged gzip member; reading
+goes on with the next record that can be found. Nothing that a file contains raises. Memory is bounded: a record comes
+with the first bytes of its block, and `open_block` reads a longer block from the file again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import BinaryIO
+
+from usp.warc.codecs import Codec, codec_of
+from usp.warc.streams import Place, PlainStream, Stream, open_stream
+
+__all__ = ["KEPT_BYTES", "Record", "is_warc", "open_block", "read_record", "read_records"]
+
+#: How much of a block comes with its record.
+KEPT_BYTES = 1 << 16
+#: Longer headers are damage.
+MAX_HEADER_BYTES = 1 << 18
+
+_START = re.compile(rb"WARC/[01]\.[0-9]{1,2}\r?\n")
+_NEXT_START = re.compile(rb"(?<=\n)WARC/[01]\.[0-9]{1,2}\r?\n")
+_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_START_BYTES = 16
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?Z?")
+
+
+@dataclass(slots=True)
+class Record:
+    """A record: its headers, the start of its block, and where it is in its file.
+
+    `length` is that of the compressed record, 0 if it has no gzip member of its own.
+    """
+
+    headers: dict[str, str]  # names in lower case; the first of each name
+    size: int  # of the whole block
+    block: bytes  # its first bytes
+    place: Place
+    length: int
+
+    @property
+    def type(self) -> str:
+        """The kind of record: response, revisit, request, warcinfo and so on."""
+        return self.headers.get("warc-type", "").lower()
+
+    @property
+    def url(self) -> str:
+        """The target of the request. Some old writers put it into angle brackets."""
+        url = self.headers.get("warc-target-uri", "")
+        return url[1:-1] if url.startswith("<") and url.endswith(">") else url
+
+    @property
+    def date(self) -> datetime | None:
+        """When the record was made, in UTC; None if the file does not say."""
+        return date_of(self.headers.get("warc-date", ""))
+
+    @property
+    def offset(self) -> int:
+        """Where the record, or the member that it is in, starts in the file."""
+        return self.place.offset
+
+    @property
+    def is_block_whole(self) -> bool:
+        """Whether `block` is all of the block."""
+        return len(self.block) == self.size
+
+
+def date_of(text: str) -> datetime | None:
+    """Return the time that a WARC-Date states, None if it states none. It may lack its smaller parts."""
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    micros = int((match[7] or "").ljust(6, "0")[:6])
+    try:  # a leap second is the next one
+        return datetime(year, month, day, hour, minute, 0, micros, UTC) + timedelta(seconds=second)
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_warc(file: BinaryIO) -> bool:
+    """Return whether a file starts with a WARC record.
+
+    :raises MissingExtraError: if it is zstd, and no package for that is installed.
+    """
+    stream = open_stream(file, codec_of(file))
+    stream.has(_START_BYTES)
+    return _START.match(stream.data) is not None
+
+
+def read_records(file: BinaryIO, *, kept_bytes: int = KEPT_BYTES) -> Iterator[Record]:
+    """Give all whole records of a file that can be sought.
+
+    :param kept_bytes: how much of each block comes with its record.
+    :raises MissingExtraError: if the file is zstd, and no package for that is installed.
+    :raises OSError: if the file cannot be read.
+    """
+    yield from _records(open_stream(file, codec_of(file)), kept_bytes)
+
+
+def read_record(
+    file: BinaryIO, place: Place | int, *, kept_bytes: int = KEPT_BYTES, codec: Codec | None = None
+) -> Record | None:
+    """Return the whole record at a place; None if there is none.
+
+    :param place: its offset, or for a file with many records in one member, its `Record.place`.
+    :param codec: what `codec_of` has returned for the file, if you read many records.
+    """
+    place = place if isinstance(place, Place) else Place(place)
+    stream = open_stream(file, codec or codec_of(file), place)
+    stream.has(_START_BYTES)
+    return _record(stream, kept_bytes) if _START.match(stream.data, stream.at) else None
+
+
+def open_block(file: BinaryIO, record: Record, *, codec: Codec | None = None) -> Iterator[bytes]:
+    """Give the whole block of a record in pieces. The file is read only if `record.block` is not all of it."""
+    if record.is_block_whole:
+        yield record.block
+        return
+    stream = open_stream(file, codec or codec_of(file), record.place)
+    left = record.size
+    if _header(stream) is None:
+        return
+    while left and (stream.has(1) or stream.next_member()):
+        piece = stream.take(left)
+        left -= len(piece)
+        if piece:
+            yield piece
+
+
+def _records(stream: Stream, kept_bytes: int) -> Iterator[Record]:
+    while _find(stream):
+        record = _record(stream, kept_bytes)
+        if record is not None:
+            yield record
+
+
+def _find(stream: Stream) -> bool:
+    """Go to the start of the next record. Return False if there is none."""
+    while True:
+        _skip_line_ends(stream)
+        if stream.has(_START_BYTES) or stream.at < len(stream.data):
+            if _START.match(stream.data, stream.at) or _search(stream):
+                return True
+        elif not (stream.find_member() if stream.is_broken else stream.next_member()):
+            return False
+
+
+def _search(stream: Stream) -> bool:
+    """Look for the start of a record in the rest of the member."""
+    while True:
+        match = _NEXT_START.search(stream.data, stream.at)
+        if match is not None:
+            stream.at = match.start()
+            return True
+        stream.at = max(stream.at, len(stream.data) - 2 * _START_BYTES)
+        if not stream.fill():
+            stream.at = len(stream.data)
+            return False
+
+
+def _skip_line_ends(stream: Stream) -> None:
+    while stream.has(1):
+        data, at = stream.data, stream.at
+        while data[at : at + 1] in (b"\r", b"\n") and at < len(data):
+            at += 1
+        stream.at = at
+        if at < len(data):
+            return
+
+
+def _record(stream: Stream, kept_bytes: int) -> Record | None:
+    """Read the record that starts here. Return None if it is not whole."""
+    place = stream.place
+    headers = _header(stream)
+    if headers is None:
+        return None
+    length = headers.get("content-length", "")
+    if not _LENGTH.fullmatch(length):
+        return None
+    size = int(length)
+    after_header = stream.place.offset
+    if isinstance(stream, PlainStream) and size > stream.left:
+        return None
+    block = _block(stream, size, kept_bytes)
+    if block is None:
+        return None
+    has_more = stream.has(1)
+    if stream.is_broken:
+        return None
+    if has_more and stream.data[stream.at : stream.at + 1] not in (b"\r", b"\n"):
+        if isinstance(stream, PlainStream):
+            stream.go_to(after_header)  # its length is wrong, so the next record may be inside
+        return None
+    _skip_line_ends(stream)
+    if stream.is_broken:
+        return None
+    return Record(headers, size, block, place, _length(stream, place))
+
+
+def _length(stream: Stream, place: Place) -> int:
+    """Return the length of a record, whose end has been reached."""
+    if isinstance(stream, PlainStream):
+        return stream.place.offset - place.offset
+    if stream.has(1) or place.skip:
+        return 0
+    stream.next_member()
+    return stream.member - place.offset
+
+
+def _header(stream: Stream) -> dict[str, str] | None:
+    """Read the header of a record. Return None if it does not end."""
+    searched = stream.at
+    while (end := _BLANK_LINE.search(stream.data, searched)) is None:
+        known = len(stream.data) - stream.at
+        if known > MAX_HEADER_BYTES or not stream.fill():
+            stream.at = min(stream.at + 1, len(stream.data))  # so that the search for the next goes on behind it
+            return None
+        searched = stream.at + max(0, known - 3)
+    text = stream.data[stream.at : end.start()].decode("utf-8", "replace")
+    stream.at = end.end()
+    headers: dict[str, str] = {}
+    name = ""
+    for line in text.split("\n")[1:]:
+        if line[:1] in (" ", "\t") and name:
+            headers[name] += f" {line.strip()}"  # continued, as WARC 1.0 allows
+            continue
+        key, colon, value = line.partition(":")
+        if colon and (name := key.strip().lower()) not in headers:
+            headers[name] = value.strip()
+    return headers
+
+
+def _block(stream: Stream, size: int, kept_bytes: int) -> bytes | None:
+    """Read a block, and return its first bytes. Return None if it is cut short.
+
+    It may go on in the next member, unless a record starts there.
+    """
+    kept: list[bytes] = []
+    left = min(size, kept_bytes)
+    rest = size - left
+    while left:
+        if not _has_more(stream):
+            return None
+        piece = stream.take(left)
+        left -= len(piece)
+        kept.append(piece)
+    while rest and (rest := stream.skip(rest)):
+        if not _has_more(stream):
+            return None
+    return kept[0] if len(kept) == 1 else b"".join(kept)
+
+
+def _has_more(stream: Stream) -> bool:
+    while not stream.has(1):
+        if stream.is_broken or not stream.next_member():
+            return False
+        stream.has(_START_BYTES)
+        if _START.match(stream.data, stream.at):
+            return False
+    return True
