@@ -25,7 +25,7 @@ _DICTIONARY = b"\x5d\x2a\x4d\x18"
 _MAX_DICTIONARY_BYTES = 1 << 24
 _MAX_WINDOW_BYTES = 1 << 27
 # zstandard has no limit for the output of a call. A block of zstd is at least 4 bytes and gives at most 128 KiB.
-_ZSTD_INPUT_BYTES = 512
+_ZSTD_INPUT_BYTES = 128
 _ODD_FLAGS = 0b1110_0010  # of a gzip header: isal ignores them; see usp.inflate
 
 
@@ -133,11 +133,15 @@ def _zstd(dictionary: bytes) -> Codec:
         from compression import zstd  # type: ignore[import-not-found]  # Python 3.14
 
         options = {zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_BYTES.bit_length() - 1}
-        known = zstd.ZstdDict(dictionary) if dictionary else None
+        known = None
+        with suppress(zstd.ZstdError, ValueError):  # of a damaged dictionary; then frames cannot be inflated
+            known = zstd.ZstdDict(dictionary) if dictionary else None
         return Codec(ZSTD_MAGIC, lambda head: zstd.ZstdDecompressor(known, options), (zstd.ZstdError,))
     library = extra("zstandard", "warc")
-    data = library.ZstdCompressionDict(dictionary) if dictionary else None
-    context = library.ZstdDecompressor(dict_data=data, max_window_size=_MAX_WINDOW_BYTES)
+    context = library.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    with suppress(library.ZstdError):  # of a damaged dictionary; then frames cannot be inflated
+        data = library.ZstdCompressionDict(dictionary) if dictionary else None
+        context = library.ZstdDecompressor(dict_data=data, max_window_size=_MAX_WINDOW_BYTES)
     return Codec(ZSTD_MAGIC, lambda head: _Zstandard(context.decompressobj()), (library.ZstdError,))
 
 

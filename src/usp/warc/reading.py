@@ -25,7 +25,8 @@ MAX_HEADER_BYTES = 1 << 18
 
 _START = re.compile(rb"WARC/[01]\.[0-9]{1,2}\r?\n")
 _NEXT_START = re.compile(rb"(?<=\n)WARC/[01]\.[0-9]{1,2}\r?\n")
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
+_HEADER_END = re.compile(rb"\r?\n(?:(\r?\n)|(?=WARC/[01]\.[0-9]{1,2}\r?\n))")  # a blank line, or another record
+_LINE_ENDS = re.compile(rb"[\r\n]*+")
 _START_BYTES = 16
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?Z?")
@@ -167,11 +168,9 @@ def _search(stream: Stream) -> bool:
 
 def _skip_line_ends(stream: Stream) -> None:
     while stream.has(1):
-        data, at = stream.data, stream.at
-        while data[at : at + 1] in (b"\r", b"\n") and at < len(data):
-            at += 1
-        stream.at = at
-        if at < len(data):
+        match = _LINE_ENDS.match(stream.data, stream.at)
+        stream.at = match.end() if match else stream.at
+        if stream.at < len(stream.data):
             return
 
 
@@ -217,12 +216,15 @@ def _length(stream: Stream, place: Place) -> int:
 def _header(stream: Stream) -> dict[str, str] | None:
     """Read the header of a record. Return None if it does not end."""
     searched = stream.at
-    while (end := _BLANK_LINE.search(stream.data, searched)) is None:
+    while (end := _HEADER_END.search(stream.data, searched)) is None:
         known = len(stream.data) - stream.at
         if known > MAX_HEADER_BYTES or not stream.fill():
             stream.at = min(stream.at + 1, len(stream.data))  # so that the search for the next goes on behind it
             return None
-        searched = stream.at + max(0, known - 3)
+        searched = stream.at + max(0, known - _START_BYTES)
+    if end[1] is None:
+        stream.at = end.end()
+        return None
     text = stream.data[stream.at : end.start()].decode("utf-8", "replace")
     stream.at = end.end()
     headers: dict[str, str] = {}
