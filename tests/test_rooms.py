@@ -56,7 +56,9 @@ ROOMS = {
     },
     "warc": {"version", "exceptions", "extras", "objects", "inflate", "origins", "limits", "web_client"},
     "tree": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "drivers", "stream"},
-    "sources": {"keywords", "exceptions", "objects", "scan", "origins", "limits", "web_client", "stream", "tree"},
+    "sources": {
+        *("keywords", "exceptions", "objects", "scan", "origins", "limits", "web_client", "warc", "stream", "tree"),
+    },
     "aio": {"drivers", "stream", "sources"},
     "helpers": FETCHING,
     "check": {

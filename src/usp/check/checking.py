@@ -206,7 +206,7 @@ class _StreamCheck:
 
     @property
     def _is_local(self) -> bool:
-        return self._source is not None and self._source.kind.is_local
+        return self._source is not None and self._source.reading is None
 
     def _check_files(self, tree: AbstractSitemap) -> Report:
         assert self._source is not None

@@ -231,8 +231,7 @@ def _ensure_writable(path: str | None, sources: tuple[Source, ...]) -> None:
     if path is None or path == _STANDARD_OUTPUT:
         return
     for source in sources:
-        is_path = source.kind.is_local and source.target != _STANDARD_OUTPUT
-        if is_path and os.path.exists(path) and os.path.samefile(path, source.target):
+        if source.path and os.path.exists(path) and os.path.samefile(path, source.path):
             raise FileExistsError(EEXIST, "This is the file to check; write to another one", path)
     files.ensure_writable(path)
 

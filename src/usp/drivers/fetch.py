@@ -55,6 +55,9 @@ class ResponseReader:
         :param started: when the request started, by `time.monotonic()`.
         """
         request = _transport(url, started)
+        received = response.received_at() if isinstance(response, AbstractWebClientResponse) else ...
+        if received is None or isinstance(received, datetime):  # else it was now, or the response is a mock
+            request = replace(request, seconds=None, fetched_at=received)
         if isinstance(response, AbstractWebClientSuccessResponse):
             return self._document(response, request)
         if not isinstance(response, WebClientErrorResponse):
@@ -68,7 +71,7 @@ class ResponseReader:
             response.retryable(),
             response.retry_after(),
             document,
-            replace(request, status=status),
+            request if received is None else replace(request, status=status),
             Cause.REFUSED if response.is_refused() else None,
             max(response.transferred_bytes(), 0 if document is None else document.transferred),
             response.moved_to(),

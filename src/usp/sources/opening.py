@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterable
 from types import TracebackType
-from typing import Any, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from usp.exceptions import InvalidArgumentError, TreeInterrupted, UspError
 from usp.objects.outcome import Outcome, combined
@@ -16,6 +16,9 @@ from usp.sources.targets import ReadAs, Source, SourceKind, find_source
 from usp.stream import AsyncSitemapStream, HomepageOptions, SitemapStream, reusable
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 
+if TYPE_CHECKING:
+    from usp.warc.archive import ScanProgress
+
 __all__ = ["AsyncSourceStream", "SourceStream", "Targets", "find_sources"]
 
 #: One target or several: URLs, hosts, paths, or "-" for standard input.
@@ -23,9 +26,17 @@ Targets = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def find_sources(
-    targets: Targets, *, url: str | None = None, read_as: ReadAs = "auto", https_only: bool = False
+    targets: Targets,
+    *,
+    url: str | None = None,
+    read_as: ReadAs = "auto",
+    https_only: bool = False,
+    progress: ScanProgress | None = None,
 ) -> tuple[Source, ...]:
-    """Find out what each target is; see `find_source`."""
+    """Find out what each target is; see `find_source`. A web archive is read, and each site in it is a source.
+
+    :param progress: called now and then while a web archive is read.
+    """
     is_one = (
         isinstance(targets, (str, bytes, os.PathLike)) or hasattr(targets, "read") or not isinstance(targets, Iterable)
     )
@@ -37,7 +48,7 @@ def find_sources(
     sources = tuple(find_source(target, url=url, read_as=read_as, https_only=https_only) for target in listed)
     if sum(source.kind is SourceKind.STANDARD_INPUT for source in sources) > 1:
         raise InvalidArgumentError("standard input (-) can be read only once")
-    return sources
+    return tuple(site for source in sources for site in source.sites(progress))
 
 
 class _Read:

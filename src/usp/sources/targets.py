@@ -6,6 +6,7 @@
 | `https://example.org/` | a site |
 | `https://example.org/any/sitemap.xml` | a sitemap and what is below it; if it is no sitemap, the whole site |
 | an existing folder, zip archive or file | its sitemaps |
+| an existing WARC or WACZ file | the sitemaps of the sites in it, each site a source of its own |
 | `example.org`, `example.org/path` | as with https://; if nothing answers there, with http:// |
 
 A `Source` is a target of a known kind. It opens a stream of sitemaps, whatever it is.
@@ -17,9 +18,10 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
 from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
@@ -39,6 +41,12 @@ from usp.stream import (
 )
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 
+if TYPE_CHECKING:
+    from usp.sources.records import ArchivedSite
+    from usp.warc.archive import ScanProgress
+
+# What reads web archives is imported where it is needed: few targets are one.
+
 __all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source"]
 
 STANDARD_INPUT = "-"
@@ -56,7 +64,7 @@ _HOST = re.compile(
     re.IGNORECASE,
 )
 _TOP_DOMAIN = re.compile(r"\.(?:[^\W\d_]{2,}|xn--[\w-]+)\.?(?::\d+)?$")
-_FILE_NAME = re.compile(r"[^?#]*\.(?:xml|gz|txt|rss|atom|rdf|zip|json|csv|html?)", re.IGNORECASE)
+_FILE_NAME = re.compile(r"[^?#]*\.(?:xml|gz|txt|rss|atom|rdf|zip|warc|zst|wacz|json|csv|html?)", re.IGNORECASE)
 _LOCAL_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[a-z]:[/\\]|file:/", re.IGNORECASE)
 
 
@@ -68,6 +76,7 @@ class SourceKind(StrEnum):
     FILE = "file"
     FOLDER = "folder"
     ARCHIVE = "archive"
+    WEB_ARCHIVE = "web archive"
     STANDARD_INPUT = "standard input"
 
     @property
@@ -76,7 +85,12 @@ class SourceKind(StrEnum):
         return self not in (SourceKind.SITE, SourceKind.SITEMAP)
 
 
-_A_KIND = {SourceKind.FILE: "a file", SourceKind.FOLDER: "a folder", SourceKind.ARCHIVE: "an archive"}
+_A_KIND = {
+    SourceKind.FILE: "a file",
+    SourceKind.FOLDER: "a folder",
+    SourceKind.ARCHIVE: "an archive",
+    SourceKind.WEB_ARCHIVE: "a web archive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +99,7 @@ class Source:
 
     `target` is as the user gave it, without a user and password. `reading` says how to fetch it, if it is on the web.
     `path` is that of files, and `url` says where they are, or will be, served. `note` says what else the target could
-    have meant.
+    have meant. `site` is one of a web archive; without it, the source is all of the archive, which `sites` splits.
     """
 
     target: str
@@ -94,6 +108,24 @@ class Source:
     path: str = ""
     url: str | None = None
     note: str = ""
+    site: ArchivedSite | None = field(default=None, repr=False)
+
+    def sites(self, progress: ScanProgress | None = None) -> tuple[Source, ...]:
+        """Return the sites of a web archive, which is read for that, each as a source. Any other source is one.
+
+        :param progress: called now and then, with a name, and how many bytes of how many were read.
+        """
+        if self.kind is not SourceKind.WEB_ARCHIVE or self.site is not None:
+            return (self,)
+        from usp.sources.records import sites_of
+
+        found = sites_of(self.path, self.url, progress)
+        names = [self.target] if len(found) == 1 else [f"{self.target}: {site.homepage_url}" for site in found]
+        notes = [self.note, *[""] * len(found)]
+        return tuple(
+            replace(self, target=name, note=note, site=site, reading=Reading(site.homepage_url))
+            for name, note, site in zip(names, notes, found, strict=False)
+        )
 
     def stream(
         self,
@@ -110,6 +142,14 @@ class Source:
         :param bounds_reading: whether `limits.tree_seconds` also bounds how long you read pages; files have no limit.
         """
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
+        if self.kind is SourceKind.WEB_ARCHIVE:
+            from usp.warc.client import ArchiveClient
+
+            site = self._only_site()
+            web_client, options = ArchiveClient(site.archive), site.options(options)
+            return SitemapStream(
+                Reading(site.homepage_url), web_client, memory_bytes=memory_bytes, pages_once=pages_once, **options
+            )
         if self.reading is not None:
             return SitemapStream(
                 self.reading,
@@ -126,9 +166,22 @@ class Source:
     ) -> AsyncSitemapStream:
         """Open the stream of its sitemaps on asyncio."""
         check_keywords(options, HomepageOptions.__annotations__, "web_client")
+        if self.kind is SourceKind.WEB_ARCHIVE:
+            from usp.warc.client import AsyncArchiveClient
+
+            site = self._only_site()
+            client = AsyncArchiveClient(site.archive)
+            return AsyncSitemapStream(Reading(site.homepage_url), client, **site.options(options))
         if self.reading is not None:
             return AsyncSitemapStream(self.reading, web_client, **options)
         return AsyncTreeStream(self._load, web_client, **options)
+
+    def _only_site(self) -> ArchivedSite:
+        """Return the only site of a web archive."""
+        sources = self.sites()
+        if len(sources) > 1 or sources[0].site is None:
+            raise InvalidArgumentError(f"{self.target} has {len(sources):,} sites; say with url which one to read")
+        return sources[0].site
 
     def _load(self, options: HomepageOptions) -> LoadedTree:
         if self.kind is SourceKind.STANDARD_INPUT:
@@ -141,7 +194,7 @@ class Source:
     @property
     def is_site(self) -> bool:
         """Whether it is read as a whole site."""
-        return self.kind in (SourceKind.SITE, SourceKind.FOLDER, SourceKind.ARCHIVE)
+        return self.kind not in (SourceKind.SITEMAP, SourceKind.FILE, SourceKind.STANDARD_INPUT)
 
     def _unread_note(self, listed: int) -> str:
         """Return a note on the sitemaps that a single file lists."""
@@ -234,10 +287,30 @@ def _path(wanted: _Wanted) -> Source | None:
         path = _local_path(text)
     if not os.path.lexists(path) and wanted.is_text:
         return None
-    kind = SourceKind.FOLDER if os.path.isdir(path) else SourceKind.ARCHIVE if is_archive(path) else SourceKind.FILE
+    kind = next(kind for kind, is_kind in _PATHS.items() if is_kind(path))
     is_host_too = wanted.is_text and _is_host(text) and _TOP_DOMAIN.search(_host_part(text))
     note = f"{text} is {_A_KIND[kind]} here; for the site, write https://{text}" if is_host_too else ""
     return Source(text, kind, path=path, note=note)
+
+
+def _is_web_archive(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False  # what is read of a pipe cannot be read again
+    with suppress(OSError), open(path, "rb") as file:
+        if file.read(1) not in (b"<", b""):
+            from usp.warc.parts import is_web_archive
+
+            return is_web_archive(path)
+    return False
+
+
+#: What a path may be, in the order in which usp tries it.
+_PATHS: dict[SourceKind, Callable[[str], bool]] = {
+    SourceKind.FOLDER: os.path.isdir,
+    SourceKind.WEB_ARCHIVE: _is_web_archive,
+    SourceKind.ARCHIVE: is_archive,
+    SourceKind.FILE: lambda path: True,
+}
 
 
 def _local_path(text: str) -> str:

@@ -28,8 +28,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha1
+from os import urandom
 from typing import Any, BinaryIO, NamedTuple
-from uuid import uuid4
 
 from usp.inflate import GZIP_MAGIC, split
 from usp.version import __version__
@@ -217,7 +217,7 @@ class WarcWriter:
         record_id: str | None = None,
     ) -> Written:
         """Write a record whose block is `head` and the body."""
-        record_id = record_id or f"<urn:uuid:{uuid4()}>"
+        record_id = record_id or _new_id()
         size = len(head) + (0 if body is None else body.size)
         lines = [
             "WARC/1.1",
@@ -246,6 +246,12 @@ class WarcWriter:
                 raise OSError("nothing more can be written")
             data = data[done:]
             done = self._file.write(data)
+
+
+def _new_id() -> str:
+    """Return a random ID. https://www.rfc-editor.org/rfc/rfc9562#section-5.4."""
+    digits = f"{int.from_bytes(urandom(16)) & ~(0xF << 76) & ~(3 << 62) | 4 << 76 | 2 << 62:032x}"
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
 
 
 def _plain(start: bytes, body: Payload | None) -> Iterator[bytes]:

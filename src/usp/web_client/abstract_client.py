@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, ClassVar
 from usp.exceptions import InvalidArgumentError, NoWebClientException
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from usp.bodies import ArrivingBody
 
 __all__ = [
@@ -82,6 +84,13 @@ def request_errors(client: object) -> tuple[type[BaseException], ...]:
 
 class AbstractWebClientResponse:
     """What `get` returns: a success or an error."""
+
+    def received_at(self) -> datetime | EllipsisType | None:
+        """Return when the response was received, in UTC, if that was not just now but earlier, as in an archive.
+
+        None means that nobody knows; for an error also that there never was a response.
+        """
+        return ...
 
 
 class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
