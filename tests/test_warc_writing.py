@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import random
@@ -11,13 +12,16 @@ import sys
 import tracemalloc
 import warnings
 import zlib
+from base64 import b32encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from usp.inflate import split
 from usp.warc import Original, Payload, WarcWriter, message_of, read_records, request_head, response_head, writing
 
 NOW = datetime(2026, 11, 17, 3, 30, 55, 123456, UTC)
@@ -108,6 +112,14 @@ def test_tools_for_archives_accept_what_is_written(tmp_path: Path) -> None:
         ]
     assert sorted((entry["url"], entry["offset"], entry["length"]) for entry in entries) == sorted(places)
     assert {entry["mime"] for entry in entries if entry["status"] == "304"} == {"warc/revisit"}
+
+
+def test_digests_are_sha1_in_base32() -> None:
+    """A digest is what other tools compute from the same bytes, however they are cut."""
+    for data in BODIES.values():
+        expected = f"sha1:{b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode()}"
+        pieces = partial(split, data, 9_999)
+        assert Payload(data).digest == Payload(pieces=pieces).digest == expected
 
 
 def test_the_writer_says_where_records_are() -> None:

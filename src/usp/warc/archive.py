@@ -261,9 +261,8 @@ def _body(part: Part, record: Record, message: Message) -> Iterator[bytes]:
 
 def _kind(url: str, record: Record, message: Message) -> Kind:
     """Return what the body of a success is, by its start and by its name."""
-    path = split_url(url).path
     body = record.block[message.body_at :]
-    if path == _ROBOTS:
+    if url.endswith(_ROBOTS) and url.count("/") == 3:
         # What is behind the first bytes of a long one may name a sitemap.
         names = not record.is_block_whole or _NAMES_SITEMAP.search(_start_of(body, message, len(body)))
         return Kind.ROBOTS_WITH_SITEMAPS if names else Kind.ROBOTS

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
@@ -28,8 +29,11 @@ _NEXT_START = re.compile(rb"(?<=\n)WARC/[01]\.[0-9]{1,2}\r?\n")
 _HEADER_END = re.compile(rb"\r?\n(?:(\r?\n)|(?=WARC/[01]\.[0-9]{1,2}\r?\n))")  # a blank line, or another record
 _LINE_ENDS = re.compile(rb"[\r\n]*+")
 _START_BYTES = 16
+_MAX_CONTINUED = 4096  # characters of a header to which more lines are added
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?Z?")
+
+_USUAL_LENGTHS = (20, 27)  # with seconds, with microseconds
 
 
 @dataclass(slots=True)
@@ -74,6 +78,9 @@ class Record:
 
 def date_of(text: str) -> datetime | None:
     """Return the time that a WARC-Date states, None if it states none. It may lack its smaller parts."""
+    if len(text) in _USUAL_LENGTHS and text.endswith("Z"):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
@@ -215,6 +222,20 @@ def _length(stream: Stream, place: Place) -> int:
 
 def _header(stream: Stream) -> dict[str, str] | None:
     """Read the header of a record. Return None if it does not end."""
+    start = stream.at
+    end = stream.data.find(b"\r\n\r\n", start)
+    if end >= 0 and stream.data.find(b"\nWARC/", start, end) < 0:  # the usual case
+        text = stream.data[start:end]
+        stream.at = end + 4
+    elif (found := _odd_header(stream)) is None:
+        return None
+    else:
+        text = found
+    return _fields(text.decode("utf-8", "replace"))
+
+
+def _odd_header(stream: Stream) -> bytes | None:
+    """Read a header that may have other line ends, or be longer than what has been read."""
     searched = stream.at
     while (end := _HEADER_END.search(stream.data, searched)) is None:
         known = len(stream.data) - stream.at
@@ -222,16 +243,19 @@ def _header(stream: Stream) -> dict[str, str] | None:
             stream.at = min(stream.at + 1, len(stream.data))  # so that the search for the next goes on behind it
             return None
         searched = stream.at + max(0, known - _START_BYTES)
-    if end[1] is None:
-        stream.at = end.end()
-        return None
-    text = stream.data[stream.at : end.start()].decode("utf-8", "replace")
+    text = stream.data[stream.at : end.start()]
     stream.at = end.end()
+    return text if end[1] is not None else None
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the headers of a record by their names in lower case, the first of each name."""
     headers: dict[str, str] = {}
     name = ""
     for line in text.split("\n")[1:]:
-        if line[:1] in (" ", "\t") and name:
-            headers[name] += f" {line.strip()}"  # continued, as WARC 1.0 allows
+        if line.startswith((" ", "\t")) and name:
+            if len(headers[name]) < _MAX_CONTINUED:
+                headers[name] = f"{headers[name]} {line.strip()}".strip()  # as WARC 1.0 allows
             continue
         key, colon, value = line.partition(":")
         if colon and (name := key.strip().lower()) not in headers:
