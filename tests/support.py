@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property
@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from usp.warc import Payload, WarcWriter, response_head
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
@@ -151,6 +152,14 @@ class FakeClient(AbstractWebClient):
                 return response
             case other:
                 return other  # type: ignore[no-any-return]  # some tests return what a client must not return
+
+
+def write_archive(path: Path, homepage: str) -> None:
+    """Write a web archive with one sitemap of a site."""
+    with path.open("wb") as file:
+        date = datetime(2026, 11, 17, tzinfo=UTC)
+        body = Payload(urlset(f"{homepage}a").encode())
+        WarcWriter(file).response(f"{homepage}sitemap.xml", response_head(200, "OK", []), body, date)
 
 
 class Server:

@@ -23,7 +23,7 @@ from commands import environment
 from faults import Handler, Request, ok, serve_faults, status
 from support import urlset
 from usp.cli.output import LogLines, duration, size
-from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.progress import ProgressMeter, progress_line, scan_line
 from usp.progress import Progress
 
 pytestmark = pytest.mark.cli
@@ -134,6 +134,24 @@ def terminal(columns: int = 80) -> Iterator[Terminal]:
         reader.join()  # there is nothing more to come
     finally:
         os.close(leader)
+
+
+def test_the_scan_of_an_archive_is_shown_if_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is shown at first, then how much was read, and nothing is left at the end."""
+    clock = iter([0.0, 0.1, 1.0, 1.01, 2.0]).__next__
+    with terminal() as found, os.fdopen(os.dup(found.follower), "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")
+        with scan_line(is_shown=True, clock=clock) as show:
+            for done in (10, 20, 30, 40):
+                show("a\x1b.warc.gz", done, 100)
+        monkeypatch.undo()
+    drawn = found.text().split("\r")[1:]
+    assert [line.removesuffix("\x1b[K") for line in drawn] == [
+        "reading a\\x1b.warc.gz: 20% of 100 B",
+        "reading a\\x1b.warc.gz: 40% of 100 B",
+        "",
+    ]
 
 
 def site(count: int = 12, seconds: float = 0.3, stuck: tuple[int, ...] = (), pages: int = 2000) -> dict[str, Handler]:

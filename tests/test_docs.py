@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from support import write_archive
 from test_rooms import ROOMS
 from usp.check.rules import RULES
 from usp.check.rules.page import rule_page
@@ -47,6 +48,7 @@ def test_examples_run(
     for name in ("sitemap.xml", "public/sitemap.xml"):
         (tmp_path / name).write_text("<urlset><url><loc>https://www.example.org/a</loc></url></urlset>")
     with demo_site() as homepage:
+        write_archive(tmp_path / "crawl.warc.gz", homepage)
         example = example.replace("https://www.example.org/", homepage)
         example = example.replace('"example.org"', repr(homepage.removeprefix("http://")))
         exec(compile(example, "README.md", "exec"), {})  # noqa: S102 -- running it is the test

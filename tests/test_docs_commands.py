@@ -13,6 +13,7 @@ from shutil import which
 
 import pytest
 
+from support import write_archive
 from usp.cli.demo import demo_site
 
 pytestmark = pytest.mark.cli
@@ -60,6 +61,7 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
     (tmp_path / "sitemap.xml.gz").write_bytes(gzip.compress(URLSET.encode()))
     with zipfile.ZipFile(tmp_path / "old-site.zip", "w") as archive:
         archive.writestr("sitemap.xml", URLSET)
+    write_archive(tmp_path / "crawl.warc.gz", "https://www.example.org/")
     with demo_site() as homepage:
         command = command if " --url " in command else on_demo_site(command, homepage)
         run = subprocess.run(

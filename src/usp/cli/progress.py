@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["ProgressMeter", "progress_line"]
+__all__ = ["ProgressMeter", "progress_line", "scan_line"]
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
+_SECONDS_BEFORE_SCAN = 0.5  # what takes less needs no progress
 _SECONDS_OF_RATE = 3.0  # the rate is the average over these last seconds
 _CELLS_FOR_CTRL_C = 3  # a terminal shows "^C" after the line; wrapped onto the next line, it would stay
 _MIN_HOST_CELLS = 8  # with less room, the host is not shown
@@ -132,6 +133,35 @@ def progress_line(meter: ProgressMeter, log: LogLines | None) -> Iterator[None]:
     finally:
         if log is not None:
             log.write = say
+
+
+@contextmanager
+def scan_line(is_shown: bool, clock: Callable[[], float] = time.monotonic) -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function that shows how much of a file was read: on a terminal, and only if it takes long."""
+    is_terminal = is_shown and sys.stderr is not None and sys.stderr.isatty()
+    draw_at = clock() + _SECONDS_BEFORE_SCAN
+    console: Console | None = None
+
+    def show(name: str, done: int, total: int) -> None:
+        nonlocal draw_at, console
+        if not is_terminal or (now := clock()) < draw_at:
+            return
+        draw_at = now + _SECONDS_BETWEEN_DRAWINGS
+        console = console or _console()
+        if console is not None:
+            about = f"reading {printable(name)}: {done / max(total, 1):.0%} of {size(total)}"
+            _redraw(_fitted([about, ""], console).plain)
+
+    try:
+        yield show
+    finally:
+        if console is not None:
+            _redraw("")
+
+
+def _redraw(line: str) -> None:
+    with suppress(OSError):  # the terminal is gone
+        print(f"\r{line}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _console() -> Console | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from usp.cli.output import LogLines, log_to, say
-from usp.cli.progress import ProgressMeter, progress_line
+from usp.cli.progress import ProgressMeter, progress_line, scan_line
 from usp.cli.site import site_client, tree_options
 from usp.exceptions import InvalidArgumentError
 from usp.limits import MEMORY_BYTES
@@ -32,7 +32,11 @@ def find_targets(arguments: argparse.Namespace) -> tuple[Source, ...]:
     read_as: ReadAs = "site" if arguments.site else "sitemap" if arguments.sitemap else "auto"
     try:
         # Headers are secrets, such as cookies; and a host that answers over http only gets them unprotected.
-        return find_sources(arguments.targets, url=arguments.url, read_as=read_as, https_only=bool(arguments.header))
+        https_only = bool(arguments.header)
+        with scan_line(is_shown=not arguments.quiet) as progress:
+            return find_sources(
+                arguments.targets, url=arguments.url, read_as=read_as, https_only=https_only, progress=progress
+            )
     except InvalidArgumentError as error:
         arguments.refuse(re.sub(r"^url\b", "--url", str(error)))
         raise

@@ -55,14 +55,19 @@ def add_targets(parser: argparse.ArgumentParser, metavar: str = "TARGET") -> Non
         "targets",
         nargs="*",
         metavar=metavar,
-        help="a site (example.org), the URL of a site or of a sitemap,\na file, a folder, a .zip, or - for standard"
-        " input;\nor several of these",
+        help="a site (example.org), the URL of a site or of a sitemap,\na file, a folder, a .zip, a web archive"
+        " (WARC, WACZ),\nor - for standard input; or several of these",
     )
     group = parser.add_argument_group("what targets are")
     how = group.add_mutually_exclusive_group()
     how.add_argument("--site", action="store_true", help="read the whole site of a URL, whatever is at the URL")
     how.add_argument("--sitemap", action="store_true", help="read only the sitemap at a URL, and what is below it")
-    group.add_argument("--url", type=_site_url, metavar="URL", help="where the file or the folder will be served")
+    group.add_argument(
+        "--url",
+        type=_site_url,
+        metavar="URL",
+        help="where the file or the folder will be served; of a web\narchive, the site to read",
+    )
 
 
 def add_partial_options(group: Group, *, has_file: bool = True) -> None:
