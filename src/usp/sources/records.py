@@ -45,6 +45,7 @@ class ArchivedSite:
         options["use_robots"] = has_robots and given.get("use_robots", True)
         options["extra_known_paths"] = [*guesses, *(given.get("extra_known_paths") or ())]
         options["normalize_homepage_url"] = False
+        options["concurrency"] = 1  # there is no network to wait for
         return options  # type: ignore[no-any-return]
 
 

@@ -251,6 +251,9 @@ def _body(part: Part, record: Record, message: Message) -> Iterator[bytes]:
 
     def pieces() -> Iterator[bytes]:
         skip = message.body_at
+        if record.is_block_whole:
+            yield record.block[skip:]
+            return
         with part.open() as file:
             for piece in open_block(file, record, codec=part.codec):
                 yield piece[skip:]

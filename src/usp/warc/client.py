@@ -29,8 +29,6 @@ _PROBLEMS = {"": (), "length": ("T804",)}  # why a body was cut -> codes; for an
 class ArchiveClient(AbstractWebClient):
     """Answer from an archive. A URL that is not in it is not found."""
 
-    is_thread_safe = True
-
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._most: int | None = None
