@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -262,6 +263,38 @@ def to_arrow(url: str) -> Answer:
     return {"seconds": min(seconds), "pages": rows}
 
 
+def archive(url: str) -> Answer:
+    """Measure the processor time of a tree from a web archive, and from the server that the archive was made of."""
+    usp = import_module("usp")
+    fetched = tree_of_site(url)
+    with TemporaryDirectory(prefix="usp-bench-") as folder:
+        path = f"{folder}/site.warc.gz"
+        _record([sitemap.url for sitemap in fetched.all_sitemaps()], path)
+        reads: dict[str, Callable[[], Any]] = {
+            "cpu": lambda: usp.open(path, use_known_paths=False).read(),
+            "fetched": lambda: tree_of_site(url),
+        }
+        times: dict[str, list[float]] = {name: [] for name in reads}
+        for _ in range(3):
+            for name, read in reads.items():
+                start = time.process_time()
+                tree = read()
+                times[name].append(time.process_time() - start)
+                pages = sum(1 for _ in tree.all_pages())
+    return {**{name: min(found) for name, found in times.items()}, "pages": pages}
+
+
+def _record(urls: Iterable[str], path: str) -> None:
+    """Fetch URLs, and write the responses to a web archive."""
+    warc, request = import_module("usp.warc"), import_module("urllib.request")
+    with open(path, "wb") as file:
+        writer = warc.WarcWriter(file)
+        for url in urls:
+            with request.urlopen(url, timeout=60) as answer:
+                head = warc.response_head(answer.status, answer.reason, answer.getheaders())
+                writer.response(url, head, warc.Payload(answer.read()), datetime.now(UTC))
+
+
 def inflate(files: list[str]) -> Answer:
     """Time the inflating of documents, one after the other.
 
@@ -290,5 +323,6 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     "export with pandas": _export_with(_write_with_pandas),
     "export site": export_site,
     "to arrow": to_arrow,
+    "archive": archive,
     "inflate": inflate,
 }

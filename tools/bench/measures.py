@@ -548,3 +548,22 @@ def arrow_once(workshop: Workshop) -> Sample:
     """Time `to_arrow()` once."""
     sitemaps, pages = MIDDLE_SITE
     return Sample(workshop.ask_ours(sitemaps * pages, "to arrow", url=workshop.site(sitemaps, pages))["seconds"])
+
+
+def archive(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Measure the processor time of a tree from a web archive against fetching it."""
+    archived, fetched = [], []
+    sitemaps, pages = MIDDLE_SITE
+    for number in workshop.rounds_in_time():
+        progress(f"archive: round {number + 1} of {workshop.rounds}")
+        answer = workshop.ask_ours(sitemaps * pages, "archive", url=workshop.site(sitemaps, pages))
+        archived.append(answer["cpu"])
+        fetched.append(answer["fetched"])
+    detail = f"{_range(archived)} against {duration(min(fetched))}"
+    return judged(Ratio.of(archived, fetched), len(archived), target, detail)
+
+
+def archive_once(workshop: Workshop) -> Sample:
+    """Measure the processor time of a tree from a web archive once."""
+    sitemaps, pages = MIDDLE_SITE
+    return Sample(workshop.ask_ours(sitemaps * pages, "archive", url=workshop.site(sitemaps, pages))["cpu"])

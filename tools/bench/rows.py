@@ -297,5 +297,13 @@ ROWS: tuple[Row, ...] = (
         measures.arrow,
         measures.arrow_once,
     ),
+    Row(
+        "archive",
+        f"{_MIDDLE}, in a WARC file: the tree, processor time",
+        "fetching it from a server on loopback",
+        _at_most(1.2, "x its time"),
+        measures.archive,
+        measures.archive_once,
+    ),
 )
 NAMES = [row.name for row in ROWS]
