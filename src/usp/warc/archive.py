@@ -24,7 +24,7 @@ from usp.inflate import GZIP_MAGIC
 from usp.origins import requested_url, split_url
 from usp.warc.messages import Message, dechunked, message_of
 from usp.warc.parts import Part, open_parts
-from usp.warc.reading import Record, date_of, open_block, read_record, read_records
+from usp.warc.reading import Record, date_of, open_body, read_record, read_records
 from usp.warc.streams import Place
 from usp.web_client.redirects import REDIRECTS
 
@@ -145,7 +145,7 @@ class Archive:
                 return None
             entry, record = original
             message = message_of(record.block)
-        body = _body(self._parts[entry.part], record, message)
+        body = _body(self._parts[entry.part], record)
         return Stored(url, message, date, record.headers.get("warc-truncated", ""), body)
 
     def redirects_to(self, stored: Stored) -> str | None:
@@ -246,20 +246,10 @@ def _same_payload(record: Record, revisit: Record) -> bool:
     return len(stated - {""}) <= 1
 
 
-def _body(part: Part, record: Record, message: Message) -> Iterator[bytes]:
+def _body(part: Part, record: Record) -> Iterator[bytes]:
     """Give the body of a response. The file is opened when the first piece is asked for."""
-
-    def pieces() -> Iterator[bytes]:
-        skip = message.body_at
-        if record.is_block_whole:
-            yield record.block[skip:]
-            return
-        with part.open() as file:
-            for piece in open_block(file, record, codec=part.codec):
-                yield piece[skip:]
-                skip = max(0, skip - len(piece))
-
-    return dechunked(pieces()) if message.is_chunked else pieces()
+    with part.open() as file:
+        yield from open_body(file, record, codec=part.codec)
 
 
 def _kind(url: str, record: Record, message: Message) -> Kind:

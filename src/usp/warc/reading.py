@@ -15,9 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 
 from usp.warc.codecs import Codec, codec_of
+from usp.warc.messages import dechunked, message_of
 from usp.warc.streams import Place, PlainStream, Stream, open_stream
 
-__all__ = ["KEPT_BYTES", "Record", "is_warc", "open_block", "read_record", "read_records"]
+__all__ = ["KEPT_BYTES", "Record", "is_warc", "open_block", "open_body", "read_record", "read_records"]
 
 #: How much of a block comes with its record.
 KEPT_BYTES = 1 << 16
@@ -140,6 +141,20 @@ def open_block(file: BinaryIO, record: Record, *, codec: Codec | None = None) ->
         left -= len(piece)
         if piece:
             yield piece
+
+
+def open_body(file: BinaryIO, record: Record, *, codec: Codec | None = None) -> Iterator[bytes]:
+    """Give the body of the HTTP message in a record, without chunked framing, still in its Content-Encoding."""
+    message = message_of(record.block)
+    pieces = _behind(open_block(file, record, codec=codec), message.body_at)
+    return dechunked(pieces) if message.is_chunked else pieces
+
+
+def _behind(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
+    for piece in pieces:
+        if len(piece) > skip:
+            yield piece[skip:]
+        skip = max(0, skip - len(piece))
 
 
 def _records(stream: Stream, kept_bytes: int) -> Iterator[Record]:
