@@ -266,6 +266,10 @@ class _AiohttpAnswer(AsyncHTTPAnswer):
         """Return all values of a header."""
         return self.response.headers.getall(name, [])
 
+    def all_headers(self) -> list[tuple[str, str]]:
+        """Return all headers in their order, as Latin-1, which keeps every byte."""
+        return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.response.raw_headers]
+
     def location(self) -> bytes | None:
         """Return the Location header as it came."""
         return next((value for name, value in self.response.raw_headers if name.lower() == b"location"), None)

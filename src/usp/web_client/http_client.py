@@ -242,6 +242,7 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
         fetch = Fetch(self, url)
         if (refused := fetch.refusal()) is not None:
             return refused
+        await fetch.next_turn()  # that wait is no part of the request's time
         fetch.start()
         loop = asyncio.get_running_loop()
         allowed = fetch.deadline - time.monotonic()
@@ -264,30 +265,35 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
         except self._caught() as error:
             return fetch.failed(error, is_late=allowed <= 0 or scope.expired())
         finally:
+            fetch.end_turn()
             fetch.release()
 
     async def _run(self, fetch: Fetch) -> AbstractWebClientResponse:
         with self._connections(fetch):
             while True:
-                request = fetch.request()
-                if not self.checks_addresses:
-                    await self._check_addresses(request)
-                answer = await self.send(request)
-                try:
-                    success = fetch.received(request, answer)
-                    if success is not None:
-                        while piece := await answer.read():
-                            if not success._receive(piece):
-                                break
-                        else:
-                            success._check()
-                        success._end()
-                        return success
-                    await answer.discard()
-                    if (failed := fetch.redirected(answer)) is not None:
-                        return failed
-                finally:
-                    answer.close()
+                if (response := await self._hop(fetch, fetch.request())) is not None:
+                    return response
+                await fetch.next_turn()
+
+    async def _hop(self, fetch: Fetch, request: HTTPRequest) -> AbstractWebClientResponse | None:
+        """Make one request. Return None if its answer leads to another one."""
+        if not self.checks_addresses:
+            await self._check_addresses(request)
+        answer = await self.send(request)
+        try:
+            success = fetch.received(request, answer)
+            if success is None:
+                await answer.discard()
+                return fetch.redirected(answer)
+            while piece := await answer.read():
+                if not success._receive(piece):
+                    break
+            else:
+                success._check()
+            success._end()
+            return success
+        finally:
+            answer.close()
 
     async def _check_addresses(self, request: HTTPRequest) -> None:
         if not self._is_resolved_elsewhere(request):

@@ -5,11 +5,13 @@ It does no I/O. `usp.web_client.http_client` makes the requests that it asks for
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from usp.objects.wording import shortened
 from usp.origins import host_of, origin_of
 from usp.web_client.abstract_client import RETRYABLE_HTTP_STATUS_CODES, WebClientErrorResponse
+from usp.web_client.exchanges import Exchange, current_observer
 from usp.web_client.failures import cut_off_message, failure_of, late_message, retry_after_seconds, status_line
 from usp.web_client.http_messages import Answer, HTTPRequest
 from usp.web_client.http_responses import TransferredResponse
@@ -18,6 +20,7 @@ from usp.web_client.redirects import REDIRECTS, Redirects
 from usp.web_client.settings import add_headers, split_authorization
 
 if TYPE_CHECKING:
+    from usp.bodies import ArrivingBody
     from usp.web_client.http_client import _HTTPClient
 
 __all__ = ["Fetch"]
@@ -30,8 +33,12 @@ class Fetch:
         "_answer",
         "_client",
         "_discarded",
+        "_exchange",
         "_may_follow",
+        "_observer",
         "_redirects",
+        "_request",
+        "_running",
         "_success",
         "_url",
         "deadline",
@@ -48,6 +55,10 @@ class Fetch:
         self._discarded = 0
         self._answer: Answer | None = None
         self._success: TransferredResponse | None = None
+        self._request: HTTPRequest | None = None  # the last one
+        self._observer = current_observer()
+        self._running = ""  # the URL of the request that the observer counts as running
+        self._exchange: Exchange | None = None  # its answer
         #: When the fetch must end, by `time.monotonic()`.
         self.deadline = 0.0
         #: Why there was no connection, if the policy is the reason. HTTP libraries wrap the error.
@@ -97,7 +108,12 @@ class Fetch:
         headers = add_headers(
             self._client._home_headers if is_home else self._client._headers, authorization, self._redirects.cookie()
         )
-        return HTTPRequest(url, headers, self.policy, self.deadline, is_home=is_home, authorization=authorization)
+        if self._observer is not None:
+            headers = {**headers, **self._observer.headers_for(url)}
+        self._request = HTTPRequest(
+            url, headers, self.policy, self.deadline, is_home=is_home, authorization=authorization
+        )
+        return self._request
 
     def received(self, request: HTTPRequest, answer: Answer) -> TransferredResponse | None:
         """Return the response for a success, its body to be read; None for any other answer.
@@ -114,7 +130,32 @@ class Fetch:
             success._received = self.policy.store.arriving()
         success._discarded = self._discarded
         self._success = success
+        self._record(answer, success._received)
         return success
+
+    def _record(self, answer: Answer, body: ArrivingBody | None = None) -> None:
+        """Tell the observer, if there is one, what was answered."""
+        request = self._request
+        if self._observer is not None and request is not None:
+            headers = tuple(answer.all_headers())
+            self._exchange = Exchange(
+                request.url, request.headers, answer.status, answer.reason or "", headers, datetime.now(UTC), body
+            )
+            self._observer.record(self._exchange)
+
+    async def next_turn(self) -> None:
+        """Wait until the next request may start, if an observer says so. The one before has ended."""
+        if self._observer is not None:
+            self.end_turn()
+            url = split_authorization(self._redirects.url)[0]
+            await self._observer.start(url)
+            self._running = url
+
+    def end_turn(self) -> None:
+        """Tell the observer that the request has ended."""
+        if self._observer is not None and self._running:
+            self._observer.end(self._running, answer=self._exchange)
+            self._running, self._exchange = "", None
 
     def max_bytes(self) -> int | None:
         """Return how many bytes of the body to read at most, None for no limit."""
@@ -122,6 +163,7 @@ class Fetch:
 
     def redirected(self, answer: Answer) -> WebClientErrorResponse | None:
         """Go where an answer leads that is not a success. Return None if it leads somewhere, else its error."""
+        self._record(answer)
         status = answer.status
         line = status_line(status, answer.reason)
         if status not in REDIRECTS:
@@ -145,7 +187,7 @@ class Fetch:
 
     def release(self) -> None:
         """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""
-        self._answer = self._success = None
+        self._answer = self._success = self._request = None
 
     def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
         """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""

@@ -63,9 +63,14 @@ class Answer:
 
     def values(self, name: str) -> list[str]:
         """Return all values of a header, in any case."""
-        self._headers = [*self._headers]  # it may be an iterator
         name = name.lower()
-        return [value for other, value in self._headers if other.lower() == name]
+        return [value for other, value in self.all_headers() if other.lower() == name]
+
+    def all_headers(self) -> list[tuple[str, str]]:
+        """Return all headers in their order, with their names as written."""
+        if not isinstance(self._headers, list):  # it may be an iterator
+            self._headers = [*self._headers]
+        return self._headers
 
     def location(self) -> bytes | None:
         """Return the first Location header as bytes, or None."""
