@@ -269,6 +269,30 @@ def test_known_paths_leave_no_trace() -> None:
     assert tree(walk.website()) == ("", [("robots.txt", ["real.xml"]), "moved.xml"])
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_known_paths_as_a_last_resort(seed: int) -> None:
+    """With `known_last`, known paths are requested only if robots.txt leads to no sitemap; those with a name always."""
+
+    def last_resort() -> HomepageWalk:
+        known = [fetcher(path) for path in KNOWN]
+        return HomepageWalk(H, fetcher("robots.txt"), known, named_urls={H + "sitemap_index.xml"}, known_last=True)
+
+    walk = last_resort()
+    ordered = OrderedArrivals(walk)
+    asked = run(walk, SITE)
+    assert asked[-2:] == ["sitemap_index.xml", "sitemap.xml"]
+    assert "nothing.xml" not in asked
+    assert [place.fetcher.url for _, place in ordered.advance() if isinstance(place, Node)][-3:] == [
+        H + "sitemap_index.xml", H + "sitemap.xml", H + "c.xml"
+    ]  # fmt: skip
+    at_random = last_resort()
+    run_at_random(at_random, SITE, seed)
+    assert at_random.website() == walk.website()
+    bare = {**SITE, "robots.txt": f"Sitemap: {H}gone.xml"}
+    walk = last_resort()
+    assert run(walk, bare)[:4] == ["robots.txt", "gone.xml", "sitemap.xml", "nothing.xml"]
+
+
 def test_callbacks() -> None:
     """Callbacks get the child's URL or all of them, the parent's level, and the set of URLs above; lists first."""
     calls: list[tuple[object, int, set[str]]] = []

@@ -18,7 +18,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in typing, but importing that takes longer than this whole module
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
-    from typing import Unpack
+    from typing import Literal, Unpack
 
     from usp.drivers.options import HomepageOptions, NewOptions
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
@@ -57,7 +57,7 @@ async def sitemap_tree_for_homepage(
     homepage_url: str,
     web_client: AbstractAsyncWebClient | None = None,
     use_robots: bool = True,
-    use_known_paths: bool = True,
+    use_known_paths: bool | Literal["auto"] = True,
     extra_known_paths: Iterable[str] | None = None,
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # as in typing, but importing that takes longer than this
 if TYPE_CHECKING:
     import os
     from collections.abc import Generator, Iterable
-    from typing import Unpack
+    from typing import Literal, Unpack
 
     from usp.drivers.options import HomepageOptions, NewOptions
     from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType
@@ -43,7 +43,7 @@ def sitemap_tree_for_homepage(
     homepage_url: str,
     web_client: AbstractWebClient | None = None,
     use_robots: bool = True,
-    use_known_paths: bool = True,
+    use_known_paths: bool | Literal["auto"] = True,
     extra_known_paths: Iterable[str] | None = None,
     recurse_callback: RecurseCallbackType | None = None,
     recurse_list_callback: RecurseListCallbackType | None = None,
@@ -58,7 +58,8 @@ def sitemap_tree_for_homepage(
     :param homepage_url: any URL of the site.
     :param web_client: fetches the URLs; None for a `RequestsWebClient`.
     :param use_robots: whether to read the sitemaps that robots.txt names.
-    :param use_known_paths: whether to try paths where sitemaps are often found; `extra_known_paths` are more of them.
+    :param use_known_paths: whether to try paths where sitemaps are often found; "auto" only if robots.txt leads to no
+        sitemap. `extra_known_paths` are more of them.
     :param recurse_callback: called with a child's URL, its parent's level and the URLs above; False leaves it out.
     :param recurse_list_callback: called with the URLs of all children, likewise; returns those to fetch.
     :param normalize_homepage_url: whether to strip `homepage_url` to the homepage; False keeps its path.

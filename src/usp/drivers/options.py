@@ -62,7 +62,7 @@ class HomepageOptions(NewOptions, total=False):
     """All parameters of the front doors except the homepage and the web client."""
 
     use_robots: bool
-    use_known_paths: bool
+    use_known_paths: bool | Literal["auto"]
     extra_known_paths: Iterable[str] | None
     recurse_callback: RecurseCallbackType | None
     recurse_list_callback: RecurseListCallbackType | None
@@ -179,7 +179,7 @@ def homepage_walk(
     homepage_url: str,
     *,
     use_robots: bool = True,
-    use_known_paths: bool = True,
+    use_known_paths: bool | Literal["auto"] = True,
     extra_known_paths: Iterable[str] | None = None,
     normalize_homepage_url: bool = True,
     in_tree_order: bool = True,
@@ -198,6 +198,7 @@ def homepage_walk(
         fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None),
         lambda url: outside(url, homepage_url, fetching.cross_host),
         {homepage_url + path.lstrip("/") for path in extra_paths},
+        known_last=use_known_paths == "auto",
     )
     return walk, fetching, secret_url
 

@@ -43,11 +43,12 @@ class HomepageWalk(Walk):
 
     Known paths wait for robots.txt. Then they are fetched alongside the sitemaps that it leads to. If callbacks of the
     caller leave sitemaps out, known paths are fetched one at a time after everything else, so that none is requested
-    which a callback left out.
+    which a callback left out. With `known_last`, they are fetched only if robots.txt has led to no sitemap.
 
     :param robots: the fetcher of robots.txt; None to skip it.
     :param known: the fetchers of the known paths.
     :param named_urls: those of them that the caller names.
+    :param known_last: whether to fetch known paths as a last resort; those that the caller names are always fetched.
     """
 
     def __init__(
@@ -58,10 +59,13 @@ class HomepageWalk(Walk):
         limits: Limits | None = None,
         refusal: Refusal = lambda url: None,
         named_urls: Collection[str] = (),
+        *,
+        known_last: bool = False,
     ) -> None:
         super().__init__([*([robots] if robots else []), *known], limits, refusal)
         self._homepage_url = homepage_url
         self._named_urls = named_urls
+        self._is_known_last = known_last
         self._robots = self.roots[0] if robots else None
         self._held_paths = self.roots[1:] if robots else self.roots[:]
         self._to_visit = self.roots[:1] if robots else []
@@ -142,12 +146,14 @@ class HomepageWalk(Walk):
         return []
 
     def _why_unwanted(self, node: Node) -> str | None:
-        """Return a reason for a known path that a sitemap has led to, or that the caller excludes.
+        """Return a reason for a known path that a sitemap has led to, that the caller excludes, or that is not needed.
 
         `verdict` drops those found out later.
         """
         if not self._is_known_path(node):
             return None
+        if self._is_known_last and node.fetcher.url not in self._named_urls and self._has_robots_sitemap():
+            return "robots.txt leads to sitemaps"
         if node.fetcher.choice.excludes(node.fetcher.url):
             return "its URL matches `exclude`"
         return "it was found already" if requested_url(node.fetcher.url) in self._known_urls else None
@@ -156,13 +162,19 @@ class HomepageWalk(Walk):
         return node.parent is None and node is not self._robots
 
     def _release(self) -> bool:
-        is_too_early = self._waiting and (self._has_callbacks or (self._robots is not None and not self._robots.parsed))
+        is_last = self._has_callbacks or self._is_known_last
+        is_too_early = self._waiting and (is_last or (self._robots is not None and not self._robots.parsed))
         if is_too_early or not self._held_paths:
             return False
         released = self._held_paths[:1] if self._has_callbacks else self._held_paths
         self._held_paths = self._held_paths[len(released) :]
         self._to_visit.extend(reversed(released))
         return True
+
+    def _has_robots_sitemap(self) -> bool:
+        """Return whether robots.txt has led to a sitemap that could be read."""
+        robots = None if self._robots is None else self._robots.sitemap
+        return robots is not None and any(not isinstance(one, InvalidSitemap) for one in robots.all_sitemaps())
 
     def _take_held(self) -> list[Node]:
         held, self._held_paths = self._held_paths, []
