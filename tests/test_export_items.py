@@ -138,7 +138,7 @@ def test_formats(tmp_path: Path, table: str) -> None:
             assert write(tree, tmp_path / name, table=table).rows == len(urls)
         assert [json.loads(line)["page_url"] for line in (tmp_path / "i.jsonl").read_text().splitlines()] == urls
         with closing(sqlite3.connect(tmp_path / "i.db")) as database:
-            assert [url for (url,) in database.execute(f"select page_url from {table}")] == urls  # noqa: S608
+            assert [url for (url,) in database.execute(f"select page_url from {table}")] == urls
         rows = list(csv.DictReader(io.StringIO((tmp_path / "i.csv").read_text(), newline="")))
         assert [int(row["position"]) for row in rows] == expected.column("position").to_pylist()
 

@@ -9,7 +9,8 @@
     ├── MissingExtraError             an optional package is not installed; also an ImportError
     ├── NoWebClientException          a client for local content was asked to fetch a URL
     ├── UnguardedClientError          an HTTP library does not call usp's guards
-    └── DocumentReadError             the temporary file of a large tree cannot be read
+    ├── DocumentReadError             the temporary file of a large tree cannot be read
+    └── CrawlFolderError              a crawl folder cannot be read or written
 
     KeyboardInterrupt
     └── TreeInterrupted               Ctrl-C while a tree was fetched; it has the partial tree
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from usp.objects.sitemap import AbstractSitemap
 
 __all__ = [
+    "CrawlFolderError",
     "DocumentReadError",
     "GunzipException",
     "InvalidArgumentError",
@@ -107,6 +109,13 @@ class DocumentReadError(UspError):
     """A sitemap cannot be read back from the temporary file of its tree.
 
     Raised when you read pages or problems of a large tree and the disk fails. Fetch the tree again.
+    """
+
+
+class CrawlFolderError(UspError):
+    """A crawl folder cannot be read or written: it is none, it is damaged, or another process writes to it.
+
+    Raised by `usp.crawl`. The message says what to do.
     """
 
 

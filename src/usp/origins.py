@@ -28,6 +28,7 @@ __all__ = [
     "origin_of",
     "outside",
     "put_credentials",
+    "registered_domain",
     "requested_url",
     "split_credentials",
     "split_url",
@@ -192,7 +193,7 @@ def outside(url: str, homepage_url: str, cross_host: str) -> str | None:
     if cross_host not in CROSS_HOST:
         raise InvalidArgumentError(f"cross_host must be one of {', '.join(CROSS_HOST)}, not {cross_host!r}")
     host, home = host_of(url), host_of(homepage_url)
-    if host == home or (cross_host == "same-site" and _site_of(host) == _site_of(home)):
+    if host == home or (cross_host == "same-site" and registered_domain(host) == registered_domain(home)):
         return None
     return f"{host} {CROSS_HOST[cross_host]} {home} (cross_host={cross_host!r})"
 
@@ -246,8 +247,8 @@ class HostPatterns:
         return any(address in network for network in self._networks)
 
 
-@lru_cache(1024)
-def _site_of(host: str) -> str:
+@lru_cache(4096)
+def registered_domain(host: str) -> str:
     """Return the registered domain of a host: example.co.uk for www.example.co.uk. An IP address is its own site."""
     if _ADDRESS.fullmatch(host):
         return host

@@ -384,13 +384,14 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         homepage_url: str | Reading,
         web_client: AbstractAsyncWebClient | None = None,
         *,
+        memory_bytes: int = MEMORY_BYTES,
         in_tree_order: bool = True,
         **options: Unpack[HomepageOptions],
     ) -> None:
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        run = _Run(_reading_of(homepage_url), options, in_tree_order=in_tree_order)
+        run = _Run(_reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order)
         run.options.check_guards(web_client)
         super().__init__(run)
         self._sitemaps = _fetched_async(run, web_client)

@@ -16,7 +16,7 @@ from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
 from usp.sources import STANDARD_INPUT
 
-__all__ = ["EXIT_CODES", "EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending"]
+__all__ = ["EXIT_CODES", "EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending", "code_of_sites"]
 
 PROBLEMS_FOUND = 1
 WRONG_USE = 2
@@ -81,6 +81,15 @@ _REACH_ADVICE = {
     "no answer within": "to wait longer, use --timeout",
 }
 _NOT_FETCHED = "Not fetched: "
+
+
+def code_of_sites(outcomes: Mapping[str, int], *, has_bad_lines: bool = False) -> int:
+    """Return the exit code of a run over many sites: 0 if all are complete or have no sitemap, 3 if none is read."""
+    kinds = {OutcomeKind(kind) for kind, count in outcomes.items() if count}
+    if not kinds - {OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE} and kinds:
+        return _NOTHING
+    is_whole = kinds <= {OutcomeKind.COMPLETE, OutcomeKind.EMPTY} and not has_bad_lines
+    return 0 if is_whole else _PARTIAL
 
 
 class Ended(NamedTuple):

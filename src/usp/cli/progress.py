@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from usp.cli.output import LogLines, duration, say, size
 from usp.objects.wording import plural, printable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["ProgressMeter", "progress_line", "scan_line"]
+__all__ = ["Meter", "ProgressMeter", "progress_line", "scan_line"]
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 _SECONDS_BEFORE_SCAN = 0.5  # what takes less needs no progress
@@ -33,6 +33,13 @@ _SECONDS_OF_RATE = 3.0  # the rate is the average over these last seconds
 _CELLS_FOR_CTRL_C = 3  # a terminal shows "^C" after the line; wrapped onto the next line, it would stay
 _MIN_HOST_CELLS = 8  # with less room, the host is not shown
 _USER_AND_HOST = re.compile(r"[^:]*://([^/?#]*)")
+
+
+class Meter(Protocol):
+    """What a progress line shows."""
+
+    def fields(self) -> list[str]:
+        """Return what to show, the most important first; the last is a host, or empty."""
 
 
 class ProgressMeter:
@@ -95,7 +102,7 @@ def _host(url: str) -> str:
 
 
 @contextmanager
-def progress_line(meter: ProgressMeter, log: LogLines | None) -> Iterator[None]:
+def progress_line(meter: Meter, log: LogLines | None) -> Iterator[None]:
     """Show the progress while the context is open, if standard error is a terminal. Print log lines above it."""
     console = _console() if sys.stderr is not None and sys.stderr.isatty() else None
     if console is None:

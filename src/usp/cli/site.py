@@ -31,6 +31,8 @@ __all__ = [
     "add_since_option",
     "add_site_options",
     "add_targets",
+    "async_client_options",
+    "count_of",
     "site_client",
     "tree_options",
 ]
@@ -151,7 +153,7 @@ def _add_request_options(group: Group) -> None:
     group.add_argument(
         "-c",
         "--concurrency",
-        type=_count_of("requests", MAX_CONCURRENCY),
+        type=count_of("requests", MAX_CONCURRENCY),
         metavar="N",
         help=f"requests at once to one host (default: {DEFAULT_CONCURRENCY}; at most {MAX_CONCURRENCY:,})",
     )
@@ -180,14 +182,14 @@ def _add_limit_options(group: Group) -> None:
     limits = Limits()
     group.add_argument(
         "--max-pages",
-        type=_count_of("pages"),
+        type=count_of("pages"),
         default=MAX_PAGES,
         metavar="N",
         help=f"stop after this many pages (default: {MAX_PAGES:,})",
     )
     group.add_argument(
         "--max-sitemaps",
-        type=_count_of("sitemaps"),
+        type=count_of("sitemaps"),
         metavar="N",
         help=f"stop after this many sitemaps (default: {limits.max_sitemaps:,})",
     )
@@ -254,6 +256,19 @@ def _client_for(arguments: argparse.Namespace) -> RequestsWebClient:
     return client
 
 
+def async_client_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the same options as keyword arguments of an `AiohttpWebClient`."""
+    given: dict[str, Any] = {
+        "verify": not arguments.insecure,
+        "user_agent": arguments.user_agent,
+        "headers": arguments.header or None,
+        "proxy": arguments.proxy,
+    }
+    if arguments.timeout is not None:
+        given["timeout"] = (min(arguments.timeout, _MAX_SECONDS_TO_CONNECT), arguments.timeout)
+    return given
+
+
 def _site_url(text: str) -> str:
     """Check that a URL can be split into its parts. The front doors check the rest."""
     try:
@@ -294,7 +309,7 @@ def _path(text: str) -> str:
     return text
 
 
-def _count_of(what: str, most: int | None = None) -> Callable[[str], int]:
+def count_of(what: str, most: int | None = None) -> Callable[[str], int]:
     """Return a parser for an integer from 1 to `most`."""
     expected = "1 or more" if most is None else f"from 1 to {most:,}"
 

@@ -15,7 +15,7 @@ from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import named_url, normalized_host
 from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
 
-__all__ = ["Batch", "FirstPlaces", "SitemapPages", "page_columns", "pages_of", "repeated_column"]
+__all__ = ["Batch", "FirstPlaces", "SitemapPages", "page_columns", "pages_of", "repeated_column", "repeated_number"]
 
 _MANY = 1 << 16  # rows; few sitemaps have more
 _MANY_PAGES = 1 << 13  # page objects at a time; each takes about 1 kB
@@ -113,6 +113,11 @@ def _repeated(text: str, length: int, _first: int) -> Column:
 def repeated_column(text: bytes, length: int) -> Column:
     """Return a column that has the same text in every row."""
     return Column(length, memoryview(text * length), _multiples(len(text), length + 1))
+
+
+def repeated_number(number: int, length: int) -> Column:
+    """Return a column that has the same integer in every row."""
+    return Column(length, memoryview(array("q", [number]) * length))
 
 
 def _positions(length: int, first: int) -> Column:

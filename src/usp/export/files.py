@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ensure_writable", "gzip_stream", "is_stream", "open_whole", "whole_file"]
+__all__ = ["ensure_writable", "gzip_stream", "is_stream", "open_whole", "sync_folder", "whole_file"]
 
 _NAME_LENGTH = 50  # characters of the name in a temporary one; file systems allow 255 bytes, a character has up to 4
 _GZIP_LEVEL = 2  # of isal's 0 to 3
@@ -81,7 +81,7 @@ def whole_file(path: str) -> Iterator[str]:
             with suppress(OSError):
                 os.remove(temporary)
             raise
-    _sync_folder(os.path.dirname(real_path))
+    sync_folder(os.path.dirname(real_path))
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def _remove_leftover(path: str) -> None:
         os.remove(path)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Write the new name to disk, if the system can open folders."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

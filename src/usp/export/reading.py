@@ -26,14 +26,18 @@ from usp.origins import named_url
 from usp.scan import Columns, Scalar, column_of
 
 __all__ = [
+    "EPOCH",
     "OrderedPool",
     "PageCounts",
     "PageReader",
     "PageRows",
     "PageStats",
+    "SitemapPlace",
     "SitemapRow",
     "SourceTree",
+    "sitemap_places",
     "sitemap_rows",
+    "sitemap_values",
     "sitemaps_columns",
 ]
 
@@ -41,7 +45,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _MAX_WORKERS = 4
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class OrderedPool(Generic[Item, Result]):
@@ -195,7 +199,7 @@ class SourceTree(NamedTuple):
     tree: AbstractSitemap
 
 
-class _Place(NamedTuple):
+class SitemapPlace(NamedTuple):
     """A sitemap, and where it is in its tree."""
 
     sitemap: AbstractSitemap
@@ -204,21 +208,21 @@ class _Place(NamedTuple):
     names: Mapping[str, str]
 
 
-def _of_transport(value: Callable[[Transport], Any]) -> Callable[[_Place], Any]:
-    def of(place: _Place) -> Any:
+def _of_transport(value: Callable[[Transport], Any]) -> Callable[[SitemapPlace], Any]:
+    def of(place: SitemapPlace) -> Any:
         transport = place.sitemap.transport
         return None if transport is None else value(transport)
 
     return of
 
 
-def _inflated_size(place: _Place) -> int | None:
+def _inflated_size(place: SitemapPlace) -> int | None:
     parser = place.sitemap.parser
     return None if parser is None else parser.inflated_size
 
 
 #: The values of each column, except those that are found by reading the document.
-_VALUES: dict[str, Callable[[_Place], Any]] = {
+_VALUES: dict[str, Callable[[SitemapPlace], Any]] = {
     "url": lambda place: named_url(place.sitemap.url, place.names),
     "parent": lambda place: None if place.parent is None else named_url(place.parent.url, place.names),
     "type": lambda place: type_name(type(place.sitemap)),
@@ -246,7 +250,7 @@ def sitemaps_columns(
     :param counts: known numbers of pages.
     :param source: the name of the source of the tree, for the column `source`.
     """
-    places = list(_places(tree))
+    places = list(sitemap_places(tree))
     values = {name: list(map(value, places)) for name, value in _VALUES.items() if name in wanted}
     values |= _read_values([place.sitemap for place in places], counts or {}, wanted)
     found = {
@@ -259,14 +263,20 @@ def sitemaps_columns(
     return Columns(len(places), found)
 
 
-def _places(tree: AbstractSitemap) -> Iterator[_Place]:
+def sitemap_values(place: SitemapPlace) -> dict[str, Any]:
+    """Return the values of the row of a sitemap, except those that are found by reading its document."""
+    return {name: value(place) for name, value in _VALUES.items()}
+
+
+def sitemap_places(tree: AbstractSitemap) -> Iterator[SitemapPlace]:
+    """Give all sitemaps of a tree, the root first, each before its children."""
     names = tree.facts.names
-    ahead = [_Place(tree, None, 0, names)]
+    ahead = [SitemapPlace(tree, None, 0, names)]
     while ahead:
         place = ahead.pop()
         yield place
         below = place.sitemap.sub_sitemaps
-        ahead += (_Place(sitemap, place.sitemap, place.depth + 1, names) for sitemap in reversed(below))
+        ahead += (SitemapPlace(sitemap, place.sitemap, place.depth + 1, names) for sitemap in reversed(below))
 
 
 #: The columns that are found by reading the document.
@@ -289,7 +299,7 @@ def _read_values(sitemaps: list[AbstractSitemap], counts: PageCounts, wanted: Co
 
 def _read(sitemap: AbstractSitemap, counts: PageCounts, wanted: Collection[str]) -> dict[str, Any]:
     stats = _stats_of(sitemap, counts.get(sitemap.url), wanted)
-    newest = None if stats.newest is None else _EPOCH + timedelta(microseconds=stats.newest)
+    newest = None if stats.newest is None else EPOCH + timedelta(microseconds=stats.newest)
     problems = sum(sitemap.problem_counts.values()) if "problems" in wanted else None
     return {"pages": stats.pages, "newest": newest, "problems": problems}
 
@@ -304,13 +314,13 @@ class SitemapRow(NamedTuple):
 def sitemap_rows(tree: AbstractSitemap) -> Generator[SitemapRow, None, None]:
     """Give the rows of the table of sitemaps in its order. Several documents are read at once."""
 
-    def row(place: _Place) -> SitemapRow:
+    def row(place: SitemapPlace) -> SitemapRow:
         read = _read(place.sitemap, {}, _READ)
-        values = read | {name: value(place) for name, value in _VALUES.items()}
+        values = read | sitemap_values(place)
         return SitemapRow(place.sitemap, {name: values[name] for name in SITEMAPS})
 
     with closing(OrderedPool(row)) as pool:
-        yield from pool.over(_places(tree))
+        yield from pool.over(sitemap_places(tree))
 
 
 def _stats_of(sitemap: AbstractSitemap, known: PageStats | None, wanted: Collection[str]) -> PageStats:

@@ -249,6 +249,18 @@ def datetime_of(name: str, written: Moment, now: datetime | None = None) -> date
         return datetime.min.replace(tzinfo=UTC)  # longer ago than dates can say
 
 
+def seconds_of(name: str, written: str) -> float:
+    """Return the seconds of a time span that a user wrote: "90s", "6h", "7d".
+
+    :param name: the parameter, for the error.
+    :raises InvalidArgumentError: if it is none.
+    """
+    span = _AGO.fullmatch(written.strip())
+    if span is None:
+        raise InvalidArgumentError(f"{name} must be like 30m, 6h, 7d or 4w, not {written!r}")
+    return int(span[1]) * _UNITS[span[2]].total_seconds()
+
+
 def _moment(name: str, written: Moment, now: datetime | None, *, is_end: bool = False) -> int:
     """Return a point in time in microseconds since 1970; of a date, the start of the day, or its end."""
     if isinstance(written, str):

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from usp.sources.opening import SourceStream, Targets, find_sources
-from usp.sources.targets import STANDARD_INPUT, ReadAs, Source, SourceKind, find_source
+from usp.sources.targets import STANDARD_INPUT, ReadAs, Source, SourceKind, find_source, find_web_source
+from usp.stream import Reading
 
 if TYPE_CHECKING:
     from usp.stream import HomepageOptions
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 __all__ = [
     "STANDARD_INPUT",
     "ReadAs",
+    "Reading",
     "Source",
     "SourceKind",
     "SourceStream",
     "Targets",
     "find_source",
     "find_sources",
+    "find_web_source",
     "open",
 ]
 

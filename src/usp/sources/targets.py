@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # What reads web archives is imported where it is needed: few targets are one.
 
-__all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source"]
+__all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source", "find_web_source"]
 
 STANDARD_INPUT = "-"
 
@@ -228,6 +228,20 @@ def find_source(
             f"url says where files will be served; {split_credentials(text)[0]:.200} has a URL already"
         )
     return source if url is None else replace(source, url=url)
+
+
+def find_web_source(target: str) -> Source:
+    """Find out what a site or a sitemap on the web is, from a list of these. A name is never that of a file.
+
+    :raises InvalidArgumentError: if it can be neither. The message says what to write.
+    """
+    wanted = _Wanted(target, True, "auto", False)
+    source = _url(wanted) or _host(wanted)
+    if source is None:
+        raise InvalidArgumentError(
+            f"a site is written like example.org or https://example.org/, not {masked_url(target)}"
+        )
+    return source
 
 
 def _advice(target: object) -> str:

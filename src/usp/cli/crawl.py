@@ -1,0 +1,254 @@
+"""`usp crawl`: fetch the sitemaps of many sites into a folder; again and again, only what changed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections import Counter
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from usp.cli.outcomes import EXIT_CODES_HELP, code_of_sites
+from usp.cli.output import duration, say, size
+from usp.cli.progress import progress_line
+from usp.cli.reading import start_log
+from usp.cli.site import add_message_options, add_site_options, async_client_options, count_of, tree_options
+from usp.crawl import CrawlOptions, RequestLimits, Reuse, crawl
+from usp.exceptions import InvalidArgumentError
+from usp.export.selection import seconds_of
+from usp.objects.problem import printable
+from usp.objects.wording import plural
+
+if TYPE_CHECKING:
+    from usp.cli.site import Group, Subparsers
+    from usp.crawl import Crawl, CrawlProgress
+
+__all__ = ["register"]
+
+_SHOWN_LINES = 10  # of lists that are no sites
+_KNOWN_PATHS = {
+    "auto": "only if robots.txt leads to no sitemap",
+    "always": "on every site, as the other commands do",
+    "never": "only what robots.txt names",
+}
+_EPILOG = f"""\
+SITE is a site, the URL of a sitemap, or a file that lists sites: a text file
+with one on each line, or a CSV, TSV or Parquet file with a column of sites;
+- reads a list from standard input.
+
+The folder holds the documents as WARC files, and the tables sites, sitemaps,
+pages and problems as Parquet files. Every command reads it: usp ls crawl/
+
+Ctrl-C, or a crash, loses nothing: the same command goes on where it ended. When
+the run is complete, the next one is a new run. It asks servers only for what
+has changed. Without SITE, it crawls all sites of the folder.
+
+examples:
+  usp crawl sites.txt -o crawl/
+  usp crawl example.org example.com -o crawl/
+  usp crawl -o crawl/
+  usp crawl top-sites.csv --column domain -o crawl/ --sites-at-once 500
+  usp crawl -o crawl/ --retry-failed
+
+{EXIT_CODES_HELP}"""
+
+
+def register(commands: Subparsers) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "crawl",
+        usage="usp crawl [OPTION ...] [SITE ...] -o FOLDER",
+        help="fetch the sitemaps of many sites into a folder, again and again",
+        description="Fetch the sitemaps of many sites into a folder. Later runs fetch only what has changed.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    command.add_argument("targets", nargs="*", metavar="SITE", help="a site, or a file that lists sites; see below")
+    output = command.add_argument_group("output")
+    output.add_argument(
+        "-o", "--output", required=True, metavar="FOLDER", help="the crawl folder; made if it is not there"
+    )
+    output.add_argument("--no-pages", action="store_true", help="write no tables of pages and problems")
+    output.add_argument("--no-warc", action="store_true", help="keep no documents; later runs fetch everything again")
+    add_message_options(output)
+    _add_crawl_options(command.add_argument_group("which sites, and how many at once"))
+    _add_again_options(command.add_argument_group("crawling again"))
+    add_site_options(command)
+    command.set_defaults(command=run, refuse=command.error)
+
+
+def _add_crawl_options(group: Group) -> None:
+    options, requests = CrawlOptions(), RequestLimits()
+    group.add_argument("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that has the sites")
+    group.add_argument(
+        "--sites-at-once",
+        type=count_of("sites", 10_000),
+        default=options.sites_at_once,
+        metavar="N",
+        help="sites to fetch at the same time (default: %(default)s)",
+    )
+    for name, what in (
+        ("host", "one host"),
+        ("domain", "all hosts of one domain"),
+        ("address", "all hosts with one IP address"),
+    ):
+        group.add_argument(
+            f"--per-{name}",
+            type=count_of("requests", 1_000),
+            default=getattr(requests, f"per_{name}"),
+            metavar="N",
+            help=f"requests at once to {what}, over all sites\n(default: %(default)s)",
+        )
+    paths = "\n".join(f"  {name}: {what}" for name, what in _KNOWN_PATHS.items())
+    group.add_argument(
+        "--known-paths",
+        choices=_KNOWN_PATHS,
+        default=options.known_paths,
+        metavar="WHEN",
+        help=f"when to try paths such as /sitemap.xml\n(default: %(default)s)\n{paths}",
+    )
+
+
+def _add_again_options(group: Group) -> None:
+    group.add_argument(
+        "--retry-failed",
+        action="store_true",
+        help="crawl only sites that were blocked, unreachable or\nincomplete the last time",
+    )
+    group.add_argument(
+        "--max-age",
+        metavar="AGE",
+        help="don't ask for documents younger than this (6h, 7d) that\ntheir server says are still fresh",
+    )
+    group.add_argument(
+        "--trust-lastmod",
+        action="store_true",
+        help="don't ask for sitemaps whose date in their index is the\nsame as before; many sites never change it",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Crawl the sites. Return the exit code."""
+    log = start_log(arguments)
+    if arguments.insecure and not arguments.quiet:
+        say("usp: warning: TLS certificates are not verified (--insecure)")
+    meter = _CrawlMeter()
+    bad_lines = _BadLines()
+    shown = nullcontext() if arguments.quiet else progress_line(meter, log)
+    try:
+        with shown:
+            crawled = crawl(
+                arguments.targets,
+                arguments.output,
+                options=_options(arguments),
+                client_options=async_client_options(arguments),
+                column=arguments.column,
+                retry_failed=arguments.retry_failed,
+                progress=meter,
+                on_error=bad_lines,
+            )
+    except InvalidArgumentError as error:
+        arguments.refuse(re.sub(r"^(max_age)\b", "--max-age", str(error)))
+        raise
+    except KeyboardInterrupt:
+        _say_interrupted(arguments, meter)
+        raise
+    bad_lines.say()
+    if not arguments.quiet:
+        _say_summary(arguments, crawled, meter)
+    return code_of_sites(crawled.runs[-1].outcomes, has_bad_lines=bool(bad_lines.count))
+
+
+def _options(arguments: argparse.Namespace) -> CrawlOptions:
+    tree: Any = {name: value for name, value in tree_options(arguments).items() if value is not None}
+    tree.pop("use_known_paths")
+    return CrawlOptions(
+        sites_at_once=arguments.sites_at_once,
+        requests=RequestLimits(
+            per_host=arguments.per_host, per_domain=arguments.per_domain, per_address=arguments.per_address
+        ),
+        known_paths="never" if arguments.no_known else arguments.known_paths,
+        reuse=Reuse(
+            max_age=0.0 if arguments.max_age is None else seconds_of("--max-age", arguments.max_age),
+            trust_lastmod=arguments.trust_lastmod,
+        ),
+        with_pages=not arguments.no_pages,
+        with_warc=not arguments.no_warc,
+        tree=tree,
+    )
+
+
+class _CrawlMeter:
+    """Keep the latest progress of a crawl, for the progress line."""
+
+    def __init__(self) -> None:
+        self.latest: CrawlProgress | None = None
+        self._started = time.monotonic()
+
+    def __call__(self, event: CrawlProgress) -> None:
+        """Remember the event."""
+        self.latest = event
+
+    def fields(self) -> list[str]:
+        """Return what to show, the most important first; the last is a host."""
+        latest, seconds = self.latest, time.monotonic() - self._started
+        if latest is None:
+            return ["0 sites", duration(int(seconds), 0), ""]
+        of_all = f"/{latest.total:,}" if latest.total is not None else ""
+        failed = sum(count for outcome, count in latest.outcomes.items() if outcome in ("blocked", "unreachable"))
+        left = ""
+        if latest.total is not None and latest.sites:
+            left = f"{duration(int((latest.total - latest.sites) * latest.seconds / latest.sites), 0)} left"
+        fields = [
+            f"{latest.sites:,}{of_all} sites",
+            plural(latest.pages, "page"),
+            f"{latest.sites / max(latest.seconds, 0.1):,.0f} sites/s",
+            f"{latest.pages / max(latest.seconds, 0.1):,.0f} pages/s",
+            size(latest.bytes),
+            f"{failed:,} failed" if failed else "",
+            left or duration(int(seconds), 0),
+        ]
+        return [*filter(None, fields), printable(latest.row["target"])]
+
+
+class _BadLines:
+    """Collect the lines of lists that are no sites."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[str] = []
+
+    def __call__(self, line: str, why: str) -> None:
+        self.count += 1
+        if len(self._first) < _SHOWN_LINES:
+            self._first.append(why)
+
+    def say(self) -> None:
+        """Say which lines were skipped."""
+        for why in self._first:
+            say(f"usp: skipped: {printable(why)}")
+        if (more := self.count - len(self._first)) > 0:
+            say(f"usp: skipped: {plural(more, 'more line')} that are no sites")
+
+
+def _say_interrupted(arguments: argparse.Namespace, meter: _CrawlMeter) -> None:
+    sites = 0 if meter.latest is None else meter.latest.sites
+    where = printable(arguments.output)
+    say(f"usp: interrupted; {plural(sites, 'site')} of this run are in {where}; run it again to go on")
+
+
+def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: _CrawlMeter) -> None:
+    run = crawled.runs[-1]
+    outcomes = Counter(run.outcomes)
+    latest = meter.latest
+    pages, transferred = (0, 0) if latest is None else (latest.pages, latest.bytes)
+    for outcome, count in outcomes.most_common():
+        say(f"usp: {count:>9,}  {outcome}")
+    took = (run.ended - run.started).total_seconds() if run.ended is not None else 0.0
+    say(
+        f"usp: run {run.run}: {plural(outcomes.total(), 'site')}, {plural(pages, 'page')},"
+        f" {size(transferred)} in {duration(took)}; all in {printable(arguments.output)}"
+    )
+    if run.run > 1:
+        say(f"usp: what has changed: usp diff {printable(arguments.output)}")

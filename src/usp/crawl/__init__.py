@@ -1,0 +1,29 @@
+"""Crawls of many sites: kept, resumed, repeated and compared.
+
+    from usp.crawl import crawl, open_crawl
+
+    crawl(["example.org", "sites.txt"], "crawl/")     # again tomorrow: only what changed is downloaded
+    changes = open_crawl("crawl/").changes()
+
+A crawl folder has the documents as WARC files and four tables as Parquet files; see `docs/crawls.md`.
+"""
+
+from __future__ import annotations
+
+from usp.crawl.client import Reuse
+from usp.crawl.crawler import CrawlOptions, CrawlProgress
+from usp.crawl.crawls import Crawl, crawl, crawl_async, open_crawl
+from usp.crawl.folder import Run
+from usp.crawl.hosts import RequestLimits
+
+__all__ = [
+    "Crawl",
+    "CrawlOptions",
+    "CrawlProgress",
+    "RequestLimits",
+    "Reuse",
+    "Run",
+    "crawl",
+    "crawl_async",
+    "open_crawl",
+]

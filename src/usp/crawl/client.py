@@ -1,0 +1,165 @@
+"""The web client of one site in a crawl: it asks only for what may have changed, and notes every exchange.
+
+A request for a document that an earlier run has is conditional: it has the ETag and the date of that document. If the
+server answers 304, or usp need not ask at all, the earlier document is the answer. The limits of all sites apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from http import HTTPStatus
+from typing import Protocol
+
+from usp.crawl.hosts import SharedLimits
+from usp.crawl.state import KnownSite, Row
+from usp.objects.dates import aware
+from usp.origins import requested_url
+from usp.web_client.abstract_client import (
+    AbstractAsyncWebClient,
+    AbstractWebClientResponse,
+    LocalWebClientSuccessResponse,
+    WebClientErrorResponse,
+)
+from usp.web_client.exchanges import Exchange, observing
+
+__all__ = ["Bodies", "Reuse", "SiteClient"]
+
+
+class Bodies(Protocol):
+    """Reads the bodies of earlier documents."""
+
+    def has(self, known: Row, /) -> bool:
+        """Return whether a body is there, as far as that is known without reading it."""
+
+    async def read(self, known: Row, /) -> bytes | None:
+        """Return a body; None if it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """When to take an earlier document without asking.
+
+    :param max_age: seconds that a document may be old, if the server says that it is still fresh; 0 asks always.
+    :param trust_lastmod: whether to take a document whose index gives it the same date as before.
+    """
+
+    max_age: float = 0.0
+    trust_lastmod: bool = False
+
+
+class SiteClient(AbstractAsyncWebClient):
+    """The client of one site. After the tree is fetched, `exchanges` and `reused` say how."""
+
+    def __init__(
+        self,
+        client: AbstractAsyncWebClient,
+        limits: SharedLimits,
+        known: KnownSite,
+        bodies: Bodies,
+        reuse: Reuse,
+    ) -> None:
+        self.exchanges: list[Exchange] = []
+        self.reused: dict[str, Row] = {}  # by the URL of the document
+        self.declared: dict[str, datetime | None] = {}  # URLs of sitemaps -> the dates that indexes give them
+        self.request_errors = client.request_errors
+        self.user_agent: str = getattr(client, "user_agent", "usp")
+        self._client = client
+        self._limits = limits
+        self._known = known
+        self._bodies = bodies
+        self._reuse = reuse
+        self._unreadable: set[str] = set()  # URLs of earlier documents whose bodies are lost
+
+    def limit_response_data_length(self, max_response_data_length: int) -> None:
+        """Do nothing: the policy of each tree has its limit, and all sites share the client."""
+
+    async def get(self, url: str) -> AbstractWebClientResponse:
+        """Return the document at a URL, from the server or from an earlier run."""
+        known = self._known.document_at(url)
+        if known is not None and self._need_not_ask(url, known) and (earlier := await self._earlier(known)) is not None:
+            return earlier
+        while True:
+            with observing(self):
+                response = await self._client.get(url)
+            status = response.status_code() if isinstance(response, WebClientErrorResponse) else None
+            if status != HTTPStatus.NOT_MODIFIED or not self.exchanges:
+                return response
+            known = self._known.document_at(self.exchanges[-1].url)
+            if known is None or known["url"] in self._unreadable:
+                return response  # nobody has asked for a 304
+            if (earlier := await self._earlier(known)) is not None:
+                return earlier
+
+    def _need_not_ask(self, url: str, known: Row) -> bool:
+        declared = self.declared.get(url)
+        if self._reuse.trust_lastmod and declared is not None and aware(declared) == known["last_modified"]:
+            return True
+        if not self._reuse.max_age or known["fetched_at"] is None or not known["cache_seconds"]:
+            return False
+        age: float = (datetime.now(UTC) - known["fetched_at"]).total_seconds()
+        return 0 <= age < min(self._reuse.max_age, int(known["cache_seconds"]))
+
+    async def _earlier(self, known: Row) -> AbstractWebClientResponse | None:
+        """Return an earlier document as the answer; None if its body is lost."""
+        body = await self._bodies.read(known)
+        if body is None:
+            self._unreadable.add(known["url"])
+            return None
+        self.reused[requested_url(known["url"])] = known
+        return _EarlierResponse(known, body)
+
+    # What the observer of exchanges does
+
+    def headers_for(self, url: str) -> Mapping[str, str]:
+        """Return the conditions of a request: none, unless there is the body of an earlier document."""
+        known = self._known.document_at(url)
+        if known is None or requested_url(known["url"]) != requested_url(url) or known["url"] in self._unreadable:
+            return {}
+        headers = {}
+        if known["etag"]:
+            headers["If-None-Match"] = known["etag"]
+        if known["http_last_modified"] is not None:
+            headers["If-Modified-Since"] = format_datetime(known["http_last_modified"].astimezone(UTC), usegmt=True)
+        return headers if headers and self._bodies.has(known) else {}
+
+    async def start(self, url: str) -> None:
+        """Wait until a request may start."""
+        await self._limits.start(url)
+
+    def end(self, url: str, answer: Exchange | None) -> None:
+        """Count a request as ended."""
+        self._limits.end(url, answer)
+
+    def record(self, exchange: Exchange) -> None:
+        """Note an exchange."""
+        self.exchanges.append(exchange)
+
+
+class _EarlierResponse(LocalWebClientSuccessResponse):
+    """A document of an earlier run."""
+
+    def __init__(self, known: Row, body: bytes) -> None:
+        super().__init__(known["url"], "")
+        self._body = body
+        self._headers = {
+            "content-type": known["content_type"],
+            "content-encoding": known["content_encoding"],
+            "etag": known["etag"],
+            "last-modified": known["http_last_modified"]
+            and format_datetime(known["http_last_modified"].astimezone(UTC), usegmt=True),
+        }
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        """Return one of the headers that the tables keep."""
+        return self._headers.get(case_insensitive_name.lower())
+
+    def encoded_data(self) -> bytes:
+        """Return the body as it was transferred."""
+        return self._body
+
+    def raw_data(self) -> bytes:
+        """Return the same: it is not called."""
+        return self._body

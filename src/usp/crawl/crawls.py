@@ -1,0 +1,126 @@
+"""The front doors: `crawl` runs a crawl, `open_crawl` reads what earlier runs have brought."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from usp.crawl.crawler import CrawlOptions, ProgressCallback, crawl_sites
+from usp.crawl.folder import CrawlFolder, Run
+from usp.crawl.hosts import SharedLimits
+from usp.crawl.sites import OnError, SiteTarget, read_sites, site_target
+from usp.crawl.state import KnownSites, site_rows
+from usp.exceptions import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from usp.web_client.abstract_client import AbstractAsyncWebClient
+
+__all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
+
+_KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
+
+
+@dataclass(frozen=True, slots=True)
+class Crawl:
+    """A crawl folder."""
+
+    folder: CrawlFolder
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs, oldest first."""
+        return self.folder.runs
+
+
+def open_crawl(path: str | os.PathLike[str]) -> Crawl:
+    """Open a crawl folder.
+
+    :raises CrawlFolderError: if it is none.
+    """
+    return Crawl(CrawlFolder(path))
+
+
+def crawl(targets: Iterable[str] | str, path: str | os.PathLike[str], **options: Any) -> Crawl:
+    """Crawl sites into a folder. See `crawl_async`."""
+    return asyncio.run(crawl_async(targets, path, **options))
+
+
+async def crawl_async(
+    targets: Iterable[str] | str,
+    path: str | os.PathLike[str],
+    web_client: AbstractAsyncWebClient | None = None,
+    *,
+    client_options: Mapping[str, Any] | None = None,
+    options: CrawlOptions | None = None,
+    column: str | None = None,
+    retry_failed: bool = False,
+    progress: ProgressCallback | None = None,
+    on_error: OnError | None = None,
+) -> Crawl:
+    """Crawl sites into a folder, which is made if it does not exist.
+
+    If the last run was cut off, this goes on with it: sites that have ended are not fetched again. Otherwise it is a
+    new run, which asks only for what may have changed.
+
+    :param targets: sites, or files that list them; see `usp.crawl.sites`. None: all sites of the folder.
+    :param web_client: None for an `AiohttpWebClient`.
+    :param client_options: keyword arguments for that, such as `user_agent`.
+    :param column: the column of CSV and Parquet files that has the sites.
+    :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run.
+    :param progress: is called after each site.
+    :param on_error: is called with each line of a list that is no site, and why; by default, they are skipped.
+    :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.
+    """
+    options = options or CrawlOptions()
+    folder = CrawlFolder.create(path)
+    given = [targets] if isinstance(targets, str) else list(targets)
+    with folder.writing():
+        run, done = _run_of(folder, given)
+        known = KnownSites(folder)
+        limits = SharedLimits(options.requests)
+        sites = _sites_of(given or list(run.targets), known, column, on_error, retry_failed)
+        async with AsyncExitStack() as stack:
+            if web_client is None:
+                from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: it is heavy
+
+                web_client = await stack.enter_async_context(
+                    AiohttpWebClient(**{**(client_options or {}), "_resolve": limits.resolve})
+                )
+            left = (target for target in sites if target.site not in done)
+            outcomes = await crawl_sites(folder, run, left, web_client, options, limits, known=known, progress=progress)
+        folder.end_run(run, datetime.now(UTC), outcomes + Counter(done.values()))
+    return Crawl(folder)
+
+
+def _run_of(folder: CrawlFolder, targets: list[str]) -> tuple[Run, dict[str, str]]:
+    """Return the run to go on with, and the outcomes of its sites that have ended; else a new run."""
+    last = folder.runs[-1] if folder.runs else None
+    if last is not None and last.ended is None:
+        return last, {row.site: row.outcome for row in site_rows(folder) if row.run == last.run}
+    if last is None and not targets:
+        raise InvalidArgumentError(f"{folder.path} has no sites yet: name sites, or a file that lists them")
+    kept = targets if len(targets) <= _KEPT_TARGETS and "-" not in targets else []
+    return folder.start_run(datetime.now(UTC), kept, {}), {}
+
+
+def _sites_of(
+    targets: list[str], known: KnownSites, column: str | None, on_error: OnError | None, retry_failed: bool
+) -> Iterator[SiteTarget]:
+    if targets:
+        sites = read_sites(targets, on_error or (lambda text, why: None), column=column)
+    else:
+        sites = (site_target(row.target) for row in known.last().values())
+    if not retry_failed:
+        return sites
+    last = known.last()
+    return (
+        target
+        for target in sites
+        if (row := last.get(target.site)) is None or row.outcome in ("partial", "blocked", "unreachable")
+    )

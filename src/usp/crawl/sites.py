@@ -1,0 +1,156 @@
+"""Lists of sites: given one by one, or in a text, CSV or Parquet file, or on standard input.
+
+Lists are read line by line while the crawl goes on: a million sites take no memory. A line that is no site is reported,
+and the rest of the list is read.
+
+| source | what is read |
+|---|---|
+| `example.org`, `https://example.org/` | the site itself |
+| `sites.txt` | a site on each line; blank lines and those that start with # are skipped |
+| `sites.csv`, `sites.tsv` | a column: the one you name, else `url`, `site`, `domain` or the like, else the first |
+| `sites.parquet` | the same |
+| `-` | standard input, as a text file |
+
+Each of them may be gzipped, except Parquet.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, NamedTuple
+
+from usp.exceptions import InvalidArgumentError
+from usp.extras import extra
+from usp.origins import masked_url
+from usp.scan import strip_url_to_homepage
+from usp.sources import Reading, find_web_source
+
+__all__ = ["SiteTarget", "listed_targets", "read_sites", "site_target"]
+
+#: Names of columns that have sites, the best first.
+_COLUMNS = ("url", "site", "homepage", "homepage_url", "website", "domain", "host", "hostname")
+_LIST_FILE = re.compile(r".*\.(txt|lst|list|csv|tsv|parquet)(\.gz)?", re.IGNORECASE | re.DOTALL)
+_STANDARD_INPUT = "-"
+_MAX_LINE = 1 << 16
+
+
+class SiteTarget(NamedTuple):
+    """A site to crawl. `site` is its key in all tables; it does not depend on what the site answers."""
+
+    site: str
+    target: str
+    reading: Reading
+
+
+#: Called with a line that is no site, and why.
+OnError = Callable[[str, str], None]
+
+
+def site_target(text: str) -> SiteTarget:
+    """Return the site that a text names.
+
+    :raises InvalidArgumentError: if it names none.
+    """
+    source = find_web_source(text)
+    assert source.reading is not None
+    url = source.reading.url
+    return SiteTarget(strip_url_to_homepage(url) if source.reading.is_site else url, source.target, source.reading)
+
+
+def read_sites(targets: Iterable[str], on_error: OnError, *, column: str | None = None) -> Iterator[SiteTarget]:
+    """Give the sites of all targets, each once, in order. Nothing is read before you ask for it.
+
+    :param on_error: is called with each line that is no site.
+    :param column: the column of CSV and Parquet files.
+    :raises InvalidArgumentError: if a file has no such column.
+    :raises OSError: if a file cannot be read.
+    """
+    seen: set[int] = set()
+    for text in listed_targets(targets, column=column):
+        try:
+            target = site_target(text)
+        except InvalidArgumentError as error:
+            on_error(masked_url(text), str(error))
+            continue
+        mark = hash(target.site)
+        if mark not in seen:
+            seen.add(mark)
+            yield target
+
+
+def listed_targets(targets: Iterable[str], *, column: str | None = None) -> Iterator[str]:
+    """Give the texts of all targets: what is in lists, and targets that are no lists."""
+    for target in targets:
+        if target == _STANDARD_INPUT:
+            yield from _lines(sys.stdin.buffer)
+        elif _LIST_FILE.fullmatch(target) and (os.path.sep in target or os.path.lexists(target)):
+            yield from _listed_in(target, column)
+        else:
+            yield target
+
+
+def _listed_in(path: str, column: str | None) -> Iterator[str]:
+    match = _LIST_FILE.fullmatch(path)
+    kind = match[1].lower() if match else "txt"
+    if kind == "parquet":
+        yield from _parquet_rows(path, column)
+        return
+    with _opened(path) as file:
+        if kind in ("csv", "tsv"):
+            yield from _rows(file, path, "," if kind == "csv" else "\t", column)
+        else:
+            yield from _lines(file)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    with open(path, "rb") as file:
+        if path.lower().endswith(".gz"):
+            with gzip.open(file, "rb") as inflated:
+                yield inflated  # type: ignore[misc]  # typeshed: a GzipFile is no IO[bytes]
+        else:
+            yield file
+
+
+def _lines(file: IO[bytes]) -> Iterator[str]:
+    while line := file.readline(_MAX_LINE):
+        text = line.decode("utf-8-sig", "replace").strip()
+        if text and not text.startswith("#"):
+            yield text
+
+
+def _rows(file: IO[bytes], path: str, delimiter: str, column: str | None) -> Iterator[str]:
+    rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
+    head = next(rows, [])
+    number = _column_number([name.strip() for name in head], path, column)
+    if number is None:  # the file has no head
+        number = 0
+        yield from (text for text in head[:1] if text.strip())
+    for row in rows:
+        if len(row) > number and (text := row[number].strip()):
+            yield text
+
+
+def _column_number(names: list[str], path: str, column: str | None) -> int | None:
+    """Return the number of the column with sites; None if the first row is no head, and has a site itself."""
+    lowered = [name.lower() for name in names]
+    if column is not None:
+        if column.lower() not in lowered:
+            raise InvalidArgumentError(f"{path} has no column {column!r}; it has {', '.join(names[:20])}")
+        return lowered.index(column.lower())
+    return next((lowered.index(name) for name in _COLUMNS if name in lowered), None)
+
+
+def _parquet_rows(path: str, column: str | None) -> Iterator[str]:
+    file = extra("pyarrow.parquet", "crawl").ParquetFile(path)
+    names = file.schema_arrow.names
+    name = names[_column_number(names, path, column) or 0]
+    for batch in file.iter_batches(columns=[name]):
+        yield from (str(text) for text in batch.column(0).to_pylist() if text)

@@ -1,0 +1,113 @@
+"""Many websites on one loopback server: each has an address of its own, 127.x.y.z. What they serve may change."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha1
+
+from aiohttp import web
+
+from support import index, urlset
+
+__all__ = ["Answer", "Sites", "serve_sites"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a site answers at a path. With `has_etag`, a request that has the ETag of the body gets 304."""
+
+    body: str | bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    has_etag: bool = True
+    seconds: float = 0.0
+
+
+class Sites:
+    """The websites. `answers` has what they serve, by host and path; `requests` counts what was requested."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.answers: dict[str, dict[str, Answer]] = {}
+        self.requests: Counter[tuple[str, str]] = Counter()
+        self.not_modified: Counter[tuple[str, str]] = Counter()
+        self.body_bytes = 0
+        self.running: Counter[str] = Counter()
+        self.most_running: Counter[str] = Counter()
+
+    def url(self, host: str, path: str = "/") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def add(self, host: str, sitemaps: dict[str, list[str]]) -> str:
+        """Add a site with a robots.txt, an index, and sitemaps that list these paths. Return its URL."""
+        found = {
+            "/robots.txt": Answer(f"Sitemap: {self.url(host, '/index.xml')}\n"),
+            "/index.xml": Answer(index(*(self.url(host, path) for path in sitemaps))),
+        }
+        for path, pages in sitemaps.items():
+            found[path] = Answer(urlset(*(self.url(host, page) for page in pages)))
+        self.answers[host] = found
+        return self.url(host)
+
+    def forget(self) -> None:
+        """Start to count again."""
+        self.requests.clear()
+        self.not_modified.clear()
+        self.body_bytes = 0
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        host, path = request.host.partition(":")[0], request.path
+        self.requests[host, path] += 1
+        self.running[host] += 1
+        self.most_running[host] = max(self.most_running[host], self.running[host])
+        try:
+            answer = self.answers.get(host, {}).get(path, Answer(b"not here", 404, has_etag=False))
+            if answer.seconds:
+                await asyncio.sleep(answer.seconds)
+            body = answer.body.encode() if isinstance(answer.body, str) else answer.body
+            etag = f'"{sha1(body).hexdigest()}"'  # noqa: S324 -- not a secret
+            headers = {**answer.headers, **({"ETag": etag} if answer.has_etag else {})}
+            if answer.has_etag and request.headers.get("If-None-Match") == etag:
+                self.not_modified[host, path] += 1
+                return web.Response(status=304, headers=headers)
+            self.body_bytes += len(body)
+            return web.Response(status=answer.status, headers=headers, body=body)
+        finally:
+            self.running[host] -= 1
+
+
+@contextmanager
+def serve_sites() -> Iterator[Sites]:
+    """Serve websites in a thread, until the end of the context."""
+    sites = Sites()
+    started = threading.Event()
+    ended: list[asyncio.Event] = []
+
+    async def serve() -> None:
+        application = web.Application()
+        application.router.add_get("/{path:.*}", sites._answer)
+        runner = web.AppRunner(application, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "0.0.0.0", 0, backlog=1_000)  # noqa: S104 -- all addresses of loopback
+        await site.start()
+        sites.port = runner.addresses[0][1]
+        ended.append(asyncio.Event())
+        started.set()
+        await ended[0].wait()
+        await runner.cleanup()
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    started.wait()
+    try:
+        yield sites
+    finally:
+        loop.call_soon_threadsafe(ended[0].set)
+        thread.join()
+        loop.close()

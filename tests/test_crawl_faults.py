@@ -1,0 +1,127 @@
+"""Crawls that are killed, run into a full disk, or into each other: nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from many_sites import Sites, serve_sites
+from usp.crawl import CrawlOptions, crawl
+from usp.crawl.folder import CrawlFolder
+from usp.exceptions import CrawlFolderError
+
+pytestmark = [pytest.mark.network, pytest.mark.export, pytest.mark.slow]
+
+#: Crawls what a file lists, and commits often.
+PROGRAM = """
+import sys
+from usp.crawl import CrawlOptions, crawl
+options = CrawlOptions(known_paths="never", sites_at_once=8, commit_seconds=0.05)
+crawl([sys.argv[1]], sys.argv[2], options=options)
+"""
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Sites, list[str]]]:
+    with serve_sites() as sites:
+        urls = []
+        for number in range(120):
+            pages = {f"/{name}.xml": [f"/{name}{page}" for page in range(number % 7 + 1)] for name in "ab"}
+            urls.append(sites.add(f"127.0.4.{number + 1}", pages))
+        yield sites, urls
+
+
+def started(listed: Path, folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, str(listed), str(folder)], stderr=subprocess.PIPE)
+
+
+def tables(folder: Path, run: int) -> list[tuple[object, ...]]:
+    """What one run says about each site: its outcome, and each of its pages."""
+    query = f"""
+        SELECT s.site, o.outcome, s.url, p.url FROM read_parquet('{folder}/sitemaps/*.parquet') s
+        JOIN read_parquet('{folder}/sites/*.parquet') o ON o.site = s.site AND o.run = s.run
+        LEFT JOIN read_parquet('{folder}/pages/*.parquet') p ON p.site = s.site AND p.document = s.document
+        WHERE s.run = {run} ORDER BY ALL"""
+    with duckdb.connect() as connection:
+        return connection.sql(query).fetchall()
+
+
+def test_a_crawl_that_is_killed_again_and_again_is_exact(served: tuple[Sites, list[str]], tmp_path: Path) -> None:
+    """Killed at random moments and started again, a run has every site once, as a run that was left alone."""
+    _, urls = served
+    listed = tmp_path / "sites.txt"
+    listed.write_text("\n".join(urls))
+    crawl([str(listed)], tmp_path / "whole", options=CrawlOptions(known_paths="never"))
+    chance = random.Random(20)
+    kills = 0
+    while kills < 20:
+        process = started(listed, tmp_path / "killed")
+        time.sleep(chance.uniform(0.3, 1.2) if kills % 2 else chance.uniform(0.8, 1.6))
+        process.send_signal(signal.SIGKILL)
+        _, _ = process.communicate()
+        if process.returncode == 0:
+            break  # it was faster
+        kills += 1
+    process = started(listed, tmp_path / "killed")
+    _, errors = process.communicate(timeout=120)
+    assert (process.returncode, errors) == (0, b"")
+    assert tables(tmp_path / "killed", 1) == tables(tmp_path / "whole", 1)
+    runs = json.loads((tmp_path / "killed" / "crawl.json").read_text())["runs"]
+    assert [run["outcomes"] for run in runs][:1] == [{"complete": len(urls)}]
+    assert list((tmp_path / "killed").rglob("*.partial")) == []
+
+
+def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    """While a process writes to a folder, another one gets an error that says so."""
+    folder = CrawlFolder.create(tmp_path / "c")
+    program = "import sys; from usp.crawl import crawl; crawl(['http://127.0.0.1:1/'], sys.argv[1])"
+    with folder.writing():
+        done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "c")], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "CrawlFolderError: another process is writing to" in done.stderr
+    with folder.writing(), pytest.raises(CrawlFolderError, match="another process"), folder.writing():
+        pass
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    command = ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    mounted = subprocess.run(command, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a file system needs root")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["/bin/umount", str(disk)], check=True)
+
+
+def test_a_full_disk_ends_a_crawl_and_nothing_is_lost(
+    served: tuple[Sites, list[str]], tmp_path: Path, small_disk: Path
+) -> None:
+    """If the disk is full, a crawl raises OSError. With room again, it goes on, and every site is there once."""
+    _, urls = served
+    options = CrawlOptions(known_paths="never", sites_at_once=8, commit_seconds=0.05)
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(700_000))
+    with pytest.raises(OSError, match="No space left"):
+        crawl(urls, small_disk / "c", options=options)
+    filler.unlink()
+    crawl(urls, tmp_path / "whole", options=options)
+    committed = len(CrawlFolder(small_disk / "c").parts())
+    shutil.copytree(small_disk / "c", tmp_path / "c")
+    crawl(urls, tmp_path / "c", options=options)
+    assert committed > 0
+    assert tables(tmp_path / "c", 1) == tables(tmp_path / "whole", 1)
