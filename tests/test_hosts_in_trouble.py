@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections import Counter
 from itertools import pairwise
@@ -18,6 +19,8 @@ from usp.limits import Limits
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
+from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.requests_client import RequestsWebClient
 
 pytestmark = pytest.mark.network
 
@@ -225,3 +228,44 @@ def test_one_url_does_not_freeze_a_host(is_async: bool) -> None:
     (reason,) = reasons(tree).values()
     assert "asked to wait 24 h" in reason
     assert 1 <= seconds < 10
+
+
+def no_such_host(asked: list[str]) -> Any:
+    def resolve(host: str, port: int) -> Any:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "no such host")
+
+    return resolve
+
+
+def test_a_host_that_does_not_exist_is_looked_up_once() -> None:
+    """If a host does not exist, none of its other URLs is requested: not the known paths, with either client."""
+    asked: list[str] = []
+    with RequestsWebClient(_resolve=no_such_host(asked)) as client:
+        tree = sitemap_tree_for_homepage("http://nosuch.example/", client)
+    assert (tree.outcome.kind, asked) == ("unreachable", ["nosuch.example"])
+
+    async def fetch() -> IndexWebsiteSitemap:
+        async with AiohttpWebClient(_resolve=no_such_host(asked)) as client:
+            return await aio.sitemap_tree_for_homepage("http://nosuch.example/", client)
+
+    asked.clear()
+    assert (asyncio.run(fetch()).outcome.kind, asked) == ("unreachable", ["nosuch.example"])
+
+
+def test_a_refused_connection_is_tried_as_often_as_asked() -> None:
+    """A host that refuses connections is tried `first_tries` times in all, and not once for each known path."""
+    refused = Failure("connection refused", is_retryable=True, is_of_origin=True)
+    for first_tries in (1, 2):
+        site: dict[str, Any] = {H + path: refused for path in ("robots.txt", "sitemap.xml", "sitemap_index.xml")}
+        driver = Driver(site, politeness=Politeness(first_tries=first_tries))
+        tree = driver.run()
+        assert tree.outcome.kind == "unreachable"
+        assert len(driver.started) == first_tries
+
+
+def test_a_failure_of_one_url_says_nothing_of_the_others() -> None:
+    """If a host has answered once, a refused connection fails one URL only."""
+    refused = Failure("connection refused", is_retryable=False, is_of_origin=True)
+    driver = Driver({**many(5), H + "2.xml": refused})
+    assert pages(driver.run()) == 4

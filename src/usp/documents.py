@@ -21,6 +21,7 @@ from usp.inflate import (
     GZIP_MAGIC,
     Budget,
     Engine,
+    engines,
     gunzip_in_one_step,
     inflated,
     may_be_compressed,
@@ -73,6 +74,7 @@ class Document:
         "_may_be_compressed",
         "_most_read",
         "_start_read",
+        "_text",
         "_trial",
         "content_encoding",
         "content_type",
@@ -118,6 +120,7 @@ class Document:
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
         self._inflated_size: int | None = None  # once somebody has read to the end
         self._ahead: bytes | None = None  # the inflated text, for the next read
+        self._text: bytes | None = None  # the same, for all reads until it is released
         self._start_read: StartRead | None = None
         self._most_read = 0  # bytes that the longest read has had
         self._cut_at: int | None = None  # where all reads end, because one had to stop there
@@ -160,7 +163,7 @@ class Document:
         """
         for code in self.transport_problems:
             note(code)
-        ahead, self._ahead = self._ahead, None
+        ahead, self._ahead = self._ahead or self._text, None
         if ahead is not None:
             yield from self._bounded(lambda: split(ahead))
             return
@@ -186,6 +189,21 @@ class Document:
     def forget_ahead(self) -> None:
         """Drop what `read_ahead` inflated, if nobody has read it."""
         self._ahead = None
+
+    def hold_text(self, most: int) -> bool:
+        """Keep the inflated text for all reads until `release_text`. Return False if it has more than `most` bytes.
+
+        It may return False for other documents that are not simply gzipped, too.
+        """
+        if self._engine is None:
+            self._text = gunzip_in_one_step(b"".join(self._body.pieces()), min(self._limit, most))
+            if self._text is not None:
+                self._engine, self._inflated_size = engines()[0], len(self._text)
+        return self._text is not None
+
+    def release_text(self) -> None:
+        """Drop what `hold_text` has kept."""
+        self._text = None
 
     def first_read(self, read: Callable[[], Result]) -> Result:
         """Return the result of `read`, a function that reads the document while it is inflated for the first time.
@@ -283,6 +301,8 @@ class Failure:
     """Where the URL redirects to, if the client did not follow because the tree has requested that URL already."""
     has_cookies: bool = False
     """Whether redirects have set cookies for that URL, so that it may answer otherwise."""
+    is_of_origin: bool = False
+    """Whether all URLs of the same scheme, host and port would fail in this way."""
 
     @property
     def is_answered(self) -> bool:

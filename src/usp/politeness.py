@@ -7,10 +7,11 @@ from dataclasses import dataclass, fields
 
 from usp.exceptions import InvalidArgumentError
 
-__all__ = ["DEFAULT_RETRY_SECONDS", "DEFAULT_TRIES", "Politeness"]
+__all__ = ["DEFAULT_FIRST_TRIES", "DEFAULT_RETRY_SECONDS", "DEFAULT_TRIES", "Politeness"]
 
 #: How often to try a URL, and how long to wait before the first retry.
 DEFAULT_TRIES = 5
+DEFAULT_FIRST_TRIES = 2  # of a host that has never answered
 DEFAULT_RETRY_SECONDS = 1.0
 
 
@@ -28,6 +29,7 @@ class Politeness:
     :param max_delay: the longest `Crawl-delay` and `Retry-After` to obey, in seconds. A URL that asks for a longer wait
         fails at once.
     :param tries: how often to try a URL after failures that may pass.
+    :param first_tries: the same for a host that has never answered.
     :param retry_seconds: seconds before the first retry; each further wait is twice as long, and all vary at random.
     """
 
@@ -35,6 +37,7 @@ class Politeness:
     crawl_delay: bool = False
     max_delay: float = 120.0
     tries: int = DEFAULT_TRIES
+    first_tries: int = DEFAULT_FIRST_TRIES
     retry_seconds: float = DEFAULT_RETRY_SECONDS
 
     def __post_init__(self) -> None:
@@ -44,7 +47,8 @@ class Politeness:
                 if not isinstance(value, bool):
                     raise InvalidArgumentError(f"politeness: crawl_delay must be True or False, not {value!r}")
                 continue
-            kind, least, what = (int, 1, "an integer") if field.name == "tries" else ((int, float), 0, "a number")
+            is_count = field.name.endswith("tries")
+            kind, least, what = (int, 1, "an integer") if is_count else ((int, float), 0, "a number")
             if not isinstance(value, kind) or isinstance(value, bool) or not least <= value < math.inf:
                 raise InvalidArgumentError(f"politeness: {field.name} must be {what}, {least} or more, not {value!r}")
 

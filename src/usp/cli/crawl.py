@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from usp.cli.outcomes import EXIT_CODES_HELP, code_of_sites
@@ -163,6 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> CrawlOptions:
     tree: Any = {name: value for name, value in tree_options(arguments).items() if value is not None}
     tree.pop("use_known_paths")
+    tree["politeness"] = replace(tree["politeness"], first_tries=1)
     return CrawlOptions(
         sites_at_once=arguments.sites_at_once,
         requests=RequestLimits(

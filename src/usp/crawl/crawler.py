@@ -30,8 +30,10 @@ from usp.crawl.state import KnownSites, Row
 from usp.exceptions import InvalidArgumentError
 from usp.fetch_parse.parsed import ChildSitemap
 from usp.origins import host_of, registered_domain
+from usp.politeness import Politeness
 from usp.stream import AsyncSitemapStream, HomepageOptions
 from usp.web_client.abstract_client import AbstractAsyncWebClient
+from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.lookups import call_in_thread
 
 __all__ = ["CrawlOptions", "CrawlProgress", "crawl_sites"]
@@ -242,9 +244,12 @@ class _SiteFetcher:
         started, clock = datetime.now(UTC), time.monotonic()
         known = self._known.of(target.site)
         client = SiteClient(self._client, self._limits, known, self._bodies, self._options.reuse)
-        tree = await AsyncSitemapStream(
-            target.reading, client, memory_bytes=_TREE_MEMORY, **self._tree_options(client)
-        ).read()
+        stream = AsyncSitemapStream(target.reading, client, memory_bytes=_TREE_MEMORY, **self._tree_options(client))
+        try:
+            tree = await stream.read()
+        finally:
+            if isinstance(self._client, AiohttpWebClient):
+                self._client.close_idle(host_of(target.site))
         return CrawledSite(
             target.site, target.target, tree, started, time.monotonic() - clock, client.exchanges, known, client.reused
         )
@@ -252,6 +257,7 @@ class _SiteFetcher:
     def _tree_options(self, client: SiteClient) -> HomepageOptions:
         options: Any = {
             "concurrency": self._options.requests.per_host,
+            "politeness": Politeness(first_tries=1),
             "use_known_paths": _KNOWN_PATHS[self._options.known_paths],
             **self._options.tree,
         }

@@ -76,6 +76,7 @@ class ResponseReader:
             max(response.transferred_bytes(), 0 if document is None else document.transferred),
             response.moved_to(),
             response.has_cookies(),
+            response.is_of_origin(),
         )
 
     def read_error(self, error: Exception, client: object, url: str, started: float | None = None) -> Failure:

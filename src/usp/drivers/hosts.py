@@ -11,7 +11,8 @@ Nothing here does I/O or reads a clock: callers pass times, as seconds of any cl
   than is left has asked for too long a wait.
 - Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
   host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
-- A host that has never answered gets fewer tries, and none after a few URLs.
+- A host that has never answered gets fewer tries, and none after a few URLs; none after the first URL, if the failure
+  says that all others would fail, too: no such host, a connection refused, a bad certificate.
 - A host that answers with nothing but errors that may pass, such as 429 and 503, is tried again for one URL only. All
   others wait for that one, and are then tried once.
 """
@@ -42,7 +43,6 @@ __all__ = ["Host", "OriginState", "RobotsRules"]
 log = logger(__name__)
 
 _RETRY_BUDGET = 100.0
-_TRIES_BEFORE_FIRST_ANSWER = 2
 _MAX_UNREACHED_URLS = 3
 _RECOVERY = 0.25  # of a request at once, for each good answer
 _OVERLOADED = (429, 503)
@@ -175,15 +175,15 @@ class OriginState:
         self._has_served = False  # it has answered with something else than an error that may pass
         self.is_doubtful = False  # a try has failed: the next one shows whether the origin answers at all
         self.held_jobs: deque[Job] = deque()  # wait while it is doubtful
-        self.last_error = ""
+        self.last_failure = Failure("")
         self._unreached_urls = 0
         self._is_refusing = False  # a URL was given up after errors that may pass
 
-    def max_tries(self, tries: int) -> int:
-        """Return how often to try a URL; at most `tries`."""
+    def max_tries(self, politeness: Politeness) -> int:
+        """Return how often to try a URL."""
         if self.has_answered:
-            return 1 if self._is_refusing and not self._has_served else tries
-        return min(tries, _TRIES_BEFORE_FIRST_ANSWER if not self._unreached_urls else 1)
+            return 1 if self._is_refusing and not self._has_served else politeness.tries
+        return min(politeness.tries, politeness.first_tries if not self._unreached_urls else 1)
 
     def doubt(self) -> None:
         """Hold other jobs back until a URL is tried again, unless the origin has served something before."""
@@ -203,7 +203,8 @@ class OriginState:
         :param is_unreached: whether the URL was given up because there was no answer.
         :param is_refusing: whether it was given up after an error that may pass.
         """
-        self._unreached_urls += is_unreached
+        if is_unreached:
+            self._unreached_urls = _MAX_UNREACHED_URLS if self.last_failure.is_of_origin else self._unreached_urls + 1
         self._is_refusing |= is_refusing
         self.is_doubtful = False
         held, self.held_jobs = self.held_jobs, deque()

@@ -45,9 +45,9 @@ __all__ = ["Schedule"]
 
 log = logger(__name__)
 
-# Documents up to this size are parsed between two requests: that takes less time than handing them to a thread. A
-# compressed one may be of any size.
+# Documents up to this size are parsed between two requests: that takes less time than handing them to a thread.
 _SMALL_BYTES = 1 << 15
+_SMALL_TEXT_BYTES = 1 << 17  # the same for the text of a compressed one
 # How long to wait, when a tree ends, for the document that is being parsed: it stops before its next piece.
 _SECONDS_TO_STOP = 2.0
 _SECONDS_BETWEEN_LOOKS = 0.02
@@ -200,6 +200,8 @@ class Schedule:
         unread = [*tasks, *self._large_documents, *self._small_documents]
         self._large_documents.clear()
         self._small_documents.clear()
+        for task in unread:
+            task.document.release_text()
         for task in unread if not self._walk.is_stopped else ():
             self._walk.cuts[reason] = None
             url = task.fetcher.url
@@ -310,8 +312,9 @@ class Schedule:
                 job.origin.held_jobs.append(job)
                 continue
             if job.origin.is_given_up:
-                message = f"{host.name} does not answer: {job.origin.last_error}"
-                self._give_up(job, Failure(message, is_retryable=True))
+                last = job.origin.last_failure
+                message = f"{host.name} does not answer: {last.message}"
+                self._give_up(job, Failure(message, is_retryable=last.is_retryable, cause=last.cause))
                 continue
             fetch = Fetch(job, self._requested)
             if not self._requested.start(fetch):
@@ -353,7 +356,7 @@ class Schedule:
         if failure.status is None or failure.is_retryable:  # else all that it was redirected to end there, too
             self._release(job)
         if not failure.is_answered:
-            job.origin.last_error = failure.message
+            job.origin.last_failure = failure
         job.partial = failure.partial or job.partial
         if self._is_cut_short(job, failure, now):
             self._end_request(job, 200 if failure.is_answered else None, 0, now, has_served=True)
@@ -371,7 +374,7 @@ class Schedule:
             return
         asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not _may_pass(failure))
-        is_worth_it = failure.is_retryable and job.tries < job.origin.max_tries(politeness.tries)
+        is_worth_it = failure.is_retryable and job.tries < job.origin.max_tries(politeness)
         if is_worth_it and not job.host.is_given_up and job.host.spend_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
             job.origin.doubt()
@@ -435,7 +438,7 @@ class Schedule:
     def _give_up(self, job: Job, failure: Failure) -> None:
         """End a job that is not tried again. Use a partial document; try an http URL over https, once."""
         if not failure.is_answered:
-            self._resolve(job.origin, is_unreached=failure.is_retryable)
+            self._resolve(job.origin, is_unreached=failure.is_retryable or failure.is_of_origin)
             if failure.is_retryable and self._try_over_https(job, failure):
                 return
         elif _may_pass(failure):
@@ -583,7 +586,8 @@ class Schedule:
         self._reporter.report_fetched(fetcher, result)
         counts_pages = self._reporter.counts_pages or self._walk.limits.max_pages is not None
         parse = Parse(fetcher, result, self._budget, self._unparsed, counts_pages)
-        if result.may_be_compressed or result.size > _SMALL_BYTES:
+        is_small = result.size <= _SMALL_BYTES
+        if not is_small or (result.may_be_compressed and not result.hold_text(_SMALL_TEXT_BYTES)):
             self._large_documents.append(parse)
         elif self._max_running == 1:
             self._take_parsed(parse, parse.run())

@@ -72,6 +72,12 @@ class Parse:
 
     def run(self) -> ParsedSitemap:
         """Parse the document, as far as the budget allows."""
+        try:
+            return self._parsed_within_budget()
+        finally:
+            self.document.release_text()
+
+    def _parsed_within_budget(self) -> ParsedSitemap:
         if self.budget is None:
             return self._parsed()
         spend = self.budget.document(self.waiting)

@@ -144,7 +144,8 @@ class WebClientErrorResponse(AbstractWebClientResponse):
 
     `status` is the HTTP status, None if there was no answer. If you do not give it, it is read from the start of the
     message. `is_refused` says that the client does not make such a request, by a rule of its own; otherwise a failure
-    without a status means that the host could not be reached.
+    without a status means that the host could not be reached. `is_of_origin` says that no other URL of the same scheme,
+    host and port is worth a request.
     """
 
     # Defaults, for subclasses that do not call __init__.
@@ -152,6 +153,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     _partial: AbstractWebClientSuccessResponse | None = None
     _status: int | EllipsisType | None = ...
     _is_refused = False
+    _is_of_origin = False
     _transferred = 0  # bytes of bodies that arrived all the same
     _moved_to: str | None = None
     _has_cookies = False
@@ -165,6 +167,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         partial: AbstractWebClientSuccessResponse | None = None,
         status: int | EllipsisType | None = ...,
         is_refused: bool = False,
+        is_of_origin: bool = False,
     ) -> None:
         self._message = message
         self._retryable = retryable
@@ -172,6 +175,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         self._partial = partial
         self._status = status
         self._is_refused = is_refused
+        self._is_of_origin = is_of_origin
 
     def message(self) -> str:
         """Return what went wrong."""
@@ -194,6 +198,10 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     def is_refused(self) -> bool:
         """Return whether the client refused to make the request: a private address, a scheme, too many redirects."""
         return self._is_refused
+
+    def is_of_origin(self) -> bool:
+        """Return whether all URLs of the same scheme, host and port fail so: no such host, a bad certificate."""
+        return self._is_of_origin
 
     def retry_after(self) -> float | None:
         """Return the seconds that the server asks to wait before the next try, None if it does not."""

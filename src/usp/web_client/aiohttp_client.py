@@ -151,6 +151,12 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
             if not getattr(keeper, "ag_running", False):  # not in its types
                 await keeper.aclose()
 
+    def close_idle(self, host: str) -> None:
+        """Close the connections to a host that no request uses, in this event loop: nothing more is wanted of it."""
+        found = self._sessions.get(asyncio.get_running_loop())
+        if found is not None and isinstance(found[0].connector, CheckedConnector):
+            found[0].connector.close_idle_of(host)
+
     async def send(self, request: HTTPRequest) -> _AiohttpAnswer:
         """Make one request."""
         await check_guards()

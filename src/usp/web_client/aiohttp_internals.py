@@ -231,6 +231,12 @@ class CheckedConnector(aiohttp.TCPConnector):
             protocol.is_idle = True
         self._close_idle(self.limit)
 
+    def close_idle_of(self, host: str) -> None:
+        """Close the idle connections to a host."""
+        for key in [key for key in self._conns if key.host == host]:
+            for handler, _ in self._conns.pop(key):
+                handler.close()
+
     def _close_idle(self, most: int) -> None:
         """Leave the idle connections of at most this many hosts open."""
         while len(self._conns) > most:

@@ -55,6 +55,8 @@ _PASSING = {
     errno.EPIPE,
     errno.ETIMEDOUT,
 }
+# Errors of connecting, which no other URL of the same host and port would avoid.
+_OF_ORIGIN = {errno.ECONNREFUSED, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH}
 # Not every system has every code.
 _NO_SUCH_HOST = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)}
 _LASTING_LOOKUP_ERRORS = {
@@ -76,11 +78,15 @@ class TimedOutError(TimeoutError):
 
 
 class Failure(NamedTuple):
-    """A message without the host, whether the same request may succeed later, and whether usp refused it for safety."""
+    """A message without the host, whether the same request may succeed later, and whether usp refused it for safety.
+
+    `is_of_origin` says that all URLs of the same scheme, host and port would fail in this way.
+    """
 
     message: str
     retryable: bool
     is_refused: bool = False
+    is_of_origin: bool = False
 
 
 def failure_of(error: BaseException) -> Failure:
@@ -91,17 +97,19 @@ def failure_of(error: BaseException) -> Failure:
             return Failure(str(inner), False, is_refused=True)
         case socket.gaierror():
             if inner.errno in _NO_SUCH_HOST:
-                return Failure("no such host", False)
+                return Failure("no such host", False, is_of_origin=True)
             return Failure(f"the name lookup failed: {inner.strerror}", inner.errno not in _LASTING_LOOKUP_ERRORS)
         case UnicodeError():
-            return Failure("no such host", False)  # a name that cannot be encoded cannot exist
+            return Failure("no such host", False, is_of_origin=True)  # a name that cannot be encoded cannot exist
         case ssl.SSLCertVerificationError():
             # The host is there. Refused, so that nobody falls back to http, as an attacker would want.
-            return Failure(f"the certificate is not valid: {inner.verify_message}", False, is_refused=True)
+            message = f"the certificate is not valid: {inner.verify_message}"
+            return Failure(message, False, is_refused=True, is_of_origin=True)
         case ssl.SSLEOFError() | ssl.SSLZeroReturnError() | ssl.SSLSyscallError():
             return Failure(_CLOSED_MESSAGE, True)
         case ssl.SSLError():
-            return Failure(f"TLS failed: {(inner.reason or str(inner)).replace('_', ' ').lower()}", False)
+            reason = (inner.reason or str(inner)).replace("_", " ").lower()
+            return Failure(f"TLS failed: {reason}", False, is_of_origin=True)
         case TimeoutError():
             seconds = getattr(inner, "seconds", None)
             return Failure("no answer in time" if seconds is None else late_message(seconds), True)
@@ -120,7 +128,8 @@ def _system_failure(error: OSError) -> Failure:
     words = os.strerror(error.errno) if error.errno else _words(error)
     if error.errno and words[1:2].islower():
         words = words[0].lower() + words[1:]
-    return Failure(words, isinstance(error, ConnectionError) or error.errno in _PASSING)
+    is_passing = isinstance(error, ConnectionError) or error.errno in _PASSING
+    return Failure(words, is_passing, is_of_origin=error.errno in _OF_ORIGIN)
 
 
 def late_message(seconds: float, *, has_begun: bool = False) -> str:

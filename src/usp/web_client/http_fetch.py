@@ -202,7 +202,7 @@ class Fetch:
         if self.refused is not None:
             return self._refused(str(self.refused))
         standard = self._client.standard_error(error)
-        is_refused = False
+        is_refused = is_of_origin = False
         if is_late and policy.is_tree_deadline(self.deadline):
             message, retryable = "the tree's time is up", False
         elif is_late:
@@ -211,13 +211,22 @@ class Fetch:
         elif success is not None:
             message, retryable = cut_off_message(standard, size), True
         else:
-            message, retryable, is_refused = failure_of(standard)
+            message, retryable, is_refused, is_of_origin = failure_of(standard)
             if isinstance(error, self._client.proxy_errors):
                 message = f"the proxy: {message}"
             else:
                 message = self._after_redirects(message)
         partial = success if size else None
-        return self._error(message, retryable, transferred=size, partial=partial, status=None, is_refused=is_refused)
+        is_own = is_of_origin and origin_of(self._redirects.url) == origin_of(self._url)
+        return self._error(
+            message,
+            retryable,
+            transferred=size,
+            partial=partial,
+            status=None,
+            is_refused=is_refused,
+            is_of_origin=is_own,
+        )
 
     def _after_redirects(self, message: str) -> str:
         """Return a message with the host, if that is not the host of the URL that was asked for."""
