@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow as pa
 
-__all__ = ["TableOptions", "TreeTable", "to_arrow", "to_duckdb", "to_pandas", "to_polars"]
+__all__ = ["ReadableTable", "TableOptions", "TreeTable", "to_arrow", "to_duckdb", "to_pandas", "to_polars"]
 
 #: Sitemaps with fewer pages are combined.
 _FEW_ROWS = 16_384
@@ -43,7 +43,39 @@ class TableOptions(TypedDict, total=False):
     dedupe: bool
 
 
-class TreeTable:
+class ReadableTable:
+    """A table that other libraries can read, any number of times. Subclasses implement `schema` and `reader`."""
+
+    schema: pa.Schema
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return a reader of the table, from its start."""
+        raise NotImplementedError
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return cast(object, self.reader().__arrow_c_stream__(requested_schema))
+
+    def __arrow_c_schema__(self) -> object:
+        return cast(object, self.schema.__arrow_c_schema__())
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table."""
+        return self.reader().read_all()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a pandas data frame. Integers stay integers even if some are missing. Times have microseconds."""
+        pandas_, pa_ = extra("pandas", "pandas"), extra("pyarrow", "pandas")
+        wholes = {pa_.int64(): pandas_.Int64Dtype()}
+        return self.to_arrow().to_pandas(types_mapper=wholes.get)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return a polars data frame."""
+        polars_, _ = extra("polars", "polars"), extra("pyarrow", "polars")
+        found: polars.DataFrame = polars_.from_arrow(self.to_arrow())
+        return found
+
+
+class TreeTable(ReadableTable):
     """A table of a tree, or of several with a column `source`: the selected rows and columns of pages or sitemaps.
 
     Any library that takes Arrow can read it, any number of times. Each time it is read from the documents of the tree,
@@ -85,12 +117,6 @@ class TreeTable:
         """Return a reader of the table, from its start."""
         batches = self._sitemap_rows() if self.name == "sitemaps" else self._pages()
         return extra("pyarrow", "arrow").RecordBatchReader.from_batches(self.schema, self._combined(batches))
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return cast(object, self.reader().__arrow_c_stream__(requested_schema))
-
-    def __arrow_c_schema__(self) -> object:
-        return cast(object, self.schema.__arrow_c_schema__())
 
     def _pages(self) -> Iterator[pa.RecordBatch]:
         with PageReader(self.selection, self._encoded, dedupe=self._dedupe, dates=self._keeps_dates) as reader:
@@ -139,21 +165,19 @@ def _with_all_below(tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
 
 def to_arrow(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pa.Table:
     """Return an Arrow table."""
-    return TreeTable(tree, table, **options).reader().read_all()
+    return TreeTable(tree, table, **options).to_arrow()
 
 
 def to_pandas(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> pandas.DataFrame:
     """Return a pandas data frame. Integers stay integers even if some are missing. Times have microseconds."""
-    pandas_, pa_ = extra("pandas", "pandas"), extra("pyarrow", "pandas")
-    wholes = {pa_.int64(): pandas_.Int64Dtype()}
-    return to_arrow(tree, table, **options).to_pandas(types_mapper=wholes.get)
+    extra("pyarrow", "pandas")
+    return TreeTable(tree, table, **options).to_pandas()
 
 
 def to_polars(tree: AbstractSitemap, table: str = "pages", **options: Unpack[TableOptions]) -> polars.DataFrame:
     """Return a polars data frame."""
-    polars_, _ = extra("polars", "polars"), extra("pyarrow", "polars")
-    found: polars.DataFrame = polars_.from_arrow(to_arrow(tree, table, **options))
-    return found
+    extra("pyarrow", "polars")
+    return TreeTable(tree, table, **options).to_polars()
 
 
 def to_duckdb(
