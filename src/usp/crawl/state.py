@@ -18,12 +18,12 @@ from usp.origins import requested_url
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["KnownSite", "KnownSites", "Row", "SiteRow"]
+__all__ = ["LEARNED_NOTHING", "KnownSite", "KnownSites", "Row", "SiteRow"]
 
 #: A row of a table, by the names of its columns.
 Row = dict[str, Any]
 
-_LEARNED_NOTHING = (OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
+LEARNED_NOTHING = (OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
 _TABLES_IN_MEMORY = 4
 
 
@@ -79,7 +79,7 @@ class KnownSites:
         self._last: dict[str, SiteRow] = {}
         for row in site_rows(folder, as_of):
             self._last[row.site] = row
-            if row.outcome not in _LEARNED_NOTHING:
+            if row.outcome not in LEARNED_NOTHING:
                 self._sites[row.site] = row
 
     def last(self) -> Mapping[str, SiteRow]:
