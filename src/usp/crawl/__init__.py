@@ -10,16 +10,23 @@ A crawl folder has the documents as WARC files and four tables as Parquet files;
 
 from __future__ import annotations
 
+from usp.crawl.changes import Change, ChangeCounts, ChangeKind, Changes
 from usp.crawl.client import Reuse
 from usp.crawl.crawler import CrawlOptions, CrawlProgress
 from usp.crawl.crawls import Crawl, crawl, crawl_async, open_crawl
 from usp.crawl.folder import Run
 from usp.crawl.hosts import RequestLimits
+from usp.crawl.reading import CrawlTable
 
 __all__ = [
+    "Change",
+    "ChangeCounts",
+    "ChangeKind",
+    "Changes",
     "Crawl",
     "CrawlOptions",
     "CrawlProgress",
+    "CrawlTable",
     "RequestLimits",
     "Reuse",
     "Run",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,12 @@ from usp.crawl.state import KnownSites, site_rows
 from usp.exceptions import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from usp.crawl.changes import Changes
+    from usp.crawl.reading import CrawlTable, RunLike
+    from usp.objects.sitemap import AbstractSitemap
+    from usp.stream import HomepageOptions
     from usp.web_client.abstract_client import AbstractAsyncWebClient
 
 __all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
@@ -36,6 +42,62 @@ class Crawl:
     def runs(self) -> tuple[Run, ...]:
         """The runs, oldest first."""
         return self.folder.runs
+
+    def sites(self, run: RunLike | None = None, columns: Sequence[str] | str | None = None) -> CrawlTable:
+        """Return the table of sites as of a run, the last one by default: the last row of each site.
+
+        :param run: the number of a run, or a point in time ("2025-01-01", "7d" for seven days ago, a date): the last
+            run that had started then.
+        :param columns: the columns to read, in this order; all if None.
+        """
+        return self._table("sites", run, columns)
+
+    def sitemaps(self, run: RunLike | None = None, columns: Sequence[str] | str | None = None) -> CrawlTable:
+        """Return the table of sitemaps as of a run: the tree of each site, in tree order."""
+        return self._table("sitemaps", run, columns)
+
+    def pages(self, run: RunLike | None = None, columns: Sequence[str] | str | None = None) -> CrawlTable:
+        """Return the table of pages as of a run."""
+        return self._table("pages", run, columns)
+
+    def problems(self, run: RunLike | None = None, columns: Sequence[str] | str | None = None) -> CrawlTable:
+        """Return the table of problems as of a run."""
+        return self._table("problems", run, columns)
+
+    def tree(self, site: str, run: RunLike | None = None, **options: Unpack[HomepageOptions]) -> AbstractSitemap:
+        """Return the tree of a site as of a run. Nothing is requested.
+
+        :param site: as it was given to the crawl, or its URL in the tables.
+        :param options: those of `usp.tree.sitemap_tree_for_homepage`.
+        :raises InvalidArgumentError: if nothing is known of the site.
+        :raises CrawlFolderError: if the folder has no documents, because it was crawled without them.
+        """
+        from usp.crawl.stored import stored_tree
+
+        return stored_tree(self.folder, site, self._number(run), **options)
+
+    def changes(
+        self, a: RunLike | None = None, b: RunLike | None = None, *, sites: Iterable[str] | None = None
+    ) -> Changes:
+        """Return what has changed between two runs: pages added, removed, changed, and moved to another sitemap.
+
+        :param a: the earlier run; by default, the run before `b`. Or a point in time, as for `sites`.
+        :param b: the later run; by default, the last one.
+        :param sites: only these sites, as they were given to the crawl, or their URLs in the tables.
+        """
+        from usp.crawl.changes import crawl_changes
+
+        return crawl_changes(self.folder, a, b, sites)
+
+    def _table(self, name: str, run: RunLike | None, columns: Sequence[str] | str | None) -> CrawlTable:
+        from usp.crawl.reading import CrawlTable
+
+        return CrawlTable(self.folder, name, self._number(run), columns)
+
+    def _number(self, run: RunLike | None) -> int | None:
+        from usp.crawl.reading import run_number
+
+        return None if run is None else run_number(self.runs, run)
 
 
 def open_crawl(path: str | os.PathLike[str]) -> Crawl:
