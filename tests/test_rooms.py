@@ -86,13 +86,14 @@ ROOMS = {
 }
 # These import upwards, inside a function: `SitemapFetcher.sitemap()` runs a walk with the blocking driver,
 # `tree.to_arrow()` and its siblings call the exports, `_repr_html_` calls `usp.notebook`, and the table of problem
-# codes is made of the rules.
+# codes is made of the rules. A crawl folder is a source, and crawls read lists of sources.
 EXCEPTIONS = {
     ("fetch_parse/fetcher.py", "drivers"),
     ("objects/sitemap.py", "export"),
     ("objects/sitemap.py", "notebook"),
     ("objects/page.py", "notebook"),
     ("objects/codes.py", "check"),
+    ("sources/targets.py", "crawl"),
 }
 PURE = ("scan", "fetch_parse", "walk", "inflate", "objects", "origins", "limits", "politeness", "progress")
 IMPURE_MODULES = {"socket", "requests", "urllib3", "time", "subprocess", "os", "io", "tempfile", "threading", "asyncio"}

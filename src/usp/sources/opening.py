@@ -33,7 +33,7 @@ def find_sources(
     https_only: bool = False,
     progress: ScanProgress | None = None,
 ) -> tuple[Source, ...]:
-    """Find out what each target is; see `find_source`. A web archive is read, and each site in it is a source.
+    """Find out what each target is; see `find_source`. Each site of a web archive or a crawl folder is a source.
 
     :param progress: called now and then while a web archive is read.
     """

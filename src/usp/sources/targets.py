@@ -7,6 +7,7 @@
 | `https://example.org/any/sitemap.xml` | a sitemap and what is below it; if it is no sitemap, the whole site |
 | an existing folder, zip archive or file | its sitemaps |
 | an existing WARC or WACZ file | the sitemaps of the sites in it, each site a source of its own |
+| an existing crawl folder | the sitemaps of the sites in it, each site a source of its own |
 | `example.org`, `example.org/path` | as with https://; if nothing answers there, with http:// |
 
 A `Source` is a target of a known kind. It opens a stream of sitemaps, whatever it is.
@@ -17,11 +18,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, cast
 from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
@@ -42,10 +43,12 @@ from usp.stream import (
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 
 if TYPE_CHECKING:
+    from usp.crawl.stored import StoredSite
     from usp.sources.records import ArchivedSite
     from usp.warc.archive import ScanProgress
 
-# What reads web archives is imported where it is needed: few targets are one.
+# What reads web archives and crawl folders is imported where it is needed: few targets are one, and some of it imports
+# this module.
 
 __all__ = ["STANDARD_INPUT", "ReadAs", "Source", "SourceKind", "find_source", "find_web_source"]
 
@@ -77,6 +80,7 @@ class SourceKind(StrEnum):
     FOLDER = "folder"
     ARCHIVE = "archive"
     WEB_ARCHIVE = "web archive"
+    CRAWL = "crawl folder"
     STANDARD_INPUT = "standard input"
 
     @property
@@ -90,7 +94,9 @@ _A_KIND = {
     SourceKind.FOLDER: "a folder",
     SourceKind.ARCHIVE: "an archive",
     SourceKind.WEB_ARCHIVE: "a web archive",
+    SourceKind.CRAWL: "a crawl folder",
 }
+_MANIFEST = "crawl.json"  # of a crawl folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,8 @@ class Source:
 
     `target` is as the user gave it, without a user and password. `reading` says how to fetch it, if it is on the web.
     `path` is that of files, and `url` says where they are, or will be, served. `note` says what else the target could
-    have meant. `site` is one of a web archive; without it, the source is all of the archive, which `sites` splits.
+    have meant. `site` is one of a web archive or a crawl folder; without it, the source is all of it, which `sites`
+    splits.
     """
 
     target: str
@@ -108,22 +115,33 @@ class Source:
     path: str = ""
     url: str | None = None
     note: str = ""
-    site: ArchivedSite | None = field(default=None, repr=False)
+    site: ArchivedSite | StoredSite | None = field(default=None, repr=False)
 
     def sites(self, progress: ScanProgress | None = None) -> tuple[Source, ...]:
-        """Return the sites of a web archive, which is read for that, each as a source. Any other source is one.
+        """Return the sites of a web archive or a crawl folder, each as a source. Any other source is one.
 
-        :param progress: called now and then, with a name, and how many bytes of how many were read.
+        :param progress: called now and then while a web archive is read, with a name, and how many bytes of how many
+            were read.
         """
-        if self.kind is not SourceKind.WEB_ARCHIVE or self.site is not None:
+        if self.kind not in (SourceKind.WEB_ARCHIVE, SourceKind.CRAWL) or self.site is not None:
             return (self,)
-        from usp.sources.records import sites_of
+        found: Sequence[ArchivedSite | StoredSite]
+        if self.kind is SourceKind.CRAWL:
+            from usp.crawl.folder import CrawlFolder
+            from usp.crawl.stored import stored_sites
 
-        found = sites_of(self.path, self.url, progress)
+            found = stored_sites(CrawlFolder(self.path), self.url)
+        else:
+            from usp.sources.records import sites_of
+
+            found = sites_of(self.path, self.url, progress)
         names = [self.target] if len(found) == 1 else [f"{self.target}: {site.homepage_url}" for site in found]
         notes = [self.note, *[""] * len(found)]
+        is_streamed = self.kind is SourceKind.WEB_ARCHIVE
         return tuple(
-            replace(self, target=name, note=note, site=site, reading=Reading(site.homepage_url))
+            replace(
+                self, target=name, note=note, site=site, reading=Reading(site.homepage_url) if is_streamed else None
+            )
             for name, note, site in zip(names, notes, found, strict=False)
         )
 
@@ -145,7 +163,7 @@ class Source:
         if self.kind is SourceKind.WEB_ARCHIVE:
             from usp.warc.client import ArchiveClient
 
-            site = self._only_site()
+            site = cast("ArchivedSite", self._only_site())
             web_client, options = ArchiveClient(site.archive), site.options(options)
             return SitemapStream(
                 Reading(site.homepage_url), web_client, memory_bytes=memory_bytes, pages_once=pages_once, **options
@@ -169,15 +187,15 @@ class Source:
         if self.kind is SourceKind.WEB_ARCHIVE:
             from usp.warc.client import AsyncArchiveClient
 
-            site = self._only_site()
+            site = cast("ArchivedSite", self._only_site())
             client = AsyncArchiveClient(site.archive)
             return AsyncSitemapStream(Reading(site.homepage_url), client, **site.options(options))
         if self.reading is not None:
             return AsyncSitemapStream(self.reading, web_client, **options)
         return AsyncTreeStream(self._load, web_client, **options)
 
-    def _only_site(self) -> ArchivedSite:
-        """Return the only site of a web archive."""
+    def _only_site(self) -> ArchivedSite | StoredSite:
+        """Return the only site of a web archive or a crawl folder."""
         sources = self.sites()
         if len(sources) > 1 or sources[0].site is None:
             raise InvalidArgumentError(f"{self.target} has {len(sources):,} sites; say with url which one to read")
@@ -187,6 +205,8 @@ class Source:
         if self.kind is SourceKind.STANDARD_INPUT:
             content = _standard_input((options.get("limits") or Limits()).max_sitemap_bytes)
             tree, names = tree_of_bytes(content, STANDARD_INPUT, self.url, **options)
+        elif self.kind is SourceKind.CRAWL:
+            tree, names = cast("StoredSite", self._only_site()).tree(options), {}
         else:
             tree, names = tree_of_path(self.path, self.url, **options)
         return LoadedTree(tree, names, self._unread_note(len(tree.sub_sitemaps)) if not self.is_site else "")
@@ -320,6 +340,7 @@ def _is_web_archive(path: str) -> bool:
 
 #: What a path may be, in the order in which usp tries it.
 _PATHS: dict[SourceKind, Callable[[str], bool]] = {
+    SourceKind.CRAWL: lambda path: os.path.isfile(os.path.join(path, _MANIFEST)),
     SourceKind.FOLDER: os.path.isdir,
     SourceKind.WEB_ARCHIVE: _is_web_archive,
     SourceKind.ARCHIVE: is_archive,
