@@ -15,6 +15,9 @@ import pytest
 
 from support import write_archive
 from usp.cli.demo import demo_site
+from usp.crawl import crawl
+from usp.export import write
+from usp.tree import sitemap_tree_for_homepage
 
 pytestmark = pytest.mark.cli
 
@@ -43,8 +46,20 @@ def on_demo_site(command: str, homepage: str) -> str:
         command,
     )
     return re.sub(
-        r"(?<=\s)(?:example\.org|\w+\.example)(?=\s|$)", homepage.removeprefix("http://").rstrip("/"), command
+        r"(?<=\s)(?:example\.(?:org|com)|\w+\.example)(?=\s|$)", homepage.removeprefix("http://").rstrip("/"), command
     )
+
+
+def make_crawl(folder: Path, homepage: str) -> None:
+    """Make what commands about crawls read: lists of sites, a crawl folder with two runs, and two exports."""
+    host = homepage.removeprefix("http://").rstrip("/")
+    (folder / "sites.txt").write_text(f"{host}\n")
+    (folder / "top-sites.csv").write_text(f"rank,domain\n1,{host}\n")
+    for _ in range(2):
+        crawl(host, folder / "crawl")
+    tree = sitemap_tree_for_homepage(homepage)
+    for name in ("monday", "tuesday"):
+        write(tree, folder / f"{name}.parquet")
 
 
 @pytest.mark.parametrize("command", commands())
@@ -63,6 +78,8 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
         archive.writestr("sitemap.xml", URLSET)
     write_archive(tmp_path / "crawl.warc.gz", "https://www.example.org/")
     with demo_site() as homepage:
+        if command.startswith(("usp crawl", "usp diff")):
+            make_crawl(tmp_path, homepage)
         command = command if " --url " in command else on_demo_site(command, homepage)
         run = subprocess.run(
             ["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
@@ -76,4 +93,6 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
 
 def test_commands_are_found() -> None:
     """There are examples of every command."""
-    assert {command.partition("usp ")[2].split()[0] for command in commands()} == {"check", "export", "ls", "sql"}
+    assert {command.partition("usp ")[2].split()[0] for command in commands()} == {
+        *("check", "crawl", "diff", "export", "ls", "sql"),
+    }

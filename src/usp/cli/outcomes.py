@@ -16,9 +16,18 @@ from usp.objects.sitemap import AbstractSitemap
 from usp.objects.wording import plural, plural_noun
 from usp.sources import STANDARD_INPUT
 
-__all__ = ["EXIT_CODES", "EXIT_CODES_HELP", "PROBLEMS_FOUND", "WRONG_USE", "Ended", "Ending", "code_of_sites"]
+__all__ = [
+    "DIFFERENCES_FOUND",
+    "EXIT_CODES",
+    "EXIT_CODES_HELP",
+    "PROBLEMS_FOUND",
+    "WRONG_USE",
+    "Ended",
+    "Ending",
+    "code_of_sites",
+]
 
-PROBLEMS_FOUND = 1
+PROBLEMS_FOUND = DIFFERENCES_FOUND = 1
 WRONG_USE = 2
 _NOTHING = 3
 _PARTIAL = 4
@@ -32,7 +41,7 @@ _EXIT_CODES = {
 #: Each exit code -> what it means, for --help and for the documentation.
 EXIT_CODES = {
     0: "complete; sitemaps that do not exist (404, 410) are named",
-    PROBLEMS_FOUND: "usp check found problems",
+    PROBLEMS_FOUND: "usp check found problems; usp diff --exit-code found changes",
     WRONG_USE: "wrong use, or a file cannot be read or written",
     _NOTHING: "nothing could be fetched: the site is blocked, unreachable or has no sitemap. An existing output file"
     " stays as it was",
