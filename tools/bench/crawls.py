@@ -8,15 +8,20 @@ looked at after the clock has stopped, and answered as the number of pages and a
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
+import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 Answer = dict[str, Any]
@@ -295,6 +300,89 @@ def _record(urls: Iterable[str], path: str) -> None:
                 writer.response(url, head, warc.Payload(answer.read()), datetime.now(UTC))
 
 
+#: Of each hundred pages of the second run: how many are gone, have another date, or are new.
+_GONE, _DATED, _NEW = 2, 2, 1
+
+
+def _second_run(document: bytes) -> bytes:
+    """Return a sitemap in which five of a hundred pages have changed, everywhere in it."""
+    head, *entries = document.split(b"<url>")
+    kept = []
+    for number, entry in enumerate(entries):
+        if (place := number % 100) < _GONE:
+            continue
+        if place < _GONE + _DATED:
+            entry = re.sub(rb"<lastmod>[^<]*", b"<lastmod>2031-01-01", entry)
+        kept.append(entry)
+        if place >= 100 - _NEW:
+            kept.append(entry.replace(b"</loc>", b"-new</loc>"))
+    end = b"</urlset>\n"
+    return head + b"".join(b"<url>" + entry.replace(end, b"") for entry in kept) + end
+
+
+def make_crawl(files: list[str], folder: str) -> Answer:
+    """Crawl a site of these sitemaps twice into a folder. The second run finds five of a hundred pages changed."""
+    module = import_module("usp.crawl")
+    options = module.CrawlOptions(known_paths="never")
+    bodies = {f"/{Path(file).name}": Path(file).read_bytes() for file in files}
+    with _serving(bodies) as base:
+        names = "".join(f"<sitemap><loc>{base}{path}</loc></sitemap>" for path in bodies)
+        index = f'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{names}</sitemapindex>'
+        bodies |= {"/index.xml": index.encode(), "/robots.txt": f"Sitemap: {base}/index.xml\n".encode()}
+        module.crawl([base], folder, options=options)
+        for path in [path for path in bodies if path.endswith(".gz")]:
+            bodies[path] = gzip.compress(_second_run(gzip.decompress(bodies[path])), 1)
+        crawled = module.crawl([base], folder, options=options)
+    return {"pages": crawled.sites(1).to_arrow()["pages"][0].as_py()}
+
+
+@contextmanager
+def _serving(bodies: dict[str, bytes]) -> Iterator[str]:
+    """Serve these bodies by their paths, as long as they are what they are."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = bodies.get(self.path)
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def changes(folder: str, is_join: bool) -> Answer:
+    """Time the changes between two runs of a crawl; or, with `is_join`, a join of both tables of pages in DuckDB."""
+    crawled = import_module("usp.crawl").open_crawl(folder)
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        rows = _joined(folder) if is_join else crawled.changes().to_arrow().num_rows
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": min(seconds), "pages": rows}
+
+
+def _joined(folder: str) -> int:
+    names = ("last_modified", "change_frequency", "priority", "news", "images", "videos", "alternates")
+    differs = " or ".join(f"old.{name} is distinct from new.{name}" for name in names)
+    old, new = (f"read_parquet('{folder}/pages/0000{run}-*.parquet')" for run in (1, 2))
+    query = f"""
+        select old.url, new.url from {old} old full join {new} new on old.url = new.url
+        where old.url is null or new.url is null or {differs}"""  # noqa: S608 -- our names
+    with import_module("duckdb").connect() as connection:
+        return int(connection.sql(query).to_arrow_table().num_rows)
+
+
 def inflate(files: list[str]) -> Answer:
     """Time the inflating of documents, one after the other.
 
@@ -325,4 +413,6 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     "to arrow": to_arrow,
     "archive": archive,
     "inflate": inflate,
+    "make crawl": make_crawl,
+    "changes": changes,
 }

@@ -567,3 +567,42 @@ def archive_once(workshop: Workshop) -> Sample:
     """Measure the processor time of a tree from a web archive once."""
     sitemaps, pages = MIDDLE_SITE
     return Sample(workshop.ask_ours(sitemaps * pages, "archive", url=workshop.site(sitemaps, pages))["cpu"])
+
+
+# Two runs of a crawl
+
+
+def changes(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Time the changes between two runs, beside a join of all pages in DuckDB, which does not count."""
+    folder = _crawl_folder(workshop, progress)
+    ours, joins = [], []
+    for number in workshop.rounds_in_time():
+        progress(f"diff: round {number + 1} of {workshop.rounds}")
+        ours.append(_changes(workshop, folder))
+        joins.append(workshop.ask_fresh(OURS, "changes", folder=folder, is_join=True))
+    if {answer["pages"] for answer in ours} != {answer["pages"] for answer in joins}:
+        raise NotMeasured(f"found {ours[0]['pages']:,} changes, and the join {joins[0]['pages']:,}")
+    seconds = [answer["seconds"] for answer in ours]
+    best = min(seconds)
+    detail = f"{_range(seconds)}, a join in DuckDB {_range([answer['seconds'] for answer in joins])}"
+    spread = f"{duration(best)}..{duration(max(seconds))} in {len(seconds)}"
+    return Outcome(target.is_met_by(best), f"{significant(best)} s", spread, f"{detail}, {ours[0]['pages']:,} changes")
+
+
+def changes_once(workshop: Workshop) -> Sample:
+    """Time it once."""
+    return Sample(_changes(workshop, _crawl_folder(workshop, lambda _: None))["seconds"])
+
+
+def _changes(workshop: Workshop, folder: str) -> Answer:
+    return workshop.ask_fresh(OURS, "changes", folder=folder, is_join=False)
+
+
+def _crawl_folder(workshop: Workshop, progress: Progress) -> str:
+    """Return the folder of a crawl with two runs. Make it at the first call."""
+    folder = workshop.folder / "crawl"
+    if not folder.exists():
+        progress("diff: two runs of a crawl")
+        files = [str(path) for path in sorted(workshop.site_folder(*MIDDLE_SITE).iterdir())]
+        workshop.ask_ours(MIDDLE_SITE[0] * MIDDLE_SITE[1], "make crawl", files=files, folder=str(folder))
+    return str(folder)

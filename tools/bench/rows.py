@@ -305,5 +305,13 @@ ROWS: tuple[Row, ...] = (
         measures.archive,
         measures.archive_once,
     ),
+    Row(
+        "diff",
+        f"two runs of a {_MIDDLE}, 5% of the pages changed, in all sitemaps: changes as an Arrow table",
+        "",
+        _at_most(0.4, " s"),
+        measures.changes,
+        measures.changes_once,
+    ),
 )
 NAMES = [row.name for row in ROWS]
