@@ -51,7 +51,9 @@ select row_number() over (order by part, site) as id, site, pages from (
     from united group by site
 ) join new_state using (site) where pages > 0;
 create or replace temp table documents as
-select sites.id as site, united.* exclude (site) from united join sites on united.site = sites.site
+select sites.id as site, united.* exclude (site), dense_rank() over (order by sitemap_url)::integer as sitemap
+from united join sites on united.site = sites.site;
+create or replace temp table sitemap_urls as select distinct sitemap as id, sitemap_url as url from documents
 """
 # Sites whose common sitemaps have another order than before, or that have two documents at one URL.
 _REORDERED = """
@@ -164,12 +166,16 @@ class _Finder:
             create or replace temp table reordered as {_REORDERED.format(first=group.first, last=group.last)};
             """
         )
+        urls = {"url": "changes.url", "sitemap_url": "new.url", "old_sitemap_url": "old.url"}
+        columns = [f"{urls.get(name, name)} as {name}" for name in CHANGE_COLUMNS[1:]]
         for number in range(group.parts):
             self._compare(group, number)
             yield self._connection.sql(
                 f"""
-                select sites.site, {", ".join(CHANGE_COLUMNS[1:])} from changes join sites on changes.site = sites.id
-                order by sites.id, tree_position, position, url
+                select sites.site, {", ".join(columns)} from changes join sites on changes.site = sites.id
+                left join sitemap_urls new on changes.sitemap_url = new.id
+                left join sitemap_urls old on changes.old_sitemap_url = old.id
+                order by sites.id, tree_position, position, changes.url
                 """
             ).to_arrow_table()
 
@@ -234,7 +240,8 @@ class _Finder:
         documents = f"select * from listed where {which}"
         pages = self._database.of_parts("pages", parts)
         compared = [name for name in COMPARED if name not in NESTED or name in nested]
-        columns = ", ".join(("listed.site", "url", "section", "sitemap_url", "position", *compared, *more))
+        sitemap = "sitemap as sitemap_url"  # its number, which is cheaper to join
+        columns = ", ".join(("listed.site", "url", "section", sitemap, "position", *compared, *more))
         return f"""
             select {columns}, {place} as tree_position
             from (select * exclude (site, sitemap_url) from {pages} where {of_part}) pages
