@@ -58,8 +58,7 @@ def sitemap_tree_for_homepage(
     :param homepage_url: any URL of the site.
     :param web_client: fetches the URLs; None for a `RequestsWebClient`.
     :param use_robots: whether to read the sitemaps that robots.txt names.
-    :param use_known_paths: whether to try paths where sitemaps are often found; "auto" only if robots.txt leads to no
-        sitemap. `extra_known_paths` are more of them.
+    :param use_known_paths: whether to try known paths, and `extra_known_paths`; "auto" if robots.txt leads to nothing.
     :param recurse_callback: called with a child's URL, its parent's level and the URLs above; False leaves it out.
     :param recurse_list_callback: called with the URLs of all children, likewise; returns those to fetch.
     :param normalize_homepage_url: whether to strip `homepage_url` to the homepage; False keeps its path.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -150,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
                 on_error=bad_lines,
             )
     except InvalidArgumentError as error:
-        arguments.refuse(re.sub(r"^(max_age)\b", "--max-age", str(error)))
+        arguments.refuse(str(error))
         raise
     except KeyboardInterrupt:
         _say_interrupted(arguments, meter)

@@ -67,7 +67,7 @@ def register(commands: Subparsers) -> None:
         usage="usp diff [OPTION ...] (FOLDER [RUN [RUN]] | OLD NEW)",
         help="show which pages were added, removed, changed or moved",
         description="Show which pages were added, removed, changed or moved to another sitemap:\n"
-        "between two runs of a crawl, or between any two sources. Needs the extra sql.",
+        "between two runs of a crawl, or between any two sources. Needs the extra crawl.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )

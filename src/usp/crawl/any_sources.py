@@ -16,9 +16,9 @@ from usp.crawl.comparing import CHANGE_COLUMNS, COMPARED, compare, first_of_each
 from usp.crawl.database import CrawlDatabase, open_database, scan
 from usp.crawl.folder import CrawlFolder
 from usp.exceptions import InvalidArgumentError
-from usp.export.extras import extra
 from usp.export.frames import TreeTable
 from usp.export.reading import SourceTree
+from usp.extras import extra
 from usp.objects.sitemap import AbstractSitemap
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from usp.crawl.folder import CrawlFolder
 from usp.crawl.reading import RunLike, run_number
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
-from usp.export.extras import extra
 from usp.export.frames import ReadableTable
+from usp.extras import extra
 from usp.scan import List, Scalar, Type
 
 if TYPE_CHECKING:

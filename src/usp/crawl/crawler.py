@@ -28,12 +28,10 @@ from usp.crawl.parts import PartWriter
 from usp.crawl.sites import SiteTarget
 from usp.crawl.state import KnownSites, Row
 from usp.exceptions import InvalidArgumentError
-from usp.fetch_parse.parsed import ChildSitemap
 from usp.origins import host_of, registered_domain
 from usp.politeness import Politeness
 from usp.stream import AsyncSitemapStream, HomepageOptions
 from usp.web_client.abstract_client import AbstractAsyncWebClient
-from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.lookups import call_in_thread
 
 __all__ = ["CrawlOptions", "CrawlProgress", "crawl_sites"]
@@ -248,8 +246,7 @@ class _SiteFetcher:
         try:
             tree = await stream.read()
         finally:
-            if isinstance(self._client, AiohttpWebClient):
-                self._client.close_idle(host_of(target.site))
+            self._client.close_idle(host_of(target.site))
         return CrawledSite(
             target.site, target.target, tree, started, time.monotonic() - clock, client.exchanges, known, client.reused
         )
@@ -269,7 +266,7 @@ class _SiteFetcher:
 def _noting(client: SiteClient, choose: Any) -> Callable[..., Any]:
     """Return a callback that notes the dates which an index gives its children, and chooses as the caller's does."""
 
-    def note(children: list[ChildSitemap], *others: Any) -> Any:
+    def note(children: list[Any], *others: Any) -> Any:
         client.declared.update((child.url, child.last_modified) for child in children)
         return children if choose is None else choose(children, *others)
 

@@ -17,7 +17,7 @@ from usp.crawl.folder import CrawlFolder, PartName
 from usp.crawl.schema import TABLES
 from usp.crawl.state import LEARNED_NOTHING
 from usp.export.arrow import arrow_schema
-from usp.export.extras import extra
+from usp.extras import extra
 
 if TYPE_CHECKING:
     import duckdb

@@ -22,7 +22,7 @@ from usp.crawl.reading import groups_with, unknown_site
 from usp.crawl.sites import site_target
 from usp.crawl.state import site_rows
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
-from usp.export.extras import extra
+from usp.extras import extra
 
 if TYPE_CHECKING:
     import pyarrow as pa

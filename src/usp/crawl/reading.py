@@ -18,9 +18,9 @@ from usp.crawl.folder import CrawlFolder, Run
 from usp.crawl.schema import TABLES
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
-from usp.export.extras import extra
 from usp.export.frames import ReadableTable
 from usp.export.selection import Moment, datetime_of, select
+from usp.extras import extra
 
 if TYPE_CHECKING:
     import pyarrow as pa

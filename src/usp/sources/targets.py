@@ -125,16 +125,7 @@ class Source:
         """
         if self.kind not in (SourceKind.WEB_ARCHIVE, SourceKind.CRAWL) or self.site is not None:
             return (self,)
-        found: Sequence[ArchivedSite | StoredSite]
-        if self.kind is SourceKind.CRAWL:
-            from usp.crawl.folder import CrawlFolder
-            from usp.crawl.stored import stored_sites
-
-            found = stored_sites(CrawlFolder(self.path), self.url)
-        else:
-            from usp.sources.records import sites_of
-
-            found = sites_of(self.path, self.url, progress)
+        found = self._found_sites(progress)
         names = [self.target] if len(found) == 1 else [f"{self.target}: {site.homepage_url}" for site in found]
         notes = [self.note, *[""] * len(found)]
         is_streamed = self.kind is SourceKind.WEB_ARCHIVE
@@ -144,6 +135,16 @@ class Source:
             )
             for name, note, site in zip(names, notes, found, strict=False)
         )
+
+    def _found_sites(self, progress: ScanProgress | None) -> Sequence[ArchivedSite | StoredSite]:
+        if self.kind is SourceKind.CRAWL:
+            from usp.crawl.folder import CrawlFolder
+            from usp.crawl.stored import stored_sites
+
+            return stored_sites(CrawlFolder(self.path), self.url)
+        from usp.sources.records import sites_of
+
+        return sites_of(self.path, self.url, progress)
 
     def stream(
         self,

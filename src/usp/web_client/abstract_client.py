@@ -273,6 +273,9 @@ class AbstractAsyncWebClient(abc.ABC):
         You may also raise one of `request_errors`.
         """
 
+    def close_idle(self, host: str) -> None:  # noqa: B027 -- it may do nothing
+        """Close the connections to a host that no request uses: nothing more is wanted of it."""
+
     def limit_response_data_length(self, max_response_data_length: int) -> None:  # noqa: B027 -- it may do nothing
         """Set how many bytes of a body to read at most, before a tree is fetched."""
 

@@ -152,7 +152,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
                 await keeper.aclose()
 
     def close_idle(self, host: str) -> None:
-        """Close the connections to a host that no request uses, in this event loop: nothing more is wanted of it."""
+        """Close the connections to a host that no request of this event loop uses."""
         found = self._sessions.get(asyncio.get_running_loop())
         if found is not None and isinstance(found[0].connector, CheckedConnector):
             found[0].connector.close_idle_of(host)
