@@ -28,7 +28,7 @@ from typing import IO, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.extras import extra
-from usp.origins import masked_url
+from usp.origins import masked_url, requested_url, split_credentials
 from usp.scan import strip_url_to_homepage
 from usp.sources import Reading, find_web_source
 
@@ -60,8 +60,9 @@ def site_target(text: str) -> SiteTarget:
     """
     source = find_web_source(text)
     assert source.reading is not None
-    url = source.reading.url
-    return SiteTarget(strip_url_to_homepage(url) if source.reading.is_site else url, source.target, source.reading)
+    url = split_credentials(source.reading.url)[0]
+    key = requested_url(strip_url_to_homepage(url) if source.reading.is_site else url)
+    return SiteTarget(key, source.target, source.reading)
 
 
 def read_sites(targets: Iterable[str], on_error: OnError, *, column: str | None = None) -> Iterator[SiteTarget]:
@@ -127,7 +128,16 @@ def _lines(file: IO[bytes]) -> Iterator[str]:
 
 
 def _rows(file: IO[bytes], path: str, delimiter: str, column: str | None) -> Iterator[str]:
-    rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
+    text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
+    try:
+        yield from _cells(csv.reader(text, delimiter=delimiter), path, column)
+    except csv.Error as error:
+        raise InvalidArgumentError(f"{path} cannot be read as a table: {error}") from None
+    finally:
+        text.detach()  # who opened the file closes it
+
+
+def _cells(rows: Iterator[list[str]], path: str, column: str | None) -> Iterator[str]:
     head = next(rows, [])
     number = _column_number([name.strip() for name in head], path, column)
     if number is None:  # the file has no head

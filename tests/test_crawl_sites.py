@@ -1,0 +1,113 @@
+"""Lists of sites, in every form that a crawl takes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from usp.crawl.sites import SiteTarget, listed_targets, read_sites, site_target
+from usp.exceptions import InvalidArgumentError
+
+pytestmark = pytest.mark.export
+
+LISTED = ["one.example", "https://two.example/", "three.example/sitemap.xml"]
+
+
+def listed(path: Path, column: str | None = None) -> list[str]:
+    return list(listed_targets([str(path)], column=column))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sites.txt", "# sites\n\none.example\n  https://two.example/  \r\nthree.example/sitemap.xml"),
+        ("sites.csv", "name,url\nOne,one.example\nTwo,https://two.example/\nThree,three.example/sitemap.xml\n"),
+        ("sites.csv", "Site\none.example\nhttps://two.example/\n\nthree.example/sitemap.xml\n"),
+        ("sites.csv", "one.example,1\nhttps://two.example/,2\nthree.example/sitemap.xml,3\n"),
+        ("sites.tsv", "rank\tdomain\n1\tone.example\n2\thttps://two.example/\n3\tthree.example/sitemap.xml\n"),
+    ],
+    ids=["text", "csv", "csv, one column", "csv without a head", "tsv"],
+)
+@pytest.mark.parametrize("is_gzipped", [False, True], ids=["plain", "gzip"])
+def test_lists(tmp_path: Path, name: str, text: str, is_gzipped: bool) -> None:
+    """Text and tables are read alike, gzipped or not, with or without a byte order mark."""
+    for mark in (b"", b"\xef\xbb\xbf"):
+        data = mark + text.encode()
+        path = tmp_path / (f"{name}.gz" if is_gzipped else name)
+        path.write_bytes(gzip.compress(data) if is_gzipped else data)
+        assert listed(path) == LISTED
+
+
+def test_a_column_can_be_named(tmp_path: Path) -> None:
+    """The column that is named counts, in CSV and Parquet; a wrong name is an error that lists the columns."""
+    (tmp_path / "sites.csv").write_text("url,other\na.example,one.example\n")
+    assert listed(tmp_path / "sites.csv", "Other") == ["one.example"]
+    with pytest.raises(InvalidArgumentError, match=r"no column 'none'; it has url, other"):
+        listed(tmp_path / "sites.csv", "none")
+    table = pa.table({"n": [1, 2], "site": ["one.example", None], "other": ["x.example", "y.example"]})
+    pa.parquet.write_table(table, tmp_path / "sites.parquet")
+    assert listed(tmp_path / "sites.parquet") == ["one.example"]
+    assert listed(tmp_path / "sites.parquet", "other") == ["x.example", "y.example"]
+
+
+def test_standard_input_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list on standard input is read line by line, so that it may be endless."""
+
+    class Endless(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readline(self, size: int | None = -1) -> bytes:
+            return b"one.example\n"
+
+    class Stdin:
+        buffer = Endless()
+
+    monkeypatch.setattr("sys.stdin", Stdin())
+    assert list(islice(listed_targets(["-"]), 3)) == ["one.example"] * 3
+
+
+def test_sites_have_one_key(tmp_path: Path) -> None:
+    """The key of a site does not depend on how it is written; a sitemap is a target of its own."""
+    texts = [
+        "one.example",
+        "https://one.example",
+        "https://ONE.example/",
+        "https://one.example/",
+        "http://one.example/",
+    ]
+    keys = [target.site for target in read_sites(texts, lambda line, why: None)]
+    assert keys == ["https://one.example/", "http://one.example/"]
+    assert site_target("https://one.example/sitemap.xml").site == "https://one.example/sitemap.xml"
+
+
+def test_what_is_no_site_is_reported() -> None:
+    """A text that is no site is reported with what to write; its password is hidden."""
+    bad: list[tuple[str, str]] = []
+    texts = ["", "no site", "ftp://one.example/", "https://user:secret@/", "one.example"]
+    found = [target.site for target in read_sites(texts, lambda line, why: bad.append((line, why)))]
+    assert found == ["https://one.example/"]
+    assert len(bad) == 4
+    assert "secret" not in str(bad)
+
+
+def test_a_site_is_never_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name in a list is that of a site, even if there is a file of this name."""
+    monkeypatch.chdir(tmp_path)
+    Path("one.example").write_text("<urlset/>")
+    (target,) = read_sites(["one.example"], lambda line, why: None)
+    assert isinstance(target, SiteTarget)
+    assert target.site == "https://one.example/"
+
+
+def test_a_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    """A CSV file with a field beyond all bounds says so."""
+    (tmp_path / "sites.csv").write_text("url\n" + "x" * 200_000 + "\n")
+    with pytest.raises(InvalidArgumentError, match="cannot be read as a table"):
+        listed(tmp_path / "sites.csv")
