@@ -21,7 +21,7 @@ from bench import against, cli, crawls, documents, measures, report, rows
 from bench import workshop as workshops
 from bench.measures import Measured, Outcome, Ratio, Sample, Subject
 from bench.report import Result, Target, Verdict
-from bench.workshop import ROOT, NotMeasured, Workshop
+from bench.workshop import FILES, ROOT, NotMeasured, Workshop
 from usp.tree import sitemap_from_bytes
 
 pytestmark = pytest.mark.tools
@@ -231,7 +231,8 @@ def test_wide_cells_go_on_below() -> None:
 
 def test_workers_measure_in_turn(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Worker processes read a file, say what they found, and are timed in turn; one that cannot says why."""
-    monkeypatch.setattr(documents, "urlset", lambda: b"<urlset><url><loc>http://site.example/</loc></url></urlset>")
+    document = b"<urlset><url><loc>http://site.example/</loc></url></urlset>"
+    monkeypatch.setitem(FILES, "urlset", lambda: document)
     asked: list[str] = []
     ours = Subject("usp", "urls", "urlset.xml"), Subject("usp", "fields", "urlset.xml")
     measured = measures.interleaved(ours, workshop, asked.append)
