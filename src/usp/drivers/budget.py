@@ -27,6 +27,7 @@ _LATE_SECONDS, _LATE_SHARE = 2.0, 0.1
 _INTERRUPTED_SECONDS, _INTERRUPTED_SHARE = 1.0, 0.5
 _SHARE_OF_READ = 1 / 8  # of what is left, for one read, so that a slow document leaves time for others
 _LEAST_SECONDS = 0.05  # for one read: enough for most sitemaps
+_UNMEASURED_SECONDS = 0.05  # to ask for the CPU time of a thread may cost more than to parse a small sitemap
 
 
 def time_is_up(limits: Limits) -> str:
@@ -83,17 +84,23 @@ class ReadingBudget:
 
         :param waiting: returns how many others wait to be parsed.
         """
-        started, worked = self._now(), self._cpu()
+        started = self._now()
+        worked: float | None = None  # when the CPU clock was at 0 for this document
+        most = self._limits.document_seconds
 
         def spend(size: int) -> str:
+            nonlocal worked
             now = self._now()
             if now >= self._ends_at:
                 self.reason = self.reason or time_is_up(self._limits)
             self._count(size)
             if self.reason:
                 return self.reason
-            if self._cpu() - worked >= (most := self._limits.document_seconds):
-                return f"parsing a sitemap took {_seconds(most)} (limits.document_seconds)"
+            if now - started >= min(_UNMEASURED_SECONDS, most / 2):  # few documents take so long
+                if worked is None:
+                    worked = self._cpu() - (now - started)
+                if self._cpu() - worked >= most:
+                    return f"parsing a sitemap took {_seconds(most)} (limits.document_seconds)"
             others = waiting()
             if others and (now - started) * (others + 1) >= self._ends_at - started:
                 return "parsing a sitemap took too much of the tree's time while others waited (limits.tree_seconds)"
