@@ -176,6 +176,18 @@ def test_lines_of_the_greatest_length(shape: str, size: int) -> None:
         assert read([text], readers) == expected
 
 
+@pytest.mark.parametrize("line_break", [b"\r", b"\r\n", b"\n", b"\xc2\x85", b"\xe2\x80\xa8"])
+def test_a_line_after_one_that_is_too_long(line_break: bytes) -> None:
+    """A line that is too long costs only itself, wherever in its line break the text is cut."""
+    long = b"http://h/0\n" + b"x" * (MAX_LINE_BYTES + 9)
+    text = long + line_break + b"http://h/1\nhttp://h/2\n"
+    expected = read([text], GENERAL)
+    assert "http://h/1" in str(expected)
+    for cut in range(len(long), len(long) + len(line_break) + 1):
+        for readers in (GENERAL, *FAST.values()):
+            assert read([text[:cut], text[cut:]], readers) == expected
+
+
 def cpu_seconds(run: Callable[[], object]) -> float:
     """Return the least processor time of three runs."""
     times = []

@@ -27,6 +27,7 @@ MAX_LINE_BYTES = 1 << 16
 #: Bytes read of a robots.txt. Google reads 500 KiB, and RFC 9309, 2.5 asks for at least that.
 MAX_ROBOTS_TXT_BYTES = 500 * 1024
 _MANY_LINES = 512
+_TOO_LONG = b"x" * (MAX_LINE_BYTES + 1)  # stands for a line whose text is not kept
 
 # Where Python's str.splitlines() splits, in UTF-8, except at the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
@@ -97,7 +98,7 @@ def line_lists(
         yield _numbered(lines, number, log)
         number += len(lines)
         if len(rest) > MAX_LINE_BYTES:
-            rest = rest[: MAX_LINE_BYTES + 1]
+            rest = _TOO_LONG + rest[-2:]  # which may be the start of a line break
     if not is_cut():
         yield _numbered([rest.rstrip(b"\r")], number, log)
 
