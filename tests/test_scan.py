@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import chain, repeat
 
 import pytest
 
@@ -16,6 +17,7 @@ from usp.exceptions import StripURLToHomepageException
 from usp.objects.problem import KEPT_PER_CODE, Place, ProblemLog
 from usp.origins import LOCAL_URL, requested_url
 from usp.scan.dates import parse_date
+from usp.scan.encodings import to_utf8
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
@@ -297,6 +299,38 @@ def test_any_declared_encoding(name: str) -> None:
         urls = [page.url for page in sitemap_from_bytes(data, "http://h/s.xml").pages]
         assert urls[0] == "http://h/a"
         assert len(urls) == 2
+
+
+@pytest.mark.parametrize("urls", [["http://h/é", "http://h/éé"], ["http://h/ééé"] * 20_000])
+def test_utf8_that_ends_within_a_character(urls: list[str]) -> None:
+    """A document that declares another encoding is UTF-8 if it has whole characters of it, wherever it ends."""
+    data = ("<?xml version='1.0' encoding='windows-1251'?>" + urlset(*urls)).encode()
+    stop = data.rindex("é</loc>".encode())
+    for end in range(stop - 2, stop + 3):
+        read = [page.url for page in sitemap_from_bytes(data[:end], "http://h/s.xml").pages]
+        assert read == [*dict.fromkeys(urls[: data.count(b"</loc>", 0, end)])]
+
+
+def test_utf8_in_a_huge_field_that_is_cut() -> None:
+    """UTF-8 after a long head that declares another encoding stays UTF-8, wherever a huge field of it is cut."""
+    head = "<?xml version='1.0' encoding='windows-1251'?><urlset>" + " " * 70_000
+    for size in range(3):
+        text = f"{head}<a>{'x' * size}{'é' * 200_000}</a><url><loc>http://h/é</loc></url></urlset>"
+        assert [page.url for page in sitemap_from_bytes(text.encode(), "http://h/s.xml").pages] == ["http://h/é"]
+
+
+def test_memory_of_a_huge_field_in_a_declared_encoding() -> None:
+    """A field that never ends is read in parts, even before it is known whether the declared encoding is the real one."""
+    head = b"<?xml version='1.0' encoding='windows-1251'?><urlset>" + b" " * 70_000 + b"<a>"
+    part = "é".encode() * 32_768
+    tracemalloc.start()
+    try:
+        size = sum(map(len, to_utf8(chain([head], repeat(part, 100)), None, ProblemLog("http://h/s.xml"))))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size == len(head) + 100 * len(part)
+    assert peak < 16 * len(part)
 
 
 def test_attributes() -> None:

@@ -113,10 +113,12 @@ def _reencoded_by_field(pieces: Iterable[bytes], encoding: str) -> Iterator[byte
     for piece in chain(pieces, [b""]):
         text = rest + piece
         end = max(text.rfind(b"<"), text.rfind(b"\n")) if piece else len(text)
-        if end < 0 and len(text) < _SAMPLE_BYTES:
+        if end <= 0 and len(text) < _SAMPLE_BYTES:
             rest = text
             continue
-        text, rest = (text[:end], text[end:]) if end >= 0 else (text, b"")
+        if end <= 0:  # a field that is too long to wait for its end
+            end = _start_of_last_character(text)
+        text, rest = text[:end], text[end:]
         if not is_proven and (bad := _first_bad(text)) is not None:
             is_proven = True
             field = 1 + max(text.rfind(b"<", 0, bad), text.rfind(b"\n", 0, bad))
@@ -134,6 +136,11 @@ def _reencoded_fields(text: bytes, encoding: str) -> bytes:
     return _FIELDS.sub(
         lambda field: field[0] if field[0].isascii() else field[0].decode(encoding, "replace").encode(), text
     )
+
+
+def _start_of_last_character(text: bytes) -> int:
+    """Return where the last character starts if the text is UTF-8: the next bytes may belong to it."""
+    return next((i for i in range(len(text) - 1, len(text) - 4, -1) if text[i] & 0xC0 != 0x80), len(text))
 
 
 def _first_bad(text: bytes) -> int | None:
@@ -210,12 +217,16 @@ def _is_plausible(encoding: str, head: bytes) -> bool:
 
 
 def _decodes(head: bytes, encoding: str) -> bool:
-    """Return whether bytes are valid in an encoding. A character may be cut off at the end of the sample."""
+    """Return whether bytes are valid in an encoding.
+
+    A character may be cut off at the end: of the sample, or of a document that is cut. A single one proves nothing.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
     try:
-        codecs.getincrementaldecoder(encoding)(errors="strict").decode(head, len(head) < _SAMPLE_BYTES)
+        text = decoder.decode(head)
     except UnicodeError:
         return False
-    return True
+    return not decoder.getstate()[0] or not text.isascii() or len(head) == _SAMPLE_BYTES
 
 
 def decode_field(raw: bytes) -> tuple[str, bool]:
