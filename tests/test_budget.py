@@ -174,6 +174,19 @@ def test_robots_txt_that_is_cut() -> None:
     assert 0 < len(parsed.children) < len(_PAGES)
 
 
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_lines_that_a_limit_cuts(compress: Callable[[bytes], bytes]) -> None:
+    """Where a document is larger than its limit, the line that the limit cuts is no URL, and names no sitemap."""
+    for url, before in ((URL, ""), ("http://h/robots.txt", "Sitemap: ")):
+        text = "".join(f"{before}{page}\n" for page in _PAGES[:3]).encode()
+        for limit in range(len(text) - 20, len(text) + 1):
+            parsed = SitemapFetcher(url, 0).receive(Document(url, compress(text), limit=limit))
+            found = [page.url for page in parsed.pages] or [child.url for child in parsed.children]
+            assert found == _PAGES[: 3 if limit == len(text) else 2]
+    received = Document(URL, text[:-9].replace(b"Sitemap: ", b""), transport_problems=("T804",))
+    assert [page.url for page in parse_document(received).pages] == _PAGES[:2]
+
+
 def test_bytes_that_are_read_again() -> None:
     """Only bytes that nobody has read before are counted."""
     counted: list[int] = []

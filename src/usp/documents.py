@@ -137,6 +137,15 @@ class Document:
         return self._is_cut
 
     @property
+    def ends_early(self) -> bool:
+        """Whether the text that is read ends where a limit cut it, so that its last line is not whole.
+
+        It is known at the end of each read.
+        """
+        is_larger = self._is_cut or (not self._may_be_compressed and self.size > self._limit)
+        return is_larger or bool(self.cut_reason) or "T804" in self.transport_problems
+
+    @property
     def is_unread(self) -> bool:
         """Whether reading had to stop before the first byte."""
         return self._cut_at == 0

@@ -57,8 +57,8 @@ class AbstractSitemapParser(abc.ABC):
         return "" if self.document is None else self.document.cut_reason
 
     def is_cut(self) -> bool:
-        """Return whether reading had to stop, and the text may end anywhere. Ask at its end."""
-        return bool(self.cut_reason)
+        """Return whether a limit cut the text, which may end anywhere. Ask at its end."""
+        return self.document is not None and self.document.ends_early
 
     def read_ahead(self) -> None:
         """Inflate the document now for the next read, if that takes one step and little memory."""
