@@ -7,17 +7,20 @@ from collections.abc import Callable
 
 import pytest
 
-from support import index, urlset
+from scanners import FAST, GENERAL
+from support import SITEMAP_XMLNS, index, urlset
 from usp.documents import Document
 from usp.drivers.budget import LateReading, ReadingBudget
 from usp.export.formats.cells import texts_of
+from usp.fetch_parse.abstract import AbstractPagesParser
 from usp.fetch_parse.fetcher import SitemapFetcher
-from usp.fetch_parse.opening import parse_document
+from usp.fetch_parse.opening import parse_document, parser_of
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.inflate import PIECE_BYTES, inflated
 from usp.limits import Limits
 from usp.objects.outcome import Cause
 from usp.objects.page import Pages
+from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import InvalidSitemap
 
 URL = "http://h/sitemap.xml"
@@ -185,6 +188,30 @@ def test_lines_that_a_limit_cuts(compress: Callable[[bytes], bytes]) -> None:
             assert found == _PAGES[: 3 if limit == len(text) else 2]
     received = Document(URL, text[:-9].replace(b"Sitemap: ", b""), transport_problems=("T804",))
     assert [page.url for page in parse_document(received).pages] == _PAGES[:2]
+
+
+@pytest.mark.parametrize("section", ["<!-- {} -->", "<![CDATA[ {} ]]>"])
+def test_a_section_that_is_cut(section: str) -> None:
+    """What stands in a comment or a CDATA section is not read as entries if a limit cuts the section."""
+    entry = "<url><loc>http://h/{}</loc></url>"
+    hidden = section.format(entry.format("hidden"))
+    data = f"<urlset {SITEMAP_XMLNS}>{entry.format(1)}{hidden}{entry.format(2)}</urlset>".encode()
+    first, last = data.index(b"</loc>") + 6, data.rindex(b"</loc>") + 6
+    for end in range(1, len(data)):
+        documents = Document(URL, data[:end], cut_reason="it is enough"), Document(URL, data, limit=end)
+        for document in documents:
+            found = []
+            for readers in (GENERAL, *FAST.values()):
+                parser = parser_of(document)
+                assert isinstance(parser, AbstractPagesParser)
+                parser.readers = readers
+                log = ProblemLog(URL)
+                parser.inspect(log)
+                found.append(([page.url for page in parser.pages()], log.counts))
+            assert found[0] == found[1] == found[2]
+            urls, counts = found[0]
+            assert urls == ["http://h/1", "http://h/2"][: (end >= first) + (end >= last)]
+            assert not counts["X104"] + counts["X112"]
 
 
 def test_bytes_that_are_read_again() -> None:

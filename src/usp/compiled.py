@@ -20,7 +20,7 @@ __all__ = ["INTERFACE", "IS_COMPILED"]
 
 #: Modules that were built with another number are not used. Raise it whenever Python and the compiled modules expect
 #: something else of each other: names, arguments, the order of fields. `setup.py` builds it in.
-INTERFACE = 5
+INTERFACE = 6
 #: Each after those that it uses.
 _MODULES = (
     "usp.objects._lazy",

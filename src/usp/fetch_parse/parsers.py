@@ -367,7 +367,7 @@ class XMLSitemapParser(AbstractPagesParser):
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
     ) -> Iterator[PureColumns]:
         log = codes or UNLOGGED
-        scanner = self.readers.scanner(text, log)
+        scanner = self.readers.scanner(text, log, self.is_cut)
         scanner.find_root()
         if scanner.root is None:
             return
@@ -384,7 +384,7 @@ class XMLSitemapParser(AbstractPagesParser):
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:
             log.locate = lambda offsets: places_of(offsets, self.open(UNLOGGED))
-        return self.readers.scanner(self.open(log), log)
+        return self.readers.scanner(self.open(log), log, self.is_cut)
 
     def _parser_of_entries(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser | None:
         """Return the parser for the entries of a document; None if it was cut before its root."""

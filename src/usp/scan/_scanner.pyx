@@ -103,10 +103,10 @@ cdef class XMLScanner:
     cdef set undeclared
     cdef dict grammar_namespaces
 
-    def __cinit__(self, chunks, log):
+    def __cinit__(self, chunks, log, is_cut=None):
         self.plain_log = log
         self.log = Log(log)
-        self.tokens = Tokenizer(chunks, self.log)
+        self.tokens = Tokenizer(chunks, self.log, is_cut)
         self.base = ""
         self.namespaces = {}
         self.names = {}

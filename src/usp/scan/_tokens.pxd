@@ -30,6 +30,7 @@ cdef class Tokenizer:
     cdef readonly object refused
 
     cdef object chunks
+    cdef object ask_whether_cut
     cdef Log log
     cdef bint has_ended
     cdef bytes buffer
@@ -58,6 +59,7 @@ cdef class Tokenizer:
     cdef bint refill(self) except -1
     cdef Py_ssize_t find(self, int what, Py_ssize_t offset, Py_ssize_t most) except? -3
     cdef int peek(self, Py_ssize_t size) except -1
+    cdef bint is_cut(self) except -1
     cdef Kind markup(self) except *
     cdef Kind strays(self) except *
     cdef int comment(self) except -1

@@ -91,7 +91,8 @@ cdef inline bint is_word(const uint8_t *text, const char *upper, Py_ssize_t size
 cdef class Tokenizer:
     """Reads the tokens of one document."""
 
-    def __cinit__(self, chunks, Log log not None):
+    def __cinit__(self, chunks, Log log not None, is_cut):
+        self.ask_whether_cut = is_cut
         self.chunks = iter(chunks)
         self.log = log
         self.buffer = b""
@@ -325,6 +326,10 @@ cdef class Tokenizer:
             pass
         return 0
 
+    cdef bint is_cut(self) except -1:
+        """Return whether a limit cut the document. Ask at its end."""
+        return self.ask_whether_cut is not None and self.ask_whether_cut()
+
     # Markup
 
     cdef Kind markup(self) except *:
@@ -354,6 +359,9 @@ cdef class Tokenizer:
         """Read the text that begins with a "<" of no tag, and goes on up to the next tag, if that is not far."""
         cdef Py_ssize_t start = self.position, stop = min(start + TEXT_BYTES, self.size), at = start, size, count = 0
         cdef const uint8_t *found
+        if start + 1 == self.size and self.is_cut():
+            self.position += 1
+            return NO_TOKEN
         while at + 1 < stop and self.data[at] == c'<' and CLASSES[self.data[at + 1]] & STRAY_AFTER:
             count += 1
             found = next_tag(self.data + at + 1, self.data + stop)
@@ -424,9 +432,12 @@ cdef class Tokenizer:
         return memcmp(data + at + 1, self.started, <size_t>size) == 0
 
     cdef int unclosed(self, int opening, int closing, Py_ssize_t end) except -1:
-        """Handle a section whose end is not near. If it has none, continue inside it; if it is huge, skip it."""
+        """Handle a section whose end is not near. If it has none, continue inside it; if it is huge or cut, skip it."""
         cdef bytes what = WHATS[closing]
         cdef Py_ssize_t found
+        if end == NOWHERE and self.is_cut():
+            self.position = self.size
+            return 0
         self.note("X112", OPENINGS[opening])
         if end == NOWHERE:
             self.position += WHAT_SIZES[opening]

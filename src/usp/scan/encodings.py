@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from usp.objects.problem import Place, ProblemLog
 
-__all__ = ["decode_field", "in_parts", "name_of_encoding", "to_utf8"]
+__all__ = ["IsCut", "decode_field", "in_parts", "name_of_encoding", "never_cut", "to_utf8"]
+
+#: Returns whether a limit cut a text, so that it may end in the middle of anything. It is asked at the end of the text.
+IsCut = Callable[[], bool]
 
 _SAMPLE_BYTES = 65_536
 
@@ -52,6 +55,11 @@ _AS_ON_THE_WEB = {
     "euc_kr": "cp949",
     "utf-8-sig": "utf-8",
 }
+
+
+def never_cut() -> bool:
+    """Return that a text is whole."""
+    return False
 
 
 def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> Iterator[bytes]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from usp.objects.page import SitemapPage
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.elements import Element, Field, Frame, value_of
+from usp.scan.encodings import IsCut, never_cut
 from usp.scan.grammar import Grammar, grammar_of
 from usp.scan.tokens import END_TAG, START_TAG, Token, Tokenizer, TokenKind, attributes
 from usp.scan.values import TextNotes, plain_text_of
@@ -53,8 +54,8 @@ class XMLScanner:
     is its name, if it has one. `tokens.refused` says if the whole document is refused.
     """
 
-    def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
-        self.tokens = Tokenizer(chunks, log)
+    def __init__(self, chunks: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut) -> None:
+        self.tokens = Tokenizer(chunks, log, is_cut)
         self._token_iterator = iter(self.tokens)
         self._log = log
         self._is_logged = log is not UNLOGGED

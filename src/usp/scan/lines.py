@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from usp.objects.problem import UNLOGGED, Place, ProblemLog
-from usp.scan.encodings import decode_field, in_parts
+from usp.scan.encodings import IsCut, decode_field, in_parts, never_cut
 from usp.scan.urls import INVISIBLE, is_http_url, is_without_scheme, unwrapped
 
 __all__ = [
@@ -52,16 +52,13 @@ _CONTROLS.pop(ord("\t"))
 
 #: A line, and its place.
 Line = tuple[Place, str]
-#: Returns whether a text ends in the middle of a line. Then that line is dropped.
-IsCut = Callable[[], bool]
 
 
-def _never_cut() -> bool:
-    return False
+def text_lines(pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut) -> Iterator[Line]:
+    """Yield the lines that are not blank, with their places, without outer white space and control characters.
 
-
-def text_lines(pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = _never_cut) -> Iterator[Line]:
-    """Yield the lines that are not blank, with their places, without outer white space and control characters."""
+    If the text is cut, its last line is dropped.
+    """
     for lines in line_lists(pieces, log, is_cut=is_cut):
         yield from lines
 
@@ -70,7 +67,7 @@ def line_lists(
     pieces: Iterable[bytes],
     log: ProblemLog,
     take: Callable[[bytes, int], tuple[int, int]] | None = None,
-    is_cut: IsCut = _never_cut,
+    is_cut: IsCut = never_cut,
 ) -> Iterator[Iterator[Line]]:
     """Yield the same lines, some at a time, except those that `take` takes.
 
@@ -173,7 +170,7 @@ def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
 
 
 def robots_sitemaps(
-    pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = _never_cut
+    pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut
 ) -> Iterator[tuple[Place, str]]:
     """Yield the values of the `Sitemap:` lines of a robots.txt, with their places."""
     for place, line in text_lines([robots_text(pieces, log)], log, is_cut):

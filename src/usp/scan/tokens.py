@@ -16,7 +16,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from usp.objects.problem import UNLOGGED, ProblemLog
-from usp.scan.encodings import decode_field
+from usp.scan.encodings import IsCut, decode_field, never_cut
 from usp.scan.values import TextNotes, unescape
 
 __all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
@@ -87,7 +87,8 @@ class _Searched:
 class Tokenizer:
     """Yields the tokens of one document."""
 
-    def __init__(self, chunks: Iterable[bytes], log: ProblemLog) -> None:
+    def __init__(self, chunks: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut) -> None:
+        self._is_cut = is_cut
         self._chunks = iter(chunks)
         self._log = log
         self._buffer = b""
@@ -240,8 +241,11 @@ class Tokenizer:
             return self._tag()
         return self._strays()
 
-    def _strays(self) -> Token:
+    def _strays(self) -> Token | None:
         """Return the text that begins with a "<" of no tag, and goes on up to the next tag, if that is not far."""
+        if self._position + 1 == len(self._buffer) and self._is_cut():
+            self._position += 1
+            return None
         run = _STRAYS.match(self._buffer, self._position, self._position + _TEXT_BYTES)
         data = run[0] if run else b"<"
         start = self.offset
@@ -292,7 +296,10 @@ class Tokenizer:
         return 0 <= ends < again and is_ended and before.endswith(b"<" + self._started + b">")
 
     def _unclosed(self, opening: bytes, closing: bytes, end: int) -> None:
-        """Handle a section whose end is not near. If it has none, continue inside it; if it is huge, skip it."""
+        """Handle a section whose end is not near. If it has none, continue inside it; if it is huge or cut, skip it."""
+        if end == _NOWHERE and self._is_cut():
+            self._position = len(self._buffer)
+            return
         self._log.add("X112", self.offset, text=opening.decode())
         if end == _NOWHERE:
             self._position += len(opening)
