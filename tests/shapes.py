@@ -354,6 +354,10 @@ LINES: dict[str, Shape] = {
     "controls and line breaks": lambda n: b"\x01\n" * (n // 2),
     "bad bytes": lambda n: b"\xff\n" * (n // 2),
     "letters": lambda n: b"x\n" * (n // 2),
+    "letters and a URL": lambda n: b"x\n" * (n // 2) + b"http://h/\n",
+    "bad bytes and a URL": lambda n: b"\xff\n" * (n // 2) + b"http://h/\n",
+    "dots and a URL": lambda n: b"w.\n" * (n // 3) + b"http://h/\n",
+    "colons and a URL": lambda n: b"://\n" * (n // 4) + b"http://h/\n",
     "dashes": lambda n: b"- x\n" * (n // 4),
     "UTF-16": lambda n: ("http://h/\n" * (n // 20)).encode("utf-16"),
 }

@@ -20,8 +20,8 @@ from usp.scan.columns import PAGE_TYPES
 MOST_SECONDS = 0.3 if IS_COMPILED else 3.0
 # The same in units of `work`, for machines that are slow or busy.
 MOST_UNITS = 48 if IS_COMPILED else 480
-# Documents of lines are read by plain Python. They may take this many times as much.
-LINES_FACTOR = 20 if IS_COMPILED else 2
+# Lines that are no URLs are read by plain Python, and may have two bytes. They may take this many times as much.
+LINES_FACTOR = 6 if IS_COMPILED else 1
 # Shapes that take more when compiled, and how many times as much they may take. Their entries are made into pages, or
 # their parts opened, by plain Python. Make these numbers smaller.
 SLOWER = {

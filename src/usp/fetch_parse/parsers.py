@@ -51,7 +51,15 @@ from usp.scan.columns import PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
-from usp.scan.lines import line_lists, robots_sitemaps, text_lines, urls_on_line, urls_without_scheme, within
+from usp.scan.lines import (
+    MAY_HAVE_URL,
+    line_lists,
+    robots_sitemaps,
+    text_lines,
+    urls_on_line,
+    urls_without_scheme,
+    within,
+)
 from usp.scan.places import places_of
 from usp.scan.survey import SURVEYORS, PureURLTable
 from usp.scan.urls import MAX_BASE, URLForm, absolute_url
@@ -103,9 +111,10 @@ class PlainTextSitemapParser(AbstractPagesParser):
 
     def parse(self) -> ParsedSitemap:
         """Return the text as a sitemap, or as an invalid one if it has no URL."""
-        if next(self._urls(UNLOGGED), None) is None:
-            log = ProblemLog(self.url)
-            self.inspect(log)
+        log = ProblemLog(self.url)
+        lines = text_lines(self.open(log), log, self.is_cut)
+        if next(_urls_on(lines, self.url, log), None) is None:
+            self._note_encoding(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
         pages = Pages(self.pages, self.columns, self.page_count)
@@ -124,7 +133,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
             taken, position, lines = reader.take_lines(source, buffer, position)
             return position, lines
 
-        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take, self.is_cut):
+        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take, self.is_cut, MAY_HAVE_URL):
             count += len(taken)
             yield from taken
             taken = []
@@ -143,8 +152,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
                     entry = Element("url", _TEXT_LINE, place, {})
                     entry.fields["loc"] = url
                     inspector.entry(entry, url)
-        if log.encoding != "utf-8":
-            log.add("E204", text=name_of_encoding(log.encoding))
+        self._note_encoding(log)
 
     def _read_columns(
         self, wanted: Collection[str], text: Iterable[bytes], codes: EntryCodes | None
@@ -152,14 +160,15 @@ class PlainTextSitemapParser(AbstractPagesParser):
         reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
         log = codes or UNLOGGED
         source = TextLine(self.url)
-        for lines in line_lists(text, log, reader.take_lines, self.is_cut):
+        for lines in line_lists(text, log, reader.take_lines, self.is_cut, MAY_HAVE_URL):
             for place, url in _urls_on(lines, self.url, log):
                 page = page_of(url, source)
                 reader.append(page, "", codes.end_entry(place, page) if codes else ())
             yield reader
 
-    def _urls(self, log: ProblemLog) -> Iterator[tuple[Place, str]]:
-        return _urls_on(text_lines(self.open(log), log, self.is_cut), self.url, log)
+    def _note_encoding(self, log: ProblemLog) -> None:
+        if log.encoding != "utf-8":
+            log.add("E204", text=name_of_encoding(log.encoding))
 
 
 def _urls_on(lines: Iterable[tuple[Place, str]], base: str, log: ProblemLog) -> Iterator[tuple[Place, str]]:

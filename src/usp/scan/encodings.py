@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from encodings import cp1252
 from itertools import chain
 
 from usp.objects.problem import Place, ProblemLog
@@ -242,4 +243,5 @@ def decode_field(raw: bytes) -> tuple[str, bool]:
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:
-        return raw.decode("cp1252", "replace"), False
+        # As raw.decode("cp1252", "replace") does, three times as fast.
+        return codecs.charmap_decode(raw, "replace", cp1252.decoding_table)[0], False

@@ -12,6 +12,7 @@ from usp.scan.urls import INVISIBLE, is_http_url, is_without_scheme, unwrapped
 
 __all__ = [
     "MAX_ROBOTS_TXT_BYTES",
+    "MAY_HAVE_URL",
     "after_comments",
     "is_robots_txt",
     "line_lists",
@@ -39,6 +40,9 @@ _NAMES_SITEMAP = re.compile(
     re.IGNORECASE,
 )
 _BARE_URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_MAY_NAME_SITEMAP = re.compile(rb":")
+#: What a line has that has a URL, with or without a scheme.
+MAY_HAVE_URL = re.compile(rb"[.:]")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _SPACE = re.compile(r"\s")
 _SPACE_BEFORE_URL = re.compile(r"\s(?=https?://)", re.IGNORECASE)
@@ -54,12 +58,16 @@ _CONTROLS.pop(ord("\t"))
 Line = tuple[Place, str]
 
 
-def text_lines(pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut) -> Iterator[Line]:
+def text_lines(
+    pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut, wanted: re.Pattern[bytes] | None = None
+) -> Iterator[Line]:
     """Yield the lines that are not blank, with their places, without outer white space and control characters.
 
     If the text is cut, its last line is dropped.
+
+    :param wanted: what a line has if it is wanted at all. Only the encoding of other lines is looked at.
     """
-    for lines in line_lists(pieces, log, is_cut=is_cut):
+    for lines in line_lists(pieces, log, None, is_cut, wanted):
         yield from lines
 
 
@@ -68,6 +76,7 @@ def line_lists(
     log: ProblemLog,
     take: Callable[[bytes, int], tuple[int, int]] | None = None,
     is_cut: IsCut = never_cut,
+    wanted: re.Pattern[bytes] | None = None,
 ) -> Iterator[Iterator[Line]]:
     """Yield the same lines, some at a time, except those that `take` takes.
 
@@ -86,30 +95,33 @@ def line_lists(
             if not ends or ends[-1].end() == len(buffer):
                 break
             starts = [start, *(end.end() for end in ends)]
-            yield _numbered([buffer[at : end.start()] for at, end in zip(starts, ends, strict=False)], number, log)
+            yield _numbered([buffer[at : end.start()] for at, end in zip(starts, ends, strict=False)], number, log, wanted)
             number += len(ends)
             start = starts[-1]
         *lines, rest = _BREAK.split(buffer[start:])
         if buffer.endswith(b"\r") and lines:  # its LF may be the first byte of the next piece
             rest = lines.pop() + b"\r"
-        yield _numbered(lines, number, log)
+        yield _numbered(lines, number, log, wanted)
         number += len(lines)
         if len(rest) > MAX_LINE_BYTES:
             rest = _TOO_LONG + rest[-2:]  # which may be the start of a line break
     if not is_cut():
-        yield _numbered([rest.rstrip(b"\r")], number, log)
+        yield _numbered([rest.rstrip(b"\r")], number, log, wanted)
 
 
-def _numbered(lines: list[bytes], first: int, log: ProblemLog) -> Iterator[Line]:
+def _numbered(lines: list[bytes], first: int, log: ProblemLog, wanted: re.Pattern[bytes] | None) -> Iterator[Line]:
     """Yield lines one at a time, so that problems are noted in their order."""
     for number, raw in enumerate(lines, first):
         if len(raw) > MAX_LINE_BYTES:
             log.add("X115", Place(number, 1), text=str(MAX_LINE_BYTES), where="a line")
             continue
+        is_wanted = wanted is None or wanted.search(raw) is not None
+        if not is_wanted and (log is UNLOGGED or raw.isascii()):
+            continue
         whole, good = decode_field(raw)
         if not good:
             log.add("E203", Place(number, 1), text="UTF-8", where="a line")
-        if line := (whole if whole.isprintable() else whole.translate(_CONTROLS)).strip():
+        if is_wanted and (line := (whole if whole.isprintable() else whole.translate(_CONTROLS)).strip()):
             yield Place(number, max(whole.find(line[0]), 0) + 1), line
 
 
@@ -173,7 +185,7 @@ def robots_sitemaps(
     pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut
 ) -> Iterator[tuple[Place, str]]:
     """Yield the values of the `Sitemap:` lines of a robots.txt, with their places."""
-    for place, line in text_lines([robots_text(pieces, log)], log, is_cut):
+    for place, line in text_lines([robots_text(pieces, log)], log, is_cut, _MAY_NAME_SITEMAP):
         match = _SITEMAP_LINE.match(line)
         if not match:
             if url := _url_meant_as_sitemap(_COMMENT.sub("", line).strip()):
