@@ -184,11 +184,11 @@ def test_pooled_connections_and_a_fork() -> None:
     driver = Driver("threads")
     site = wide_site(60, seconds=0.002)
     with serve_faults(site) as server, nothing_left(server), within(20), RequestsWebClient() as client:
-        expected = outline(driver.tree(server.url, web_client=client))
-        with forked(lambda: outline(driver.tree(server.url, web_client=client))) as in_child:
-            assert outline(driver.tree(server.url, web_client=client)) == expected
+        expected = outline(driver.tree(server.url, web_client=client, limits=PATIENT))
+        with forked(lambda: outline(driver.tree(server.url, web_client=client, limits=PATIENT))) as in_child:
+            assert outline(driver.tree(server.url, web_client=client, limits=PATIENT)) == expected
             assert in_child() == expected
-        assert outline(driver.tree(server.url, web_client=client)) == expected
+        assert outline(driver.tree(server.url, web_client=client, limits=PATIENT)) == expected
 
 
 def test_a_running_loop_and_a_fork() -> None:
@@ -199,11 +199,11 @@ def test_a_running_loop_and_a_fork() -> None:
         async with AiohttpWebClient() as client:
 
             async def tree() -> list[str]:
-                options: dict[str, Any] = {"use_known_paths": False, "politeness": QUICK}
+                options: dict[str, Any] = {"use_known_paths": False, "politeness": QUICK, "limits": PATIENT}
                 return outline(await usp.aio.sitemap_tree_for_homepage(url, client, **options))
 
             expected = await tree()
-            with forked(lambda: outline(driver.tree(url))) as in_child:
+            with forked(lambda: outline(driver.tree(url, limits=PATIENT))) as in_child:
                 assert await tree() == expected
                 assert in_child() == expected
             assert await tree() == expected
@@ -217,8 +217,8 @@ def test_trees_in_many_threads(driver: Driver) -> None:
     """Eight threads can fetch a tree each at once, the blocking ones with one client."""
     with serve_faults(wide_site(40, seconds=0.002)) as server, nothing_left(server), within(20):
         with RequestsWebClient() as client, ThreadPoolExecutor(8) as pool:
-            options = {"web_client": client} if driver.name == "threads" else {}
-            trees = list(pool.map(lambda _: driver.tree(server.url, **options), range(8)))
+            options: dict[str, Any] = {"web_client": client} if driver.name == "threads" else {}
+            trees = list(pool.map(lambda _: driver.tree(server.url, limits=PATIENT, **options), range(8)))
         assert all(tree == trees[0] for tree in trees)
         assert pages_of(trees[0]) == [f"http://x/{number}" for number in range(40)]
         assert {server.count(f"/{number}.xml") for number in range(40)} == {8}
