@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count, product
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import given, settings
@@ -33,7 +35,7 @@ from usp.tree import sitemap_tree_for_homepage
 from usp.web_client.policy import RequestPolicy
 from usp.web_client.redirects import Redirects
 
-H = "http://h.example/"
+H, OTHER, THIRD = "http://h.example/", "http://i.example/", "http://j.example/"
 MISSING = Failure("404 Not Found", 404)
 BUSY = Failure("503 Service Unavailable", 503, is_retryable=True)
 #: A path -> where it redirects to ("> path"), a document, or a failure.
@@ -49,7 +51,7 @@ class Client:
         self.policy = RequestPolicy(H, self.options.limits)
         self.schedule = Schedule(self.walk, self.options, url, 0.0)
         self.requested: Counter[str] = Counter()
-        self._site = {H + path: answer for path, answer in site.items()}
+        self._site = {urljoin(H, path): answer for path, answer in site.items()}
         self._takes = takes
 
     def run(self) -> IndexWebsiteSitemap:
@@ -91,7 +93,7 @@ class Client:
             if not answer.startswith(">"):
                 yield Document(url, answer.encode())
                 return
-            if (why_not := redirects.follow(f"/{answer[2:]}".encode())) is not None:
+            if (why_not := redirects.follow(urljoin(H, answer[2:]).encode())) is not None:
                 yield Failure(why_not, cause=Cause.REFUSED)
                 return
             if not task.may_follow(redirects.url):
@@ -110,7 +112,11 @@ def shape(sitemap: AbstractSitemap) -> Any:
 
 
 def robots(*paths: str) -> str:
-    return "".join(f"Sitemap: {H}{path}\n" for path in paths)
+    return robots_txt(*(H + path for path in paths))
+
+
+def robots_txt(*urls: str) -> str:
+    return "".join(f"Sitemap: {url}\n" for url in urls)
 
 
 SITES: dict[str, tuple[Site, dict[str, int]]] = {
@@ -191,6 +197,19 @@ def hops(site: Site, path: str) -> int:
             return number
         path = site[path][2:]
     return 1_000
+
+
+def test_many_redirects_to_a_long_sitemap() -> None:
+    """Each URL that redirects to an index costs the same, however many sitemaps that lists."""
+
+    def seconds(count: int) -> float:
+        paths = [str(number) for number in range(count)]
+        client = Client({"robots.txt": robots(*paths)} | dict.fromkeys(paths, "> robots.txt"), lambda url: 1)
+        started = time.process_time()
+        client.run()
+        return time.process_time() - started
+
+    assert min(seconds(2_000) for _ in range(3)) < 12 * min(seconds(500) for _ in range(3))
 
 
 # On servers

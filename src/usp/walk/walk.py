@@ -62,6 +62,7 @@ class Walk:
         self._node_count = 0
         self._many_nodes = self.limits.max_sitemaps + SPARE_PLACES  # with more of them, some may be dropped
         self._known_urls: set[str] = set()  # every URL that a sitemap declared or a redirect led to
+        self._noted: set[int] = set()  # ids of the parsed sitemaps whose URLs are known; `_parsed` keeps them alive
         self._arrivals: Arrivals | None = None
         self._unmatched: set[Node] = set()  # sitemaps that were fetched, and do not match `include`
         self._limited: dict[Node, list[str]] = {}  # nodes with children past a limit, and which limit
@@ -110,8 +111,10 @@ class Walk:
         parsed = response if isinstance(response, ParsedSitemap) else fetcher.receive(response)
         self._parsed[key] = parsed
         self._parsed.setdefault(requested_url(parsed.url), parsed)  # the target of a redirect is not fetched again
-        self._known_urls.add(requested_url(parsed.url))
-        self._known_urls.update(requested_url(child.url) for child in parsed.children)
+        if id(parsed) not in self._noted:  # redirects may bring the same one many times
+            self._noted.add(id(parsed))
+            self._known_urls.add(requested_url(parsed.url))
+            self._known_urls.update(requested_url(child.url) for child in parsed.children)
         for node in self._waiting.pop(key):
             self._arrive(node, parsed)
         self._count()
