@@ -199,6 +199,21 @@ def hops(site: Site, path: str) -> int:
     return 1_000
 
 
+def test_rules_that_nobody_has_kept() -> None:
+    """The rules of a robots.txt are requested again if a sitemap was redirected through it, and its text is gone."""
+    site = {
+        "robots.txt": robots("x", "b", "later"),
+        "x": urlset(H + "1"),
+        "b": f"> {OTHER}robots.txt",
+        f"{OTHER}robots.txt": "> x",
+        "later": index(OTHER + "y"),
+        f"{OTHER}y": urlset(H + "2"),
+    }
+    client = Client(site, lambda url: 9 if url.endswith("later") else 1, respect_robots=True)
+    assert [page.url for page in client.run().all_pages()] == [H + "1", H + "1", H + "2"]
+    assert client.requested[f"{OTHER}robots.txt"] == 2
+
+
 def test_many_redirects_to_a_long_sitemap() -> None:
     """Each URL that redirects to an index costs the same, however many sitemaps that lists."""
 

@@ -28,9 +28,13 @@ class RequestedURLs:
         self._lock = threading.Lock()
 
     def start(self, task: Fetch) -> bool:
-        """Start a request, unless another job has requested its URL. Return whether so."""
+        """Start a request, unless another job has requested its URL. Return whether so.
+
+        A job that follows redirects to such URLs may request its own, too: the other's result is not enough for it.
+        """
         with self._lock:
-            if self._owners.setdefault(requested_url(task.job.url), task.job) is not task.job:
+            is_owner = self._owners.setdefault(requested_url(task.job.url), task.job) is task.job
+            if not is_owner and not task.job.follows_all:
                 return False
             self._running.add(task)
             task.job.hops = 0
