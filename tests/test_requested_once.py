@@ -214,6 +214,15 @@ def test_rules_that_nobody_has_kept() -> None:
     assert client.requested[f"{OTHER}robots.txt"] == 2
 
 
+def test_many_redirects_to_a_url_that_fails() -> None:
+    """URLs that redirect to one that fails are requested a few times each, and not again whenever it fails."""
+    paths = [str(number) for number in range(300)]
+    site = dict.fromkeys(paths, f"> {H}x") | {"robots.txt": robots(*paths), "x": Failure("no", cause=Cause.REFUSED)}
+    client = Client(site, lambda url: 1)
+    client.run()
+    assert max(client.requested[path] for path in paths) <= 3
+
+
 def test_many_redirects_to_a_long_sitemap() -> None:
     """Each URL that redirects to an index costs the same, however many sitemaps that lists."""
 

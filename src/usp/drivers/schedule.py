@@ -54,6 +54,7 @@ _SECONDS_BETWEEN_LOOKS = 0.02
 _HOSTS_AT_ONCE = 4  # all hosts together get this many times the requests of one host
 _MAX_DOUBLINGS = 30
 _MAX_WAIT = 300.0
+_MAX_VAIN_WAITS = 2  # of a job, for a URL that others have requested and that has failed
 _SHARE_OF_SLOW_URLS = 0.5  # of the tree's time, if many URLs are slow
 
 
@@ -558,8 +559,14 @@ class Schedule:
         self._queue(job)
 
     def _release(self, job: Job) -> None:
-        """Let other jobs request the URLs that a job was redirected to."""
+        """Let other jobs request the URLs that a job was redirected to.
+
+        A job that has waited in vain a few times follows its redirects by itself. Else all that redirect to a URL that
+        fails would be requested again each time, for one of them to go on.
+        """
         for waiting in self._requested.release(job):
+            waiting.vain_waits += waiting.moved is not None
+            waiting.follows_all |= waiting.vain_waits >= _MAX_VAIN_WAITS
             self._queue(waiting)
 
     def _share_parsed(self, owner: SitemapFetcher, fetcher: SitemapFetcher) -> None:

@@ -39,6 +39,7 @@ class Job:
     hops: int = 0  # how often the last try was redirected
     followed: dict[str, int] = field(default_factory=dict)  # URLs that it was redirected to, and after how many hops
     moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
+    vain_waits: int = 0  # how often it has waited so, and the other one has failed
     follows_all: bool = False  # whether it follows redirects to such URLs, too
     http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
 
