@@ -214,6 +214,25 @@ def test_rules_that_nobody_has_kept() -> None:
     assert client.requested[f"{OTHER}robots.txt"] == 2
 
 
+DAY = Failure("503 Service Unavailable", 503, is_retryable=True, retry_after=86_400)
+MINUTE = Failure("429 Too Many Requests", 429, is_retryable=True, retry_after=60)
+SILENT = Failure("no answer", is_retryable=True)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("failure", [DAY, MINUTE, BUSY, SILENT], ids=["a day", "a minute", "busy", "silent"])
+def test_redirects_to_a_host_in_trouble(failure: Failure, concurrency: int) -> None:
+    """A host that redirects to one that fails is not blamed for it: its own sitemaps are all fetched."""
+    bad, good = [f"{OTHER}{number}" for number in range(60)], [f"{OTHER}good/{number}" for number in range(10)]
+    site: Site = {url: f"> {THIRD}{number}" for number, url in enumerate(bad)} | {url: urlset(H + "1") for url in good}
+    site |= {f"{THIRD}{number}": failure for number in range(60)} | {"robots.txt": robots_txt(*bad, *good)}
+    client = Client(site, lambda url: 1, concurrency=concurrency)
+    tree = client.run()
+    assert [page.url for page in tree.all_pages()] == [H + "1"] * 10
+    at_other = [n for url, n in client.requested.items() if url.startswith(THIRD)]
+    assert sum(at_other) <= (70 if failure in (DAY, SILENT) else 120)  # it is given up, or tried twice
+
+
 def test_many_redirects_to_a_url_that_fails() -> None:
     """URLs that redirect to one that fails are requested a few times each, and not again whenever it fails."""
     paths = [str(number) for number in range(300)]

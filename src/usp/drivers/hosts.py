@@ -11,6 +11,7 @@ Nothing here does I/O or reads a clock: callers pass times, as seconds of any cl
   than is left has asked for too long a wait.
 - Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
   host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+- What comes after a redirect to another host counts for that host. The one that redirects has answered.
 - A host that has never answered gets fewer tries, and none after a few URLs; none after the first URL, if the failure
   says that all others would fail, too: no such host, a connection refused, a bad certificate.
 - A host that answers with nothing but errors that may pass, such as 429 and 503, is tried again for one URL only. All
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from usp.drivers.tasks import Job
 
-__all__ = ["Host", "OriginState", "RobotsRules"]
+__all__ = ["Host", "OriginState", "RobotsRules", "why_given_up"]
 
 log = logger(__name__)
 
@@ -214,6 +215,17 @@ class OriginState:
     def is_given_up(self) -> bool:
         """Whether the origin is not worth a request."""
         return not self.has_answered and self._unreached_urls >= _MAX_UNREACHED_URLS
+
+
+def why_given_up(host: Host, origin: OriginState) -> Failure | None:
+    """Return the failure of all URLs of a host that is not worth a request; None if it is. Any thread may ask."""
+    if host.is_given_up:
+        message = f"{host.name} refuses all requests: {host.last_refusal.message}"
+        return Failure(message, host.last_refusal.status, is_retryable=True)
+    if origin.is_given_up:
+        last = origin.last_failure
+        return Failure(f"{host.name} does not answer: {last.message}", is_retryable=last.is_retryable, cause=last.cause)
+    return None
 
 
 class RobotsRules:

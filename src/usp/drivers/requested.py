@@ -8,6 +8,7 @@ else of the schedule happens in one thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from usp.origins import requested_url
@@ -19,9 +20,13 @@ __all__ = ["RequestedURLs"]
 
 
 class RequestedURLs:
-    """The URLs of one tree that were requested, each with the job that did, and the jobs that wait for its result."""
+    """The URLs of one tree that were requested, each with the job that did, and the jobs that wait for its result.
 
-    def __init__(self) -> None:
+    :param is_given_up: whether the host of a URL is not worth a request. Any thread calls it.
+    """
+
+    def __init__(self, is_given_up: Callable[[str], bool] = lambda url: False) -> None:
+        self._is_given_up = is_given_up
         self._owners: dict[str, Job] = {}
         self._running: set[Fetch] = set()
         self._waiting: dict[str, list[Job]] = {}
@@ -37,7 +42,7 @@ class RequestedURLs:
             if not is_owner and not task.job.follows_all:
                 return False
             self._running.add(task)
-            task.job.hops = 0
+            task.job.hops, task.job.at = 0, task.job.url
             return True
 
     def follow(self, task: Fetch, url: str) -> bool:
@@ -46,9 +51,11 @@ class RequestedURLs:
             if task not in self._running:
                 return False  # it was abandoned, and nobody waits for it
             job = task.job
+            if (job.follows_all or url not in self._owners) and self._is_given_up(url):
+                return False
             is_owner = self._owners.setdefault(url, job) is job
             if is_owner or job.follows_all:
-                job.hops += 1
+                job.hops, job.at = job.hops + 1, url
             if is_owner:
                 job.followed[url] = job.hops
             return is_owner or job.follows_all

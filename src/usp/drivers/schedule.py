@@ -28,7 +28,7 @@ from urllib.parse import urljoin
 
 from usp.documents import Document, Failure
 from usp.drivers.budget import ReadingBudget, time_is_up, total_bytes_reached
-from usp.drivers.hosts import Host, OriginState, RobotsRules
+from usp.drivers.hosts import Host, OriginState, RobotsRules, why_given_up
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
 from usp.drivers.requested import RequestedURLs
@@ -37,7 +37,7 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.objects.outcome import Cause
-from usp.objects.wording import duration
+from usp.objects.wording import duration, shortened
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
@@ -88,7 +88,7 @@ class Schedule:
         self._rules: dict[Origin, RobotsRules] = {}
         self._waiting_for_rules: dict[Origin, deque[Job]] = {}
         self._rules_jobs: dict[str, Job] = {}  # requests for a robots.txt that only its rules needed
-        self._requested = RequestedURLs()
+        self._requested = RequestedURLs(self._is_given_up)
         self._sharing: dict[str, list[SitemapFetcher]] = {}  # URL -> fetchers of others that share what it serves
         self._large_documents: deque[Parse] = deque()
         self._small_documents: deque[Parse] = deque()
@@ -232,12 +232,26 @@ class Schedule:
         return bool(pulled)
 
     def _job_for(self, url: str, fetcher: SitemapFetcher | None) -> Job:
+        return Job(url, fetcher, *self._place(url))
+
+    def _place(self, url: str) -> tuple[Host, OriginState]:
+        """Return the host and the origin of a URL."""
         origin = origin_of(url)
         host = self._hosts.get(origin[1])
         if host is None:
             host = Host(origin[1], self._options.concurrency, self._options.politeness)
             self._hosts[origin[1]] = host
-        return Job(url, fetcher, host, self._origins.setdefault(origin, OriginState()))
+        return host, self._origins.setdefault(origin, OriginState())
+
+    def _is_given_up(self, url: str) -> bool:
+        """Return whether the host of a URL is not worth a request. Any thread may ask."""
+        origin = origin_of(url)
+        host, state = self._hosts.get(origin[1]), self._origins.get(origin)
+        return host is not None and state is not None and why_given_up(host, state) is not None
+
+    def _last_place(self, job: Job) -> tuple[Host, OriginState]:
+        """Return the host and the origin where the last try of a job ended: its own, or where redirects have led."""
+        return (job.host, job.origin) if job.at in ("", job.url) else self._place(job.at)
 
     def _enqueue(self, job: Job, is_first: bool = False) -> None:
         """Put a job into its host's queue, unless it waits for robots rules or they disallow it."""
@@ -305,17 +319,12 @@ class Schedule:
             self._list(host)
             if self._is_dropped(job) or self._has_arrived(job):
                 continue
-            if host.is_given_up:
-                message = f"{host.name} refuses all requests: {host.last_refusal.message}"
-                self._give_up(job, Failure(message, host.last_refusal.status, is_retryable=True))
-                continue
-            if job.origin.is_doubtful and not job.tries:
+            if not host.is_given_up and job.origin.is_doubtful and not job.tries:
                 job.origin.held_jobs.append(job)
                 continue
-            if job.origin.is_given_up:
-                last = job.origin.last_failure
-                message = f"{host.name} does not answer: {last.message}"
-                self._give_up(job, Failure(message, is_retryable=last.is_retryable, cause=last.cause))
+            if (given_up := why_given_up(host, job.origin)) is not None:
+                job.at = job.url
+                self._give_up(job, given_up)
                 continue
             fetch = Fetch(job, self._requested)
             if not self._requested.start(fetch):
@@ -349,15 +358,16 @@ class Schedule:
 
     def _take_document(self, job: Job, document: Document, now: float) -> None:
         self._end_request(job, 200, 0, now, has_served=True)
-        job.host.refund()
+        self._last_place(job)[0].refund()
         self._finish(job, document)
 
     def _take_failure(self, job: Job, failure: Failure, now: float) -> None:
         politeness = self._options.politeness
+        host, origin = self._last_place(job)
         if failure.status is None or failure.is_retryable:  # else all that it was redirected to end there, too
             self._release(job)
         if not failure.is_answered:
-            job.origin.last_failure = failure
+            origin.last_failure = failure
         job.partial = failure.partial or job.partial
         if self._is_cut_short(job, failure, now):
             self._end_request(job, 200 if failure.is_answered else None, 0, now, has_served=True)
@@ -368,17 +378,18 @@ class Schedule:
         backoff = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
         wait = max(min(backoff, _MAX_WAIT), failure.retry_after or 0)
         status = (failure.status or 200) if failure.is_answered else None
-        if (too_long := self._why_too_long(job, failure, wait, now)) is not None:
+        if (too_long := self._why_too_long(host, failure, wait, now)) is not None:
             failure = replace(failure, message=f"{failure.message}; {too_long}")
             self._end_request(job, status, 0, now, has_served=False, refusal=failure)
             self._give_up(job, failure)
             return
         asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
         self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not _may_pass(failure))
-        is_worth_it = failure.is_retryable and job.tries < job.origin.max_tries(politeness)
-        if is_worth_it and not job.host.is_given_up and job.host.spend_retry():
+        is_worth_it = failure.is_retryable and job.tries < origin.max_tries(politeness)
+        if is_worth_it and not host.is_given_up and host.spend_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
-            job.origin.doubt()
+            if origin is job.origin:  # the next try may be redirected elsewhere, and say nothing of another one
+                origin.doubt()
             self._wait(now + wait, job)
         else:
             self._give_up(job, failure)
@@ -388,7 +399,7 @@ class Schedule:
         is_late = now - job.started >= job.seconds and failure.is_retryable
         return is_late and not job.is_cut_short and failure.status is None
 
-    def _why_too_long(self, job: Job, failure: Failure, wait: float, now: float) -> str | None:
+    def _why_too_long(self, host: Host, failure: Failure, wait: float, now: float) -> str | None:
         """Return why the wait that a host asks for is too long; None if it is not, or if there is nothing to retry."""
         asked, politeness = failure.retry_after or 0, self._options.politeness
         if not failure.is_retryable:
@@ -400,8 +411,8 @@ class Schedule:
         is_pause = failure.status == HTTPStatus.TOO_MANY_REQUESTS or (
             failure.status == HTTPStatus.SERVICE_UNAVAILABLE and asked
         )
-        if is_pause and not job.host.can_pause(wait, now):
-            return f"asked to wait {duration(wait)}, after too long waits for {job.host.name} before"
+        if is_pause and not host.can_pause(wait, now):
+            return f"asked to wait {duration(wait)}, after too long waits for {host.name} before"
         return None
 
     def _end_request(
@@ -414,12 +425,19 @@ class Schedule:
         has_served: bool,
         refusal: Failure | None = None,
     ) -> None:
-        """Count a request that ended. `refusal` is the failure of a host that asked for too long a wait."""
-        host = job.host
+        """Count a request that ended. `refusal` is the failure of a host that asked for too long a wait.
+
+        A result belongs to the host that it came from. One that redirects there has served.
+        """
+        host, origin = self._last_place(job)
+        if origin is not job.origin:
+            self._note_answer(job.origin, has_served=True)
+        if host is not job.host:
+            job.host.end_request(HTTPStatus.OK, 0, job.started, now)
+            self._list(job.host)
+            host.running += 1  # it is one of its requests, too
         if status is not None:
-            job.origin.answer(has_served=has_served)
-            if has_served:
-                self._resolve(job.origin)
+            self._note_answer(origin, has_served=has_served)
         if refusal is not None:
             host.last_refusal = refusal
         was_given_up = host.is_given_up
@@ -428,6 +446,11 @@ class Schedule:
             log.warning("Giving up on %s, which refuses all requests: %s", host.name, host.last_refusal.message)
             self._end_waits_for(host)
         self._list(host)
+
+    def _note_answer(self, origin: OriginState, *, has_served: bool) -> None:
+        origin.answer(has_served=has_served)
+        if has_served:
+            self._resolve(origin)
 
     def _end_waits_for(self, host: Host) -> None:
         """Queue the jobs of a host that wait for their next try."""
@@ -438,12 +461,13 @@ class Schedule:
 
     def _give_up(self, job: Job, failure: Failure) -> None:
         """End a job that is not tried again. Use a partial document; try an http URL over https, once."""
+        origin = self._last_place(job)[1]
         if not failure.is_answered:
-            self._resolve(job.origin, is_unreached=failure.is_retryable or failure.is_of_origin)
+            self._resolve(origin, is_unreached=failure.is_retryable or failure.is_of_origin)
             if failure.is_retryable and self._try_over_https(job, failure):
                 return
         elif _may_pass(failure):
-            self._resolve(job.origin, is_refusing=True)
+            self._resolve(origin, is_refusing=True)
         if job.http_failure is not None:
             failure = replace(failure, message=f"{job.http_failure.message}; and over https: {failure.message}")
         self._finish(job, job.partial or failure)
@@ -497,9 +521,17 @@ class Schedule:
     # URLs that several jobs lead to
 
     def _take_redirect(self, job: Job, moved: Failure, now: float) -> None:
-        """Let a job wait for the URL that it redirects to, which another job has requested."""
+        """Let a job wait for the URL that it redirects to, which another job has requested.
+
+        End it if that URL is on a host that was given up.
+        """
         assert moved.moved_to is not None
         self._end_request(job, HTTPStatus.OK, 0, now, has_served=True)
+        given_up = why_given_up(*self._place(moved.moved_to))
+        if given_up is not None and (job.follows_all or self._requested.owner(moved.moved_to) is None):
+            message = f"redirects to {shortened(moved.moved_to)}; {given_up.message}"
+            self._finish(job, job.partial or replace(given_up, message=message))
+            return
         job.moved = moved
         job.hops += 1
         if self._waits_for_itself(job):
