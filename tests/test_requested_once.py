@@ -233,6 +233,30 @@ def test_redirects_to_a_host_in_trouble(failure: Failure, concurrency: int) -> N
     assert sum(at_other) <= (70 if failure in (DAY, SILENT) else 120)  # it is given up, or tried twice
 
 
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("failure", [DAY, MINUTE, BUSY], ids=["a day", "a minute", "busy"])
+def test_many_redirects_to_a_url_in_trouble(failure: Failure, concurrency: int) -> None:
+    """One URL is tried as often as any, however many redirect to it, and the rest of its host is fetched."""
+    bad, good = [str(number) for number in range(60)], [f"good{number}" for number in range(10)]
+    site: Site = dict.fromkeys(bad, "> x") | dict.fromkeys(good, urlset(H + "1"))
+    client = Client(site | {"x": failure, "robots.txt": robots(*bad, *good)}, lambda url: 1, concurrency=concurrency)
+    assert [page.url for page in client.run().all_pages()] == [H + "1"] * 10
+    assert client.requested["x"] <= 2
+
+
+def test_a_retry_that_is_redirected_elsewhere() -> None:
+    """Who waits for a URL gets what it serves, and not what another job got that left it for another one."""
+    site = {
+        "robots.txt": robots("a", "b"),
+        "a": ["> x", "> y"],
+        "b": "> x",
+        "x": [BUSY, urlset(H + "x")],
+        "y": urlset(H + "y"),
+    }
+    client = Client(site, lambda url: 5 if url.endswith("b") else 2)
+    assert [page.url for page in client.run().all_pages()] == [H + "y", H + "x"]
+
+
 def test_many_redirects_to_a_url_that_fails() -> None:
     """URLs that redirect to one that fails are requested a few times each, and not again whenever it fails."""
     paths = [str(number) for number in range(300)]

@@ -43,6 +43,7 @@ class RequestedURLs:
                 return False
             self._running.add(task)
             task.job.hops, task.job.at = 0, task.job.url
+            task.job.followed = dict.fromkeys(task.job.followed, 0)
             return True
 
     def follow(self, task: Fetch, url: str) -> bool:
@@ -51,9 +52,10 @@ class RequestedURLs:
             if task not in self._running:
                 return False  # it was abandoned, and nobody waits for it
             job = task.job
-            if (job.follows_all or url not in self._owners) and self._is_given_up(url):
+            is_owner = self._owners.get(url, job) is job
+            if (is_owner or job.follows_all) and self._is_given_up(url):
                 return False
-            is_owner = self._owners.setdefault(url, job) is job
+            self._owners.setdefault(url, job)
             if is_owner or job.follows_all:
                 job.hops, job.at = job.hops + 1, url
             if is_owner:
@@ -78,10 +80,14 @@ class RequestedURLs:
         urls = (requested_url(job.url), *job.followed)
         return [waiting for url in urls for waiting in self._waiting.pop(url, ())]
 
-    def release(self, job: Job) -> list[Job]:
-        """Forget where a job was redirected to, so that others may request that. Return the jobs that waited for it."""
-        freed = [url for url in job.followed if url != requested_url(job.url)]
-        job.followed = {}
+    def release(self, job: Job, *, only_left: bool = False) -> list[Job]:
+        """Forget where a job was redirected to, so that others may request that. Return the jobs that waited for it.
+
+        :param only_left: forget only where its last try was not redirected to, but one before was.
+        """
+        own = requested_url(job.url)
+        freed = [url for url, hops in job.followed.items() if url != own and not (only_left and hops)]
+        job.followed = {url: hops for url, hops in job.followed.items() if only_left and hops}
         with self._lock:
             for url in freed:
                 del self._owners[url]

@@ -158,6 +158,7 @@ class Schedule:
             return
         assert not isinstance(result, ParsedSitemap)
         self._requested.end(task)
+        self._release(task.job, only_left=True)
         self._reporter.count_bytes(result.transferred)
         if self._ending:
             return
@@ -324,6 +325,7 @@ class Schedule:
                 continue
             if (given_up := why_given_up(host, job.origin)) is not None:
                 job.at = job.url
+                self._release(job)  # they may be on another host
                 self._give_up(job, given_up)
                 continue
             fetch = Fetch(job, self._requested)
@@ -364,8 +366,6 @@ class Schedule:
     def _take_failure(self, job: Job, failure: Failure, now: float) -> None:
         politeness = self._options.politeness
         host, origin = self._last_place(job)
-        if failure.status is None or failure.is_retryable:  # else all that it was redirected to end there, too
-            self._release(job)
         if not failure.is_answered:
             origin.last_failure = failure
         job.partial = failure.partial or job.partial
@@ -462,6 +462,8 @@ class Schedule:
     def _give_up(self, job: Job, failure: Failure) -> None:
         """End a job that is not tried again. Use a partial document; try an http URL over https, once."""
         origin = self._last_place(job)[1]
+        if failure.status is None:  # else all that it was redirected to end there, too
+            self._release(job)
         if not failure.is_answered:
             self._resolve(origin, is_unreached=failure.is_retryable or failure.is_of_origin)
             if failure.is_retryable and self._try_over_https(job, failure):
@@ -528,7 +530,7 @@ class Schedule:
         assert moved.moved_to is not None
         self._end_request(job, HTTPStatus.OK, 0, now, has_served=True)
         given_up = why_given_up(*self._place(moved.moved_to))
-        if given_up is not None and (job.follows_all or self._requested.owner(moved.moved_to) is None):
+        if given_up is not None and (job.follows_all or self._requested.owner(moved.moved_to) in (None, job)):
             message = f"redirects to {shortened(moved.moved_to)}; {given_up.message}"
             self._finish(job, job.partial or replace(given_up, message=message))
             return
@@ -590,13 +592,13 @@ class Schedule:
         job.follows_all = True
         self._queue(job)
 
-    def _release(self, job: Job) -> None:
-        """Let other jobs request the URLs that a job was redirected to.
+    def _release(self, job: Job, *, only_left: bool = False) -> None:
+        """Let other jobs request the URLs that a job was redirected to; see `RequestedURLs.release`.
 
         A job that has waited in vain a few times follows its redirects by itself. Else all that redirect to a URL that
         fails would be requested again each time, for one of them to go on.
         """
-        for waiting in self._requested.release(job):
+        for waiting in self._requested.release(job, only_left=only_left):
             waiting.vain_waits += waiting.moved is not None
             waiting.follows_all |= waiting.vain_waits >= _MAX_VAIN_WAITS
             self._queue(waiting)

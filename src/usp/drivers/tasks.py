@@ -38,7 +38,8 @@ class Job:
     shared: Document | Failure | None = None  # for others, once it has ended; None for a document that was parsed
     hops: int = 0  # how often the last try was redirected
     at: str = ""  # where that led: the URL that the last try requested last
-    followed: dict[str, int] = field(default_factory=dict)  # URLs that it was redirected to, and after how many hops
+    # URLs that it was redirected to, and after how many hops; 0 for those of an earlier try
+    followed: dict[str, int] = field(default_factory=dict)
     moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
     vain_waits: int = 0  # how often it has waited so, and the other one has failed
     follows_all: bool = False  # whether it follows redirects to such URLs, too
