@@ -153,6 +153,13 @@ def test_redirects(site: Server, make: Make) -> None:
     assert error(response).message() == "redirected more than 0 times"
 
 
+def test_two_locations(site: Server, make: Make) -> None:
+    """Of two Location headers, the first one counts."""
+    moved = b"HTTP/1.1 302 Found\r\nLocation: %s/plain\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"
+    with talk(answering(moved % site.url.encode())) as server:
+        assert success(make().get(server.url)).url() == f"{site.url}/plain"
+
+
 def test_loops_are_noticed_at_once(site: Server, make: Make) -> None:
     """A loop of redirects costs one request for each of its URLs."""
     site.requests.clear()

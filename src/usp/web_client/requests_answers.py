@@ -89,8 +89,12 @@ class RequestsAnswer(HTTPAnswer):
         return header_of(self.response, name)
 
     def location(self) -> bytes | None:
-        """Return the Location header as bytes, or None."""
-        return None if self._location is None else header_bytes(self._location)
+        """Return the first Location header as bytes, or None."""
+        if self._location is None:
+            return None
+        values = self.values("Location")
+        is_joined = ", ".join(values) == self._location  # as requests does; else somebody has changed it
+        return header_bytes(values[0] if values and is_joined else self._location)
 
     def values(self, name: str) -> list[str]:
         """Return all values of a header."""
