@@ -33,7 +33,7 @@ __all__ = [
 _MAX_WRAPPINGS = 10
 _WRAPPERS = {"requests", "urllib3", "urllib", "aiohttp"}
 _MAX_RETRY_AFTER = 1e9  # seconds
-_SECONDS = re.compile(r"\s*([+-]?\d{1,300}(?:\.\d*)?)\s*")
+_SECONDS = re.compile(r"\s*([+-]?\d{1,300}(?:\.\d*)?)\s*", re.ASCII)
 
 # Errors that may pass by themselves: of the network, of the other side, or because of too much load here.
 _PASSING = {
