@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import socket
 from collections import Counter
 
 import pytest
@@ -181,3 +182,16 @@ def test_one_fetch_for_each_url(driver: Driver) -> None:
         tree = driver.tree(server.url, concurrency=64)
     assert Counter(path for _, path in server.asked) == dict.fromkeys(site, 1)
     assert len(list(tree.all_pages())) == 200
+
+
+@each_driver
+def test_redirects_to_a_dead_host(driver: Driver) -> None:
+    """An origin whose first URLs redirect to one that does not answer is not given up: it has answered itself."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    moved = {f"/{number}.xml": status(302, Location=f"{dead}/{number}.xml") for number in range(6)}
+    with serve_faults(moved | {"/good.xml": ok(urlset("http://x/good"))}) as other:
+        listed = "".join(f"Sitemap: {other.url}{path}\n" for path in (*moved, "/good.xml"))
+        with serve_faults({"/robots.txt": ok(listed)}) as server, nothing_left(server, other), within(10):
+            tree = driver.tree(server.url, concurrency=1, politeness=QUICK)
+    assert [page.url for page in tree.all_pages()] == ["http://x/good"]
