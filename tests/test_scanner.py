@@ -124,6 +124,14 @@ def test_problems_beyond_those_kept(text: str) -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("tag", ["", "a"])
+@pytest.mark.parametrize("start", ["", "<a>", "<urlset><url><loc>"])
+def test_sections_that_open_again(start: str, tag: str) -> None:
+    """A CDATA section whose field opens again gives the same, even before the first tag."""
+    data = f"{start}<![CDATA[x</{tag}> <{tag}><![CDATA[y]]></{tag}><urlset><loc>http://h/</loc>".encode()
+    assert of_pieces([data], IN_USE) == of_pieces([data], GENERAL)
+
+
 @needs_corpus
 @pytest.mark.parametrize("kind", ["rss", "atom", "index", "urlset"])
 def test_corpus(kind: str) -> None:

@@ -65,6 +65,7 @@ cdef class Tokenizer:
     cdef int comment(self) except -1
     cdef Kind cdata(self) except *
     cdef bint opens_field_again(self, Py_ssize_t again) except -1
+    cdef bint is_started(self, const uint8_t *name) noexcept
     cdef int unclosed(self, int opening, int closing, Py_ssize_t end) except -1
     cdef int doctype(self) except -1
     cdef Py_ssize_t end_of_doctype(self) noexcept

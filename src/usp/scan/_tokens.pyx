@@ -420,7 +420,7 @@ cdef class Tokenizer:
             return False
         data = self.data
         at = self.position + ends + 2
-        if self.size - at < size + 1 or memcmp(data + at, self.started, <size_t>size) or data[at + size] != c'>':
+        if self.size - at < size + 1 or not self.is_started(data + at) or data[at + size] != c'>':
             return False
         stop = self.position + again
         start = max(self.position, stop - NEAR_BYTES)
@@ -429,7 +429,11 @@ cdef class Tokenizer:
         at = stop - size - 2
         if at < start or data[at] != c'<' or data[stop - 1] != c'>':
             return False
-        return memcmp(data + at + 1, self.started, <size_t>size) == 0
+        return self.is_started(data + at + 1)
+
+    cdef bint is_started(self, const uint8_t *name) noexcept:
+        """Return whether the name of the last start tag stands here. Before the first tag, it is empty."""
+        return self.started_size == 0 or memcmp(name, self.started, <size_t>self.started_size) == 0
 
     cdef int unclosed(self, int opening, int closing, Py_ssize_t end) except -1:
         """Handle a section whose end is not near. If it has none, continue inside it; if it is huge or cut, skip it."""
