@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import chain, repeat
+from urllib.parse import urljoin
 
 import pytest
 
@@ -21,7 +22,7 @@ from usp.scan.encodings import to_utf8
 from usp.scan.entries import MAX_DEPTH, XMLScanner
 from usp.scan.places import places_of
 from usp.scan.tokens import MAX_ATTRIBUTES, MAX_SECTION_BYTES, attributes
-from usp.scan.urls import URLForm, absolute_url, is_http_url, strip_url_to_homepage
+from usp.scan.urls import URLForm, absolute_url, is_http_url, strip_url_to_homepage, unwrapped
 from usp.scan.values import MAX_FIELD_BYTES, TextNotes, unescape
 from usp.tree import sitemap_from_bytes
 
@@ -242,6 +243,16 @@ def test_hosts_without_a_scheme(text: str, base: str, expected: str | None) -> N
     assert (found == (expected, WITHOUT_SCHEME)) if expected else (found[1] is not WITHOUT_SCHEME)
 
 
+@pytest.mark.parametrize("base", ["http://h", "https://h/d/s.xml?q#f", "http://u@h:80/a;b/c;d", "http://[::1]/x/../y"])
+def test_names_are_joined_as_any_relative_url(base: str) -> None:
+    """A relative URL that is a mere name, of any characters, becomes what joining URLs makes of it."""
+    characters = [*map(chr, range(0x21, 0x7F)), *"é中²ªⅣßİıﬁ\u0301٣"]
+    for name in (f"{start}{first}{second}" for start in ("", "x") for first in characters for second in characters):
+        found, form = absolute_url(name, base)
+        if form is RELATIVE:
+            assert found == urljoin(base, unwrapped(name))
+
+
 @pytest.mark.parametrize("start", ["http://", "//", "ht\ttp://u@", "http:/\n/"])
 def test_hosts_that_are_too_long(start: str) -> None:
     """A host of combining characters is refused before it is normalized, which would take quadratic time."""
@@ -320,7 +331,7 @@ def test_utf8_in_a_huge_field_that_is_cut() -> None:
 
 
 def test_memory_of_a_huge_field_in_a_declared_encoding() -> None:
-    """A field that never ends is read in parts, even before it is known whether the declared encoding is the real one."""
+    """A field that never ends is read in parts, even while it is unknown whether the declared encoding is right."""
     head = b"<?xml version='1.0' encoding='windows-1251'?><urlset>" + b" " * 70_000 + b"<a>"
     part = "é".encode() * 32_768
     tracemalloc.start()

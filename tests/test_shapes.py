@@ -26,6 +26,9 @@ LINES_FACTOR = 6 if IS_COMPILED else 1
 # their parts opened, by plain Python. Make these numbers smaller.
 SLOWER = {
     "locs": 4,
+    "locs of ampersands": 8,
+    "locs of accents": 4,
+    "locs of entities": 8,
     "locs in one entry": 2,
     "relative to a long base": 2,
     "entries without end": 2,

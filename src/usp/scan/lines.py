@@ -95,7 +95,8 @@ def line_lists(
             if not ends or ends[-1].end() == len(buffer):
                 break
             starts = [start, *(end.end() for end in ends)]
-            yield _numbered([buffer[at : end.start()] for at, end in zip(starts, ends, strict=False)], number, log, wanted)
+            odd_lines = [buffer[at : end.start()] for at, end in zip(starts, ends, strict=False)]
+            yield _numbered(odd_lines, number, log, wanted)
             number += len(ends)
             start = starts[-1]
         *lines, rest = _BREAK.split(buffer[start:])
@@ -181,9 +182,7 @@ def robots_text(pieces: Iterable[bytes], log: ProblemLog = UNLOGGED) -> bytes:
     return b"".join(kept)
 
 
-def robots_sitemaps(
-    pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut
-) -> Iterator[tuple[Place, str]]:
+def robots_sitemaps(pieces: Iterable[bytes], log: ProblemLog, is_cut: IsCut = never_cut) -> Iterator[tuple[Place, str]]:
     """Yield the values of the `Sitemap:` lines of a robots.txt, with their places."""
     for place, line in text_lines([robots_text(pieces, log)], log, is_cut, _MAY_NAME_SITEMAP):
         match = _SITEMAP_LINE.match(line)

@@ -31,7 +31,8 @@ _PLAIN_HTTP_URL = re.compile(
     r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
 )
 _HOST = re.compile(r"(?!\.)[^\s\w:]*[\w:]\S*")
-_SIMPLE_PATH = re.compile(r"[\w-]+", re.ASCII)
+# A name that is appended to the folder of the base as it is: nothing in it can be a part of a URL, or be unwrapped.
+_SIMPLE_PATH = re.compile(r"[\w!$%&*+,=@~-]+")
 _FIRST_PART = re.compile(r"[^/?#]+")
 _WWW_HOST = re.compile(r"www\.[\w-]+(?:\.[\w-]+)+\.?(?::\d{1,5})?", re.IGNORECASE)
 #: What programs write in place of a URL that they do not have, in lower case.
