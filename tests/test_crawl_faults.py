@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -37,7 +38,8 @@ def served() -> Iterator[tuple[Sites, list[str]]]:
         urls = []
         for number in range(120):
             pages = {f"/{name}.xml": [f"/{name}{page}" for page in range(number % 7 + 1)] for name in "ab"}
-            urls.append(sites.add(f"127.0.4.{number + 1}", pages))
+            urls.append(sites.add(host := f"127.0.4.{number + 1}", pages))
+            sites.answers[host] = {path: replace(one, seconds=0.1) for path, one in sites.answers[host].items()}
         yield sites, urls
 
 
@@ -72,6 +74,7 @@ def test_a_crawl_that_is_killed_again_and_again_is_exact(served: tuple[Sites, li
         if process.returncode == 0:
             break  # it was faster
         kills += 1
+    assert kills >= 3  # a run waits at least 4.5 seconds for the server, and is killed after 1.6 at the latest
     process = started(listed, tmp_path / "killed")
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, b"")
