@@ -1,15 +1,18 @@
-"""The bodies of earlier documents, read from the WARC files of a crawl folder."""
+"""The documents of earlier runs, read from the WARC files of a crawl folder."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+from datetime import UTC
+from email.utils import format_datetime
 
 from usp.crawl.folder import CrawlFolder
 from usp.crawl.state import Row
 from usp.warc import message_of, open_block, read_record
+from usp.web_client.abstract_client import LocalWebClientSuccessResponse
 
-__all__ = ["FolderBodies"]
+__all__ = ["FolderBodies", "StoredResponse"]
 
 _SMALL_BYTES = 1 << 14  # as stored; smaller records are read at once, larger ones in a thread
 
@@ -45,3 +48,35 @@ class FolderBodies:
 
     def _path(self, known: Row) -> str:
         return os.path.join(self._folder.path, "warc", os.path.basename(known["warc"]))
+
+
+class StoredResponse(LocalWebClientSuccessResponse):
+    """A document of a crawl folder, as it was transferred."""
+
+    def __init__(self, row: Row, body: bytes, most: int | None = None) -> None:
+        super().__init__(row["url"], "")
+        self._body = body[:most]
+        self._is_cut = len(self._body) < len(body)
+        changed = row["http_last_modified"]
+        self._headers: dict[str, str | None] = {
+            "content-type": row["content_type"],
+            "content-encoding": row["content_encoding"],
+            "etag": row["etag"],
+            "last-modified": changed and format_datetime(changed.astimezone(UTC), usegmt=True),
+        }
+
+    def header(self, case_insensitive_name: str) -> str | None:
+        """Return one of the headers that the tables keep."""
+        return self._headers.get(case_insensitive_name.lower())
+
+    def encoded_data(self) -> bytes:
+        """Return the body as it was transferred."""
+        return self._body
+
+    def raw_data(self) -> bytes:
+        """Return the same: it is not called."""
+        return self._body
+
+    def transport_problems(self) -> tuple[str, ...]:
+        """Return T804 if the document is longer than the limit."""
+        return ("T804",) if self._is_cut else ()

@@ -13,6 +13,7 @@ from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Protocol
 
+from usp.crawl.bodies import StoredResponse
 from usp.crawl.hosts import SharedLimits
 from usp.crawl.state import KnownSite, Row
 from usp.objects.dates import aware
@@ -20,7 +21,6 @@ from usp.origins import requested_url
 from usp.web_client.abstract_client import (
     AbstractAsyncWebClient,
     AbstractWebClientResponse,
-    LocalWebClientSuccessResponse,
     WebClientErrorResponse,
 )
 from usp.web_client.exchanges import Exchange, observing
@@ -109,7 +109,7 @@ class SiteClient(AbstractAsyncWebClient):
             self._unreadable.add(known["url"])
             return None
         self.reused[requested_url(known["url"])] = known
-        return _EarlierResponse(known, body)
+        return StoredResponse(known, body)
 
     # What the observer of exchanges does
 
@@ -136,30 +136,3 @@ class SiteClient(AbstractAsyncWebClient):
     def record(self, exchange: Exchange) -> None:
         """Note an exchange."""
         self.exchanges.append(exchange)
-
-
-class _EarlierResponse(LocalWebClientSuccessResponse):
-    """A document of an earlier run."""
-
-    def __init__(self, known: Row, body: bytes) -> None:
-        super().__init__(known["url"], "")
-        self._body = body
-        self._headers = {
-            "content-type": known["content_type"],
-            "content-encoding": known["content_encoding"],
-            "etag": known["etag"],
-            "last-modified": known["http_last_modified"]
-            and format_datetime(known["http_last_modified"].astimezone(UTC), usegmt=True),
-        }
-
-    def header(self, case_insensitive_name: str) -> str | None:
-        """Return one of the headers that the tables keep."""
-        return self._headers.get(case_insensitive_name.lower())
-
-    def encoded_data(self) -> bytes:
-        """Return the body as it was transferred."""
-        return self._body
-
-    def raw_data(self) -> bytes:
-        """Return the same: it is not called."""
-        return self._body

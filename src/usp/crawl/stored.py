@@ -7,12 +7,10 @@ document of a row, or with the failure that it tells of. A URL without a row doe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
-from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Any, Unpack
 
-from usp.crawl.bodies import FolderBodies
+from usp.crawl.bodies import FolderBodies, StoredResponse
 from usp.crawl.folder import CrawlFolder
 from usp.crawl.reading import unknown_site
 from usp.crawl.schema import State
@@ -27,7 +25,6 @@ from usp.stream import HomepageOptions, Reading, SitemapStream
 from usp.web_client.abstract_client import (
     AbstractWebClient,
     AbstractWebClientResponse,
-    LocalWebClientSuccessResponse,
     WebClientErrorResponse,
 )
 
@@ -133,41 +130,9 @@ class StoredClient(AbstractWebClient):
             body = self._bodies.read_now(row)
             if body is None:
                 return WebClientErrorResponse("its WARC record cannot be read", retryable=False, status=None)
-            return _StoredResponse(row, body, self._most)
+            return StoredResponse(row, body, self._most)
         message = (row["reason"] or "").removeprefix(fetch_failure(row["url"], ""))
         is_refused = row["cause"] in (Cause.REFUSED, Cause.LIMIT, Cause.LEFT_OUT, Cause.DISALLOWED)
         return WebClientErrorResponse(
             message or "it was not fetched", retryable=False, status=row["status"], is_refused=is_refused
         )
-
-
-class _StoredResponse(LocalWebClientSuccessResponse):
-    """A document of a crawl folder, as it was transferred."""
-
-    def __init__(self, row: Row, body: bytes, most: int | None) -> None:
-        super().__init__(row["url"], "")
-        self._body = body[:most]
-        self._is_cut = len(self._body) < len(body)
-        changed = row["http_last_modified"]
-        self._headers: dict[str, str | None] = {
-            "content-type": row["content_type"],
-            "content-encoding": row["content_encoding"],
-            "etag": row["etag"],
-            "last-modified": changed and format_datetime(changed.astimezone(UTC), usegmt=True),
-        }
-
-    def header(self, case_insensitive_name: str) -> str | None:
-        """Return one of the headers that the tables keep."""
-        return self._headers.get(case_insensitive_name.lower())
-
-    def encoded_data(self) -> bytes:
-        """Return the body as it was transferred."""
-        return self._body
-
-    def raw_data(self) -> bytes:
-        """Return the same: it is not called."""
-        return self._body
-
-    def transport_problems(self) -> tuple[str, ...]:
-        """Return T804 if the document is longer than the limit."""
-        return ("T804",) if self._is_cut else ()
