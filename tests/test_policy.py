@@ -494,6 +494,6 @@ def test_a_private_site_with_a_second_private_host(is_allowed: bool, is_async: b
             tree = sitemap_tree_for_homepage(home.url, **options)
         refused = sitemap_tree_for_homepage(home.url, private="refuse")
     assert [page.url for page in tree.all_pages()] == ([f"{home.url}/a.xml", f"{home.url}/b.xml"] if is_allowed else [])
-    assert other.paths() == (["/a.xml", "/b.xml"] if is_allowed else [])
+    assert sorted(other.paths()) == (["/a.xml", "/b.xml"] if is_allowed else [])
     assert list(refused.all_sitemaps()) == []
     assert "not a public address" in str(refused.outcome)
