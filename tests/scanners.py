@@ -36,8 +36,8 @@ class NoCheck(PureCheck):
     def take(self, grammar: Grammar, buffer: bytes, position: int, /) -> Taken:
         return [], position, False, False
 
-    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
-        return position, 0
+    def take_lines(self, buffer: bytes, position: int, takes_fields: bool, /) -> tuple[int, int, int]:
+        return position, 0, 0
 
 
 class NoColumns(PurePlainColumns):

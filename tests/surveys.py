@@ -129,8 +129,8 @@ class Model:
         self.said: Counter[str] = Counter()
         self.stops: list[str] = []  # codes of the entries at which the survey stopped
 
-    def entry(self, entry: Element, url: str | None, /) -> None:
-        if url is None or entry.name != "url":
+    def entry(self, entry: Element, url: str, /) -> None:
+        if entry.name != "url":
             return
         codes = codes_of(entry, url)
         table = self.stories if entry.all("news") else self.table

@@ -150,3 +150,9 @@ def test_a_rule_that_the_survey_does_not_know(surveyors: Surveyors) -> None:
         sitemap_from_bytes(many.encode(), f"{HOME}0.xml"), SiteTables(surveyors=surveyors), rules
     ).counts()
     assert counts == {"U511": 60, "U510": 60}
+
+
+def test_a_host_that_is_too_long() -> None:
+    """A host outside ASCII that is too long for any host is reported like any other."""
+    report = check_site({"sitemap.xml": urlset_of(f"<url><loc>http://{'ü' * 300}/</loc></url>")})
+    assert [code for _, code, _, _ in found_in(report)] == ["U505"]

@@ -52,7 +52,8 @@ def test_a_sitemap_alone() -> None:
     """Rules on the whole site and on folders do not apply to a sitemap that is read alone; all others do."""
     with serve(site_pages()) as site:
         report = check(f"{site.url}/maps/index.xml", now=NOW)
-        assert site.paths() == ["/maps/index.xml", "/maps/a.xml", "/maps/b.xml"]
+        first, *others = site.paths()
+        assert (first, sorted(others)) == ("/maps/index.xml", ["/maps/a.xml", "/maps/b.xml"])  # two requests at once
     assert report.target == f"{site.url}/maps/index.xml"
     assert [sitemap.name for sitemap in report.sitemaps] == ["maps/index.xml", "maps/a.xml", "maps/b.xml"]
     assert [(name, code) for name, code, _, _ in found_in(report)] == [("maps/a.xml", "P418")]

@@ -282,6 +282,47 @@ def test_fixtures(fixture: Fixture, readers: Readers) -> None:
     assert only(parser.columns(wanted)) == (of_pages(parser.pages(), wanted) if is_any else Columns(0, {}))
 
 
+@each_reader
+@pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
+def test_columns_tell_whether_a_document_has_problems(fixture: Fixture, readers: Readers) -> None:
+    """A document has the same problems whether or not its columns were read first, which may spare a second read."""
+    found, expected = (parser_of(Document(URL, fixture.data)) for _ in range(2))
+    if isinstance(found, AbstractPagesParser) and isinstance(expected, AbstractPagesParser):
+        found.readers = expected.readers = readers
+        any(found.columns({"url", "problems"}))
+        list(found.columns())
+        assert found.problems() == expected.problems()
+
+
+@each_reader
+def test_columns_of_a_clean_document_spare_a_read(readers: Readers) -> None:
+    """Whoever has read all columns of a document without problems need not read it again to know that."""
+    reads = []
+
+    def open_text(log: ProblemLog) -> list[bytes]:
+        reads.append(log)
+        return [urlset("<url><loc>http://h/a</loc><lastmod>2024-05-08</lastmod></url>")]
+
+    parser = XMLSitemapParser(URL, open_text)
+    parser.readers = readers
+    list(parser.columns())
+    assert parser.problems() == Problems()
+    assert len(reads) == 1
+
+
+@needs_corpus
+def test_real_files_have_the_same_problems_after_their_columns() -> None:
+    """The problems of real files do not depend on whether their columns were read first."""
+    spared = 0
+    for name, _, data in files("urlset", "index", "rss", "atom", "text"):
+        found, expected = (parser_of(Document(URL, data)) for _ in range(2))
+        if isinstance(found, AbstractPagesParser) and isinstance(expected, AbstractPagesParser):
+            list(found.columns())
+            spared += found._problems is not None
+            assert found.problems() == expected.problems(), name
+    assert spared > 100
+
+
 @needs_corpus
 def test_real_files() -> None:
     """The columns of real files are those of their pages."""

@@ -20,6 +20,7 @@ from usp.inflate import (
     ZLIB,
     Engine,
     engines,
+    gunzip_in_one_step,
     inflated,
     split,
     transport_decoded,
@@ -346,3 +347,14 @@ def test_pieces_of_no_length() -> None:
     assert list(inflated(split(b""), print, limit=None)) == []
     assert read(b"\x1f\x8b") == (b"", ["T801"])
     assert inflate.may_be_compressed(b"", None) is False
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b"a" * 500_000, bytes(range(256)) * 100, b"<url>" * 3_277])
+def test_one_step_inflates_whatever_the_ratio(text: bytes) -> None:
+    """One small member is inflated at once, however far it was compressed; a longer, damaged or further one is not."""
+    data = gzip.compress(text)
+    expected = None if engines()[0] is ZLIB else text
+    assert gunzip_in_one_step(data, 1 << 20) == gunzip_in_one_step(data, max(len(text), 1)) == expected
+    assert gunzip_in_one_step(data + data, 1 << 20) is gunzip_in_one_step(data[:-1], 1 << 20) is None
+    if len(text) > 1:
+        assert gunzip_in_one_step(data, len(text) - 1) is None

@@ -25,8 +25,8 @@ from usp.scan.plain import READERS
 
 pytestmark = pytest.mark.compare
 
-#: The scanner in use, without the fast readers that go with it.
-IN_USE = GENERAL._replace(scanner=READERS.scanner)
+#: The scanner in use, and what makes pages of its entries, without the fast readers that go with it.
+IN_USE = GENERAL._replace(scanner=READERS.scanner, entry_pages=READERS.entry_pages)
 
 ROOTS = (
     *("<urlset>", "<sitemapindex>", "<rss><channel>", "<feed xmlns='http://www.w3.org/2005/Atom'>", "<s:urlset>", ""),

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Document", "DocumentStore", "Failure", "Spend", "StartRead"]
 
+_CUT_SHORT = frozenset({"T801", "T804", "T805"})  # problems of a transfer that did not bring all of the document
 _CHARSET = re.compile(r"""charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]{1,40})""", re.IGNORECASE)
 
+_START_BYTES = 4
 _MAX_AHEAD_BYTES = 16 * 1024 * 1024  # of a document that is inflated for the next read
 
 Note = Callable[[str], None]
@@ -68,8 +70,10 @@ class Document:
         "_body",
         "_cut_at",
         "_engine",
+        "_head",
         "_inflated_size",
         "_is_cut",
+        "_is_damaged",
         "_limit",
         "_may_be_compressed",
         "_most_read",
@@ -114,9 +118,11 @@ class Document:
         if not head.startswith(GZIP_MAGIC) and not content_encoding and url.partition("?")[0].lower().endswith(".gz"):
             self.transport_problems += ("T803",)
         self._limit = limit
+        self._head = head[:_START_BYTES]
         self._may_be_compressed = may_be_compressed(head, content_encoding)
         self._engine: Engine | None = None  # has inflated the document to its end
         self._is_cut = False
+        self._is_damaged = False
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
         self._inflated_size: int | None = None  # once somebody has read to the end
         self._ahead: bytes | None = None  # the inflated text, for the next read
@@ -132,18 +138,24 @@ class Document:
         return self._may_be_compressed
 
     @property
+    def start(self) -> bytes:
+        """The first bytes of the text, as far as they are known without reading the document; often just four."""
+        return self._head if not self._may_be_compressed else b"" if self._text is None else self._text[:_START_BYTES]
+
+    @property
     def is_cut(self) -> bool:
         """Whether the inflated document is larger than the limit. It is known after `first_read`."""
         return self._is_cut
 
     @property
     def ends_early(self) -> bool:
-        """Whether the text that is read ends where a limit cut it, so that its last line is not whole.
+        """Whether the text that is read ends too early, so that its last line may not be whole.
 
-        It is known at the end of each read.
+        A limit has cut it, its transfer broke off, or it was damaged. It is known at the end of each read.
         """
         is_larger = self._is_cut or (not self._may_be_compressed and self.size > self._limit)
-        return is_larger or bool(self.cut_reason) or "T804" in self.transport_problems
+        is_short = self._is_damaged or not _CUT_SHORT.isdisjoint(self.transport_problems)
+        return is_larger or is_short or bool(self.cut_reason)
 
     @property
     def is_unread(self) -> bool:
@@ -253,6 +265,7 @@ class Document:
     def _ended(self, engine: Engine, codes: list[str]) -> None:
         self._engine = engine
         self._is_cut = "T804" in codes
+        self._is_damaged = "T801" in codes
 
     def _inflated(self, engine: Engine, note: Note) -> Iterator[bytes]:
         def text() -> Iterator[bytes]:
@@ -307,7 +320,8 @@ class Failure:
     transferred: int = 0
     """How many bytes of bodies arrived all the same."""
     moved_to: str | None = None
-    """Where the URL redirects to, if the client did not follow because the tree has requested that URL already."""
+    """Where the URL redirects to, if the client did not follow: the tree has requested that URL already, or its host
+    must be left alone."""
     has_cookies: bool = False
     """Whether redirects have set cookies for that URL, so that it may answer otherwise."""
     is_of_origin: bool = False
@@ -317,3 +331,8 @@ class Failure:
     def is_answered(self) -> bool:
         """Whether the host responded at all."""
         return self.status is not None or self.partial is not None
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the host answered with an error that may pass, such as 429 or 503."""
+        return self.is_retryable and self.status is not None

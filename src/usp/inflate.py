@@ -49,6 +49,7 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15  # window sizes, as zlib names the formats
 # Flags of a gzip header that isal ignores: a checksum of the header, and reserved flags.
 # https://www.rfc-editor.org/rfc/rfc1952#section-2.3.1
 _FLAGS_FOR_ZLIB = 0b1110_0010
+_LIKELY_RATIO = 16  # most sitemaps are not compressed further
 _MAX_JOINED = 4_096  # pieces
 _DEFLATE_TRIAL_BYTES = 1024  # longer than the tables of a block
 _TEXT_TRIAL_BYTES = 64
@@ -169,8 +170,11 @@ def gunzip_in_one_step(data: bytes, most: int) -> bytes | None:
     if engine is ZLIB or not data.startswith(GZIP_MAGIC):
         return None
     inflater = engine.decompressobj(_GZIP)
+    likely = min(most, _LIKELY_RATIO * len(data))  # isal allocates all that it may return
     try:
-        text: bytes = inflater.decompress(data, most)
+        text: bytes = inflater.decompress(data, likely)
+        if not inflater.eof and len(text) == likely < most:
+            text += inflater.decompress(b"", most - likely)  # it keeps what it has not read
     except engine.error:
         return None
     is_whole = bool(inflater.eof) and not inflater.unused_data and not text.startswith(GZIP_MAGIC)

@@ -179,9 +179,9 @@ class _LinkReader:
         self._visit = visit
         self.reader = reader
 
-    def entry(self, element: Element, url: str | None, /) -> None:
+    def entry(self, element: Element, url: str, /) -> None:
         """Pass on the alternates of a page."""
-        if url is not None and element.name == "url":
+        if element.name == "url":
             self._visit(url, alternates_of(element, self._url))
 
 

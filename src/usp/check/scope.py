@@ -13,11 +13,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Protocol
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 from usp.check.subjects import DiscoveryPath
 from usp.objects.sitemap import AbstractSitemap
-from usp.origins import DEFAULT_PORTS, Origin, origin_of, requested_url
+from usp.origins import DEFAULT_PORTS, Origin, origin_of, requested_url, split_url
 from usp.scan import (
     MAX_ROBOTS_TXT_BYTES,
 )
@@ -56,6 +57,7 @@ class Scope:
         self.folder = folder
         self._origins = origins
         self._is_named = is_named
+        self._are_ascii = not any("xn--" in host or not host.isascii() for _, host, _ in origins)
         self._own_starts = [*dict.fromkeys([*spellings, *map(_origin_text, origins[:1])])]
         others = [_origin_text(origin) for origin in origins[1:]]
         starts = [(start + folder, "") for start in self._own_starts]
@@ -66,6 +68,9 @@ class Scope:
     def elsewhere(self, start: str) -> str:
         """Return the code of URLs with this scheme and host, which are in none of `sites`, or an empty text."""
         try:
+            if self._are_ascii and _has_foreign_letter(start):
+                _ = split_url(start).port  # raises an error where `origin_of` does
+                return self._of_others(start)
             origin = origin_of(start)
         except ValueError:
             return ""
@@ -80,6 +85,10 @@ class Scope:
                 return "U508"
             if host.removeprefix(_WWW) == own_host.removeprefix(_WWW):
                 return "U509"
+        return self._of_others(start)
+
+    def _of_others(self, start: str) -> str:
+        """Return the code of URLs of another site."""
         return "" if self._is_named is not None and self._is_named(start) else "U506"
 
 
@@ -181,6 +190,16 @@ def _origin_text(origin: Origin) -> str:
     scheme, host, port = origin
     host = f"[{host}]" if ":" in host else host
     return f"{scheme}://{host}" if _is_default(scheme, port) else f"{scheme}://{host}:{port}"
+
+
+def _has_foreign_letter(start: str) -> bool:
+    """Return whether a scheme and host have a letter that no form of the host has in ASCII.
+
+    Such a host is none that is plain ASCII. Normalizing it takes long: https://www.unicode.org/reports/tr46/
+    """
+    return not start.isascii() and any(
+        letter.isalpha() and not normalize("NFKC", letter).casefold().isascii() for letter in start if letter > "\x7f"
+    )
 
 
 def _is_default(scheme: str, port: int) -> bool:

@@ -113,6 +113,9 @@ class EntryChecker:
         self._log = log
         self._rules = rules
         self._index_entries = 0
+        self._looked_for = {
+            kind: sum(_BITS[rule.code] for rule in of_kind if rule.code in _BITS) for kind, of_kind in rules.items()
+        }
         # Skipping entries is safe only if the survey knows all rules.
         is_surveyed = all(rule.compiled is not None for kind in rules.values() for rule in kind)
         survey = tables.surveyors.survey if is_surveyed else SurveyOff
@@ -123,9 +126,11 @@ class EntryChecker:
         """What the entries have in common."""
         return self.reader.stats
 
-    def entry(self, element: Element, url: str | None, /) -> None:
-        """Run the rules over an entry. An entry without a URL was skipped."""
-        if url is None:
+    def entry(self, element: Element, url: str, /) -> None:
+        """Run the rules over an entry, unless the survey finds that none of them has anything to report."""
+        name = element.name
+        if self.reader.skips(element, url, self._looked_for[name]):
+            self._index_entries += name == "sitemap"
             return
         entry = Entry(element, url, self._context)
         is_story = element.name == "url" and entry.is_story

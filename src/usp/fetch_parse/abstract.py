@@ -7,14 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from usp.documents import Document
 from usp.fetch_parse.parsed import ParsedSitemap
-from usp.objects.page import LAZY_PAGE_FIELDS, PageCount, SitemapPage
+from usp.objects.page import PageCount, SitemapPage
 from usp.objects.parser import Inspector
-from usp.objects.problem import UNLOGGED, At, Place, ProblemLog, Problems
+from usp.objects.problem import UNLOGGED, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, not_supported
+from usp.objects.transport import Transport
 from usp.scan.columns import PAGE_TYPES, Columns, PureColumns
+from usp.scan.entry_pages import EntryCodes
 from usp.scan.plain import READERS, Readers
 
-__all__ = ["AbstractPagesParser", "AbstractSitemapParser", "EntryCodes"]
+__all__ = ["AbstractPagesParser", "AbstractSitemapParser"]
 
 #: Opens the text of a document from its start, in pieces of UTF-8. Problems with the bytes go into the log.
 OpenText = Callable[[ProblemLog], Iterable[bytes]]
@@ -28,6 +30,7 @@ class AbstractSitemapParser(abc.ABC):
     """
 
     max_children: int | None = None
+    readers: Readers = READERS
 
     def __init__(self, url: str, open_text: OpenText) -> None:
         self.url = url
@@ -50,6 +53,11 @@ class AbstractSitemapParser(abc.ABC):
     def inflated_size(self) -> int | None:
         """The number of bytes of the inflated document; None if that is not known."""
         return None if self.document is None else self.document.inflated_size
+
+    @property
+    def transport(self) -> Transport | None:
+        """How the document was fetched; None if that is not known."""
+        return None if self.document is None else self.document.transport
 
     @property
     def cut_reason(self) -> str:
@@ -91,7 +99,6 @@ class _CountedText:
 class AbstractPagesParser(AbstractSitemapParser):
     """Reads a document that may list pages."""
 
-    readers: Readers = READERS
     # A batch of columns ends after about this many rows, or this many bytes of the document. Few sitemaps need a second
     # batch: the protocol allows 50,000 pages and 50 MB. A reader adds several rows at once, but never so many that a
     # batch has more than 65,536.
@@ -140,54 +147,3 @@ class AbstractPagesParser(AbstractSitemapParser):
             self.inspect(log)
             self._problems = log.problems()
         return self._problems
-
-
-class EntryCodes(ProblemLog):
-    """A log that tells which entry each problem belongs to, for the column `problems`.
-
-    A problem belongs to an entry if it was logged since the end of the previous entry, and lies inside this one.
-    Problems before an entry, or without a place, belong to no entry.
-    """
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self._logged: dict[str, At] = {}  # codes since the last entry -> where each was logged last
-
-    def add(self, code: str, at: At = None, *, text: str = "", where: str = "", **values: object) -> None:
-        """Log a problem."""
-        self._logged[code] = at
-
-    def keeps(self, code: str) -> bool:
-        """Return False: only codes and places are kept, no messages."""
-        return False
-
-    def count(self, code: str, number: int, at: At = None) -> None:
-        """Log problems of one code."""
-        self._logged[code] = at
-
-    def end_entry(
-        self, start: int | Place, page: SitemapPage | None, fields: Iterable[str] = LAZY_PAGE_FIELDS
-    ) -> list[str]:
-        """Return the codes of the entry that starts at `start`, after converting these fields of its page.
-
-        Of an entry that has no page, nobody needs the codes: none are returned.
-        """
-        for name in fields if page is not None else ():
-            getattr(page, name)
-        if not self._logged:
-            return []
-        logged = self._logged
-        if not isinstance(start, Place):  # a line may have several entries; a problem of the line belongs to all
-            self._logged = {}
-        if page is None:
-            return []
-        return sorted(code for code, at in logged.items() if _is_within(at, start))
-
-
-def _is_within(at: At, start: int | Place) -> bool:
-    """Return whether a problem lies behind the start of an entry or, in a text, on its line or below."""
-    if callable(at):
-        at = at()
-    if isinstance(at, Place):
-        return isinstance(start, Place) and at.line >= start.line
-    return at is not None and isinstance(start, int) and at >= start

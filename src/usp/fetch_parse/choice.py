@@ -59,6 +59,10 @@ class SitemapChoice:
         since = None if modified_since is None else aware(modified_since)
         return cls(_patterns("include", include), _patterns("exclude", exclude), since, callback)
 
+    def __bool__(self) -> bool:
+        """Return whether it may leave out sitemaps."""
+        return bool(self.exclude) or self.depends_on_documents
+
     @property
     def depends_on_documents(self) -> bool:
         """Whether it matters what lists a sitemap, so that known paths wait until all indexes are read."""

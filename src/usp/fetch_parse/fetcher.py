@@ -87,9 +87,11 @@ class SitemapFetcher:
             raise SitemapException(f"URL {masked_url(url)} is not an HTTP(S) URL.")
         if recursion_level > max_depth:
             raise SitemapException(f"Recursion level exceeded {max_depth} for URL {shortened(url)}.")
-        if requested_url(url) in map(requested_url, parent_urls):
+        key = requested_url(url)
+        if key in map(requested_url, parent_urls):
             raise SitemapException(f"Recursion detected in URL {shortened(url)} with parent URLs {named(parent_urls)}.")
         self.url = url
+        self.key = key  # the URL as it is requested: usp treats URLs with the same one as one
         self.recursion_level = recursion_level
         self.web_client = web_client
         self.parent_urls = parent_urls
@@ -122,7 +124,8 @@ class SitemapFetcher:
         if (transport := answer.transport) is not None:
             if answer.is_cut:
                 transport = replace(transport, is_whole=False, is_limited=True)
-            parsed = replace(parsed, transport=transport)
+            if parsed.transport is not transport:
+                parsed = replace(parsed, transport=transport)
         if log.isEnabledFor(logging.DEBUG):
             for problem in parsed.found_problems():
                 log.debug("%s", problem)
@@ -132,14 +135,16 @@ class SitemapFetcher:
 
     def redirected_to_parent(self, parsed: ParsedSitemap) -> bool:
         """Return whether the URL redirected to a sitemap above this one."""
+        if parsed.url == self.url:
+            return False
         answered = requested_url(parsed.url)
-        return answered != requested_url(self.url) and answered in map(requested_url, self.parent_urls)
+        return answered != self.key and answered in map(requested_url, self.parent_urls)
 
     def chosen_children(self, parsed: ParsedSitemap) -> list[ChildSitemap]:
         """Return the children of a sitemap that the caller's options do not leave out."""
         children = parsed.children
         level, parent_urls = self.recursion_level, self._urls_above_children(parsed)
-        if self.choice != _ALL:
+        if self.choice:
             is_robots = parsed.sitemap_class is IndexRobotsTxtSitemap
             children = self.choice.children(children, level, parent_urls, is_robots=is_robots)
         if children and self.recurse_list_callback is not None:
@@ -179,7 +184,7 @@ class SitemapFetcher:
 
     def _chooses(self) -> bool:
         """Return whether the caller's options may leave out children, so that any of them may be among the first."""
-        return self.choice != _ALL or self.recurse_callback is not None or self.recurse_list_callback is not None
+        return bool(self.choice) or self.recurse_callback is not None or self.recurse_list_callback is not None
 
     def _urls_above_children(self, parsed: ParsedSitemap) -> set[str]:
         return self.parent_urls | {self.url, parsed.url}

@@ -25,6 +25,7 @@ _DOCUMENT_START = re.compile(
     rb"<\?xml\s|<!doctype\s|<(?:[\w.-]+:)?(?:urlset|url|sitemapindex|sitemap|rss|channel|feed|entry|rdf)[\s>]",
     re.IGNORECASE,
 )
+_TAG_START = re.compile(rb"<[?!A-Za-z][A-Za-z-]{2}")
 _HEAD_BYTES = 1 << 16
 _MAX_BLANK = 1 << 20  # lines and columns of white space that are kept, so that problems have the right place
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
@@ -51,17 +52,24 @@ def parse_document(document: Document, is_robots_url: bool = False, max_children
 
 def parser_of(document: Document, is_robots_url: bool = False) -> AbstractSitemapParser:
     """Return the parser that fits the content of a document."""
-    _, head, _ = _split(document, UNLOGGED)
-    start = head[:_HEAD_BYTES]
-    if is_robots_url and is_robots_txt(start):
-        robots = IndexRobotsTxtSitemapParser(document.url, lambda log: _whole_text(document, log))
-        robots.document = document
-        return robots
-    is_xml = start.startswith(b"<", len(_preamble(start)))
+    is_xml = not is_robots_url and _starts_with_tag(document)
+    if not is_xml:
+        _, head, _ = _split(document, UNLOGGED)
+        start = head[:_HEAD_BYTES]
+        if is_robots_url and is_robots_txt(start):
+            robots = IndexRobotsTxtSitemapParser(document.url, lambda log: _whole_text(document, log))
+            robots.document = document
+            return robots
+        is_xml = start.startswith(b"<", len(_preamble(start)))
     parser_class = XMLSitemapParser if is_xml else PlainTextSitemapParser
     parser = parser_class(document.url, lambda log: _without_preamble(document, log))
     parser.document = document
     return parser
+
+
+def _starts_with_tag(document: Document) -> bool:
+    """Return whether a document certainly starts with a tag, as far as that is known without reading it."""
+    return _TAG_START.match(document.start) is not None
 
 
 def _split(document: Document, log: ProblemLog) -> tuple[bytes, bytes, Iterator[bytes]]:
@@ -95,6 +103,8 @@ def _counted(document: Document, log: ProblemLog) -> Iterator[bytes]:
 
 def _blank(text: bytes) -> bytes:
     """Return white space that replaces a text, so that what follows keeps its line and its column."""
+    if not text:
+        return b""
     lines = min(text.count(b"\n"), _MAX_BLANK)
     return b"\n" * lines + b" " * min(characters(text[text.rfind(b"\n") + 1 :]), _MAX_BLANK)
 

@@ -19,10 +19,11 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
-from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser, EntryCodes
+from usp.fetch_parse.abstract import AbstractPagesParser, AbstractSitemapParser
 from usp.fetch_parse.pages import (
     URL_PROBLEMS,
     AtomPage,
@@ -35,9 +36,9 @@ from usp.fetch_parse.pages import (
     resolved_url,
 )
 from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
-from usp.objects.page import Pages, SitemapPage, last_modified_text, page_of
+from usp.objects.page import Pages, SitemapPage, page_of
 from usp.objects.parser import Inspector
-from usp.objects.problem import UNLOGGED, Place, ProblemLog, printable
+from usp.objects.problem import UNLOGGED, Place, ProblemLog, Problems, printable
 from usp.objects.sitemap import (
     AbstractSitemap,
     IndexRobotsTxtSitemap,
@@ -47,12 +48,15 @@ from usp.objects.sitemap import (
     PagesTextSitemap,
     PagesXMLSitemap,
 )
-from usp.scan.columns import PureColumns
+from usp.scan.columns import PAGE_TYPES, PureColumns
 from usp.scan.elements import Element
 from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
+from usp.scan.entry_pages import EntryCodes
 from usp.scan.lines import (
-    MAY_HAVE_URL,
+    Line,
+    LineKind,
+    TakeLines,
     line_lists,
     robots_sitemaps,
     text_lines,
@@ -87,7 +91,14 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
         """Return the sitemaps that robots.txt names."""
         log = ProblemLog(self.url)
         children = self._children(log)
-        return ParsedSitemap(self.url, IndexRobotsTxtSitemap, children=children, problems=log.problems(), parser=self)
+        return ParsedSitemap(
+            self.url,
+            IndexRobotsTxtSitemap,
+            children=children,
+            problems=log.problems(),
+            parser=self,
+            transport=self.transport,
+        )
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Log the problems of `Sitemap:` lines. The lines are no entries, so the inspector is not called."""
@@ -95,7 +106,8 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
 
     def _children(self, log: ProblemLog) -> list[ChildSitemap]:
         children: dict[str, ChildSitemap] = {}
-        for place, value in robots_sitemaps(self.open(log), log, self.is_cut):
+        skipper = self.readers.line_skipper(log, LineKind.SITEMAPS, self.url)
+        for place, value in robots_sitemaps(self.open(log), log, self.is_cut, skipper):
             url, form = absolute_url(value, self.url)
             if form is URLForm.RELATIVE:
                 log.add("R702", place, text=value)
@@ -112,7 +124,8 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def parse(self) -> ParsedSitemap:
         """Return the text as a sitemap, or as an invalid one if it has no URL."""
         log = ProblemLog(self.url)
-        lines = text_lines(self.open(log), log, self.is_cut)
+        kind = LineKind.URLS_AND_PROBLEMS
+        lines = text_lines(self.open(log), log, self.is_cut, kind, self.readers.line_skipper(log, kind, self.url))
         if next(_urls_on(lines, self.url, log), None) is None:
             self._note_encoding(log)
             is_empty = not log.counts["P412"]
@@ -133,7 +146,7 @@ class PlainTextSitemapParser(AbstractPagesParser):
             taken, position, lines = reader.take_lines(source, buffer, position)
             return position, lines
 
-        for lines in line_lists(self.open(UNLOGGED), UNLOGGED, take, self.is_cut, MAY_HAVE_URL):
+        for lines in self._lines(self.open(UNLOGGED), UNLOGGED, take, LineKind.URLS):
             count += len(taken)
             yield from taken
             taken = []
@@ -146,7 +159,14 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
         """Log the lines that are no URLs. The inspector is called for each URL that its reader does not skip."""
         reader = self.readers.check() if inspector is None else inspector.reader
-        for lines in line_lists(self.open(log), log, reader.take_lines, self.is_cut):
+
+        def take(buffer: bytes, position: int) -> tuple[int, int]:
+            position, lines, with_fields = reader.take_lines(buffer, position, not log.keeps("P427"))
+            if with_fields:
+                log.count("P427", with_fields)
+            return position, lines
+
+        for lines in self._lines(self.open(log), log, take, LineKind.URLS_AND_PROBLEMS):
             for place, url in _urls_on(lines, self.url, log):
                 if inspector is not None:
                     entry = Element("url", _TEXT_LINE, place, {})
@@ -160,11 +180,15 @@ class PlainTextSitemapParser(AbstractPagesParser):
         reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
         log = codes or UNLOGGED
         source = TextLine(self.url)
-        for lines in line_lists(text, log, reader.take_lines, self.is_cut, MAY_HAVE_URL):
+        for lines in self._lines(text, log, reader.take_lines, LineKind.URLS):
             for place, url in _urls_on(lines, self.url, log):
-                page = page_of(url, source)
-                reader.append(page, "", codes.end_entry(place, page) if codes else ())
+                reader.append_url(url, source, codes.codes_from(place) if codes and codes.logged else ())
             yield reader
+
+    def _lines(
+        self, text: Iterable[bytes], log: ProblemLog, take: TakeLines, kind: LineKind
+    ) -> Iterator[Iterator[Line]]:
+        return line_lists(text, log, take, self.is_cut, kind, self.readers.line_skipper(log, kind, self.url))
 
     def _note_encoding(self, log: ProblemLog) -> None:
         if log.encoding != "utf-8":
@@ -210,15 +234,19 @@ class AbstractXMLSitemapParser(abc.ABC):
         base = _resolved_base(written, self.base) if written else self.base
         return ENTRIES[entry.name](entry, base, self.log, self.url).page()
 
+    @property
+    def sources(self) -> Mapping[str, type[URLSetPage | RSSPage | AtomPage]]:
+        """Names of entries that are pages -> what converts their fields."""
+        return ENTRIES
+
+    @property
+    def bare_source(self) -> TextLine:
+        """The source of pages that have only a URL."""
+        return TextLine(self.url)
+
     def fields_of(self, entry: Element) -> Collection[str]:
         """Return the fields of a page that its entry may give. The others are empty, and have no problems."""
         return ENTRIES[entry.name].fields_of(entry) if entry.name in ENTRIES else ()
-
-    def pages(self, entries: Iterable[Element]) -> Iterator[SitemapPage]:
-        """Yield the pages of those entries that are pages."""
-        for entry in entries:
-            if entry.name != "sitemap" and (page := self.page(entry)) is not None:
-                yield page
 
     def resolve(self, text: str) -> str | None:
         """Return the URL in the text of a `<loc>`, or None if there is none."""
@@ -228,11 +256,11 @@ class AbstractXMLSitemapParser(abc.ABC):
         """Return one field of the page of an entry."""
         return URLSetPage(entry, self.base, self.log, self.url).value(name)
 
-    def child(self, entry: Element) -> ChildSitemap | None:
-        """Return the sitemap that an entry declares, or None if the entry has no usable URL."""
+    def declared(self, entry: Element) -> tuple[str, datetime | None] | None:
+        """Return the URL and the date of the sitemap that an entry declares, or None if it has no usable URL."""
         self._log_stray(entry)
         url = resolved_url(entry, self.base, self.log)
-        return None if url is None else ChildSitemap(url, parsed_date(entry, "lastmod", self.log))
+        return None if url is None else (url, parsed_date(entry, "lastmod", self.log))
 
     def _log_stray(self, entry: Element) -> None:
         if entry.name in self.strays:
@@ -297,25 +325,25 @@ class _Children:
     def __init__(self, most: int | None) -> None:
         self.more = 0
         self._most = math.inf if most is None else most
-        self._kept: dict[str, ChildSitemap] = {}
+        self._kept: dict[str, datetime | None] = {}
         self._counted: PureURLTable | None = None  # the compiled one takes some 12 bytes for each
 
-    def add(self, child: ChildSitemap) -> None:
+    def add(self, url: str, last_modified: datetime | None) -> None:
         """Add a sitemap."""
-        if child.url in self._kept:
+        if url in self._kept:
             return
         if len(self._kept) < self._most:
-            self._kept[child.url] = child
+            self._kept[url] = last_modified
             return
         if self._counted is None:
             self._counted = SURVEYORS.url_table()
-        if self._counted.find(child.url) < 0:
-            self._counted.add(child.url, 0)
+        if self._counted.find(url) < 0:
+            self._counted.add(url, 0)
             self.more += 1
 
     def kept(self) -> list[ChildSitemap]:
         """Return the first of them, in order."""
-        return list(self._kept.values())
+        return [ChildSitemap(url, last_modified) for url, last_modified in self._kept.items()]
 
 
 class XMLSitemapParser(AbstractPagesParser):
@@ -345,6 +373,7 @@ class XMLSitemapParser(AbstractPagesParser):
                 more_children=children.more,
                 problems=log.problems(),
                 parser=self,
+                transport=self.transport,
             )
         children = _Children(self.max_children)
         if self._may_hold_sitemaps(scanner.tokens.rest()):
@@ -357,6 +386,7 @@ class XMLSitemapParser(AbstractPagesParser):
             more_children=children.more,
             problems=self.problems,
             parser=self,
+            transport=self.transport,
         )
 
     def pages(self) -> Iterator[SitemapPage]:
@@ -381,14 +411,17 @@ class XMLSitemapParser(AbstractPagesParser):
         if scanner.root is None:
             return
         parser = ROOT_PARSERS[scanner.root](self.url, log, scanner.base)
+        maker = self.readers.entry_pages(parser)
         reader = self.readers.columns(parser.resolve, parser.convert, wanted)
+        is_clean = scanner.root != "sitemapindex"  # as long as the reader leaves no entry to others
         for _, entries in scanner.batches(reader):
-            for entry in entries:
-                page = parser.page(entry) if entry.name != "sitemap" else None
-                entry_codes = codes.end_entry(entry.at, page, parser.fields_of(entry)) if codes else ()
-                if page is not None:
-                    reader.append(page, last_modified_text(page), entry_codes)
+            is_clean &= not entries
+            maker.add_rows(entries, reader, codes)
             yield reader
+        if codes is not None:
+            self._log_end(scanner, codes)
+            if is_clean and not codes.logged and PAGE_TYPES.keys() <= set(wanted):
+                self._problems = Problems()  # who reads all columns looks at everything, so nobody has to look again
 
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:
@@ -410,32 +443,36 @@ class XMLSitemapParser(AbstractPagesParser):
         if (parser := self._parser_of_entries(scanner, log)) is None:
             return False
         reader = self.readers.check() if inspector is None else inspector.reader
+        maker = self.readers.entry_pages(parser)
         has_pages = False
         for _, entries in scanner.batches(reader):
             for entry in entries:
-                found: ChildSitemap | SitemapPage | None
                 if entry.name == "sitemap":
-                    if (found := parser.child(entry)) is not None and children is not None:
-                        children.add(found)
-                elif (found := parser.page(entry)) is not None:
+                    url, last_modified = maker.declared(entry) or (None, None)
+                    if url is not None and children is not None:
+                        children.add(url, last_modified)
+                elif (url := maker.inspect(entry)) is not None:
                     has_pages = True
-                    for name in parser.fields_of(entry):
-                        getattr(found, name)
-                if inspector is not None:
-                    inspector.entry(entry, None if found is None else found.url)
+                if inspector is not None and url is not None:
+                    inspector.entry(entry, url)
+        self._log_end(scanner, log)
+        return has_pages or reader.has_pages
+
+    def _log_end(self, scanner: XMLScanner, log: ProblemLog) -> None:
+        """Log what is known at the end of a document."""
         if scanner.tokens.refused is not None:
             log.add("X116", scanner.tokens.tag_at)
         if log.encoding != "utf-8" and scanner.root in ("urlset", "sitemapindex"):
             log.add("E204", text=name_of_encoding(log.encoding))
-        return has_pages or reader.has_pages
 
     def _page_lists(self) -> Iterator[Sequence[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)
         if (parser := self._parser_of_entries(scanner, UNLOGGED)) is None:
             return
+        maker = self.readers.entry_pages(parser)
         reader = self.readers.pages(parser.resolve, parser.convert)
         for pages, entries in scanner.batches(reader):
-            yield pages or [page for page in parser.pages(entries) if reader.is_new(page.url)]
+            yield pages or maker.pages(entries, reader.is_new)
 
     def _may_hold_sitemaps(self, pieces: Iterable[bytes]) -> bool:
         """Return whether a text may list sitemaps. A few that do not are taken for one that does."""

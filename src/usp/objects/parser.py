@@ -48,5 +48,5 @@ class Inspector(Protocol):
     def reader(self) -> CheckingReader:
         """The fast reader, which skips entries that the inspector need not see."""
 
-    def entry(self, entry: Element, url: str | None, /) -> None:
-        """Look at an entry that the reader did not skip; `url` is None if the parser dropped the entry."""
+    def entry(self, entry: Element, url: str, /) -> None:
+        """Look at an entry that has a URL, and that the reader did not skip."""

@@ -67,7 +67,7 @@ cdef class PlainCheck(Reader):
     cdef int reserve(self) except -1 nogil
     cdef void read_urls(self, const uint8_t *data) noexcept nogil
     cdef void hash_url(self, EntryURL *entry_url) noexcept nogil
-    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count, bint takes_fields) noexcept nogil
     cdef uint32_t finish(self, const uint8_t *data, uint32_t passed) except 0xFFFFFFFF
     cdef int report_counts(self) except -1
     cdef uint32_t skip_clean_entries(self, const uint8_t *data, uint32_t i) except 0xFFFFFFFF nogil

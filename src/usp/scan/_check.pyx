@@ -136,27 +136,31 @@ cdef class PlainCheck(Reader):
             return [], self.batch.entries[passed].start, False, False
         return [], position, stop == MORE, stop == FULL
 
-    def take_lines(self, bytes buffer not None, Py_ssize_t position):
-        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
+    def take_lines(self, bytes buffer not None, Py_ssize_t position, bint takes_fields):
+        """Skip lines that are blank, or URLs without problems; see `usp.scan.plain.CheckingReader`."""
         cdef const uint8_t *data = <const uint8_t *>buffer
         cdef Lines lines
-        cdef Py_ssize_t count = 0
-        cdef uint32_t passed
+        cdef Py_ssize_t count = 0, with_fields = 0
+        cdef uint32_t passed, i
         open_lines(&lines, buffer, position)
         while True:
             self.most = min(self.most * 2 + 1, <uint32_t>MAX_ENTRIES)
             self.needs_gil = False
             with nogil:
-                count = self.read_lines(&lines, count)
+                count = self.read_lines(&lines, count, takes_fields)
                 passed = self.skip_clean_entries(data, 0)
             passed = self.finish(data, passed)
+            for i in range(passed):
+                with_fields += self.batch.entries[i].loc
             if passed < self.batch.entry_count:
-                return self.batch.entries[passed].start, <Py_ssize_t>self.batch.entries[passed].first
+                return self.batch.entries[passed].start, <Py_ssize_t>self.batch.entries[passed].first, with_fields
             if self.batch.entry_count < self.most:
-                return lines.at, count
+                return lines.at, count, with_fields
 
-    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil:
-        """Fill the batch with lines. Each is an entry without records; `first` says how many lines are before it.
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count, bint takes_fields) noexcept nogil:
+        """Fill the batch with lines. Each is an entry without records.
+
+        `first` says how many lines are before it, and `loc` is 1 if it has several fields.
 
         Return how many lines there were until now: `count` before this batch.
         """
@@ -167,13 +171,13 @@ cdef class PlainCheck(Reader):
         self.batch.entry_count = 0
         while self.batch.entry_count < self.most:
             start = lines.at
-            kind = next_line(lines, False)
+            kind = next_line(lines, takes_fields)
             if kind == NO_LINE:
                 break
             if kind == URL_LINE:
                 entry, entry_url = &self.batch.entries[self.batch.entry_count], &self.entry_urls[self.batch.entry_count]
                 memset(entry, 0, sizeof(PlainEntry))
-                entry.start, entry.first = start, <uint32_t>count
+                entry.start, entry.first, entry.loc = start, <uint32_t>count, lines.has_fields
                 entry_url.url, entry_url.size, entry_url.origin = lines.url, lines.url_size, lines.origin
                 entry_url.flags = url_flags_of(lines.url, <size_t>lines.url_size) & SPECIAL
                 if entry_url.flags:

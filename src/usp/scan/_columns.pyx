@@ -135,7 +135,7 @@ cdef dict WANTED = {
 
 cdef int64_t EARLIEST, LATEST
 cdef object Column, Columns, List, Scalar, Struct, sparse_column, microseconds, parse_date, text_of
-cdef object stated_change_frequency, stated_priority
+cdef object bare_page_of, stated_change_frequency, stated_priority
 cdef tuple CHANGE_FREQUENCIES
 cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 
@@ -143,8 +143,9 @@ cdef dict PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
     global Column, List, Scalar, Struct, microseconds, parse_date, text_of
-    global EARLIEST, LATEST, stated_change_frequency, stated_priority
+    global EARLIEST, LATEST, bare_page_of, stated_change_frequency, stated_priority
     global Columns, sparse_column, CHANGE_FREQUENCIES, PAGE_TYPES, PAGE_COLUMNS, VALUE_GETTERS
+    from usp.objects.page import page_of as bare_page_of
     from usp.objects.page import stated_change_frequency, stated_priority
     from usp.scan.columns import (
         CHANGE_FREQUENCIES,
@@ -498,6 +499,13 @@ cdef class PlainColumns(PlainCheck):
             self.add_values(page, last_modified_text)
             if problems and self.wants & PROBLEMS:
                 self.problems[self.seen.count - self.returned_rows - 1] = problems
+
+    def append_url(self, str url not None, source not None, problems=()):
+        """Add a page that has only a URL, and the codes of its problems, unless its URL was added before."""
+        if self.others:
+            self.append(bare_page_of(url, source), "", problems)
+        elif self.seen.is_new(url) and problems and self.wants & PROBLEMS:
+            self.problems[self.seen.count - self.returned_rows - 1] = problems
 
     cdef int add_values(self, page, str last_modified_text) except -1:
         """Add the values of the last URL."""

@@ -31,6 +31,8 @@ cdef class Element:
     cdef list _children
 
     cdef bint has_text(self, str name) except -1
+    cdef object text_of(self, str name)
+    cdef object attribute(self, str name)
     cdef int set_text(self, str name, str text) except -1
     cdef int set_offset(self, str name, Py_ssize_t offset) except -1
 

@@ -12,6 +12,7 @@ ctypedef struct Lines:
     const uint8_t *url  # of the last line
     Py_ssize_t url_size
     Py_ssize_t origin  # where the host of that URL ends
+    bint has_fields  # whether other texts follow it
 
 
 cdef int open_lines(Lines *lines, bytes buffer, Py_ssize_t position) except -1

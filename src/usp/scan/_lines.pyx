@@ -34,6 +34,7 @@ cdef LineKind next_line(Lines *lines, bint takes_fields) noexcept nogil:
     if end < 0 or end - start > MAX_TEXT_BYTES:
         return NO_LINE
     stop = without_blanks(data, start, end)
+    lines.has_fields = False
     while start < stop and is_blank(data[start]):
         start += 1
     if start < stop:
@@ -44,6 +45,7 @@ cdef LineKind next_line(Lines *lines, bint takes_fields) noexcept nogil:
             stop = end_of_first_field(data, start, stop) if takes_fields else -1
             if stop < 0 or start + lines.origin > stop or not is_url_line(data + start, stop - start):
                 return NO_LINE
+            lines.has_fields = True
     lines.url, lines.url_size = data + start, stop - start
     lines.at = end + 1
     if data[end] == 13 and data[end + 1] == 10:

@@ -34,6 +34,7 @@ cdef dict attributes_of(const uint8_t *raw, Py_ssize_t size, note)
 cdef class Log:
     cdef object log
     cdef object counts  # of an ordinary log, which keeps the first few problems of a code and counts the others
+    cdef dict logged  # of a log that only remembers where each code was last: `EntryCodes`
     cdef readonly bint is_used
 
     cdef bint keeps(self, str code) except -1

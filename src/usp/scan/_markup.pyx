@@ -18,7 +18,7 @@ cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
 
 # C variables: a global name of a module is looked up in a dictionary each time.
-cdef object UNLOGGED, ProblemLog, decode_field, unescape, break_pattern
+cdef object EntryCodes, UNLOGGED, ProblemLog, decode_field, unescape, break_pattern
 cdef Py_ssize_t MAX_ATTRIBUTES, KEPT
 cdef tuple VOID_NAMES = ()
 cdef uint8_t CLASSES[256]
@@ -26,9 +26,10 @@ cdef uint8_t CLASSES[256]
 
 def bind():
     """Import what this module uses of usp."""
-    global UNLOGGED, ProblemLog, decode_field, unescape, break_pattern, VOID_NAMES, MAX_ATTRIBUTES, KEPT
+    global EntryCodes, UNLOGGED, ProblemLog, decode_field, unescape, break_pattern, VOID_NAMES, MAX_ATTRIBUTES, KEPT
     cdef int c
     from usp.objects import problem
+    from usp.scan.entry_pages import EntryCodes
     from usp.scan import tokens, values, vocabulary
     from usp.scan.encodings import decode_field
 
@@ -82,11 +83,14 @@ cdef class Log:
         self.log = log
         self.is_used = log is not UNLOGGED
         self.counts = log.counts if type(log) is ProblemLog else None
+        self.logged = log.logged if type(log) is EntryCodes else None
 
     cdef bint keeps(self, str code) except -1:
         """Return whether the log keeps the next problem of this code. If not, it only counts it."""
         cdef PyObject *count
         if not self.is_used:
+            return False
+        if self.logged is not None:
             return False
         if self.counts is None:
             return self.log.keeps(code)
@@ -99,6 +103,8 @@ cdef class Log:
         if self.counts is not None:
             count = PyDict_GetItemWithError(self.counts, code)
             PyDict_SetItem(self.counts, code, number if count == NULL else number + <Py_ssize_t><object>count)
+        elif self.logged is not None:
+            PyDict_SetItem(self.logged, code, at)
         elif self.is_used:
             self.log.count(code, number, at)
         return 0

@@ -86,6 +86,7 @@ cdef object parse_date, comma_separated, parse_change_frequency, parse_priority,
 cdef object DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
 
 cdef Py_ssize_t URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
+cdef Py_ssize_t DATE_SLOT, CHANGE_SLOT, PRIORITY_SLOT
 cdef Py_ssize_t STORY_SLOTS[8]
 cdef Py_ssize_t IMAGE_SLOTS[5]
 STORY_FIELDS = (
@@ -99,6 +100,7 @@ def bind():
     global parse_date, comma_separated, parse_change_frequency, parse_priority, plain_text, text_of
     global PAGE, STORY, IMAGE, DEFAULT_PRIORITY, SitemapPageChangeFrequency, Element, attributes
     global URL_SLOT, SOURCE_SLOT, NEWS_SLOT, IMAGES_SLOT, ALTERNATES_SLOT, VIDEOS_SLOT
+    global DATE_SLOT, CHANGE_SLOT, PRIORITY_SLOT
     cdef int i
     from usp.objects.page import (
         SITEMAP_PAGE_DEFAULT_PRIORITY,
@@ -119,6 +121,9 @@ def bind():
     IMAGES_SLOT = slot_offset(SitemapPage.__dict__["images"].slot)
     ALTERNATES_SLOT = slot_offset(SitemapPage.__dict__["alternates"].slot)
     VIDEOS_SLOT = slot_offset(SitemapPage.__dict__["videos"].slot)
+    DATE_SLOT = slot_offset(SitemapPage.__dict__["last_modified"].slot)
+    CHANGE_SLOT = slot_offset(SitemapPage.__dict__["change_frequency"].slot)
+    PRIORITY_SLOT = slot_offset(SitemapPage.__dict__["priority"].slot)
     for i in range(8):
         STORY_SLOTS[i] = slot_offset(SitemapNewsStory.__dict__[STORY_FIELDS[i]])
     for i in range(5):
@@ -622,15 +627,33 @@ cdef object page_of(Reader reader, const uint8_t *data, PlainEntry *entry, url):
 
 cdef inline object new_page(url, source, uint32_t extensions):
     """Return a page with this URL, which asks its source for everything else that an entry with `extensions` has."""
+    return preset_page(
+        url,
+        source,
+        (0 if extensions & NEWS else NEWS_PRESET)
+        | (0 if extensions & IMAGES else IMAGES_PRESET)
+        | (0 if extensions & LINKS else ALTERNATES_PRESET)
+        | (0 if extensions & VIDEOS else VIDEOS_PRESET),
+    )
+
+
+cdef object preset_page(url, source, int presets):
+    """Return a page with this URL, which asks its source for everything else except the fields that are preset."""
     page = PyType_GenericAlloc(PAGE, 0)
     set_slot(page, URL_SLOT, url)
     set_slot(page, SOURCE_SLOT, source)
-    if not extensions & NEWS:
+    if presets & NEWS_PRESET:
         set_slot(page, NEWS_SLOT, None)
-    if not extensions & IMAGES:
+    if presets & IMAGES_PRESET:
         set_slot(page, IMAGES_SLOT, None)
-    if not extensions & LINKS:
+    if presets & ALTERNATES_PRESET:
         set_slot(page, ALTERNATES_SLOT, None)
-    if not extensions & VIDEOS:
+    if presets & VIDEOS_PRESET:
         set_slot(page, VIDEOS_SLOT, None)
+    if presets & DATE_PRESET:
+        set_slot(page, DATE_SLOT, None)
+    if presets & CHANGE_PRESET:
+        set_slot(page, CHANGE_SLOT, None)
+    if presets & PRIORITY_PRESET:
+        set_slot(page, PRIORITY_SLOT, DEFAULT_PRIORITY)
     return page

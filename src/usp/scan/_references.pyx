@@ -168,6 +168,35 @@ cdef inline Reference reference_at(const uint8_t *text, Py_ssize_t left) noexcep
     return found
 
 
+cdef ReferenceKind reference_kind(const uint8_t *text, Py_ssize_t left) noexcept nogil:
+    """Return what kind of reference starts with the "&" at the start of a text."""
+    cdef Reference found
+    if left < 4:
+        return NO_REFERENCE
+    if text[1] != c'#':
+        found = named_reference(text, left)
+        if found.size == 0:
+            return NO_REFERENCE
+        return GOOD_REFERENCE if found.size > 0 and not found.character.flags & NOTED else OTHER_NAME
+    found = numeric_reference(text, left)
+    if found.size >= 0:
+        return GOOD_REFERENCE if found.size else NO_REFERENCE
+    return DROPPED if is_dropped(text, left) else ONLY_PYTHON_KNOWS
+
+
+cdef bint is_dropped(const uint8_t *text, Py_ssize_t left) noexcept nogil:
+    """Return whether `&#1;` stands for a control character. It is known to be a number of ASCII digits, or no number."""
+    cdef Py_ssize_t at = 3 if (text[2] | 32) == c'x' else 2
+    cdef uint32_t code = 0
+    while at < left and text[at] != c';':
+        if text[at] >= 0x80:
+            return False
+        code = code * (16 if (text[2] | 32) == c'x' else 10)
+        code += text[at] - c'0' if is_digit(text[at]) else (text[at] | 32) - c'a' + 10
+        at += 1
+    return code < 32
+
+
 cdef Py_ssize_t decode_into(uint8_t *out, const uint8_t *text, Py_ssize_t size, uint8_t *flags) noexcept nogil:
     """Write a text with its references replaced. Return its size, or -1 to leave it to Python.
 

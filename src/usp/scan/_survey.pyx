@@ -6,13 +6,12 @@ rules of `usp.check` are not known here: an entry with a problem that is not onl
 """
 
 cimport cython
-from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, SPECIAL, flags_of, url_flags_of
+from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
 from usp.scan._check cimport (
     CODE_COUNT,
     H631,
@@ -29,6 +28,7 @@ from usp.scan._check cimport (
     N604,
     P418,
     P419,
+    P423,
     R709,
     U503,
     U504,
@@ -41,7 +41,8 @@ from usp.scan._check cimport (
     PlainCheck,
     is_result_for,
 )
-from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, record_flags
+from usp.scan._elements cimport Element
+from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, Record, record_flags
 from usp.scan._lines cimport Lines
 from usp.scan._seen cimport (
     MAX_NUMBER,
@@ -58,7 +59,8 @@ from usp.scan._seen cimport (
     slot_for,
     usp_hash,
 )
-from usp.scan._texts cimport Link, ascii_text, end_of_origin, text_into, url_into
+from usp.scan._texts cimport Link, ascii_text, end_of_origin, frequency_of, text_into, url_into, utf8_text
+from usp.scan._url_patterns cimport URLPatterns
 
 from usp.scan._check import CODE_BITS
 
@@ -66,7 +68,7 @@ INTERFACE = USP_INTERFACE
 
 cdef Py_ssize_t MAX_URL_LENGTH
 cdef uint32_t MAX_IMAGES
-cdef object SitemapStats, date_code, period_of, parse_date, plain_text, text_of
+cdef object PlainElement, SitemapStats, date_code, period_of, parse_date, parse_priority, plain_text, text_of
 cdef tuple SURVEYED
 
 #: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it follows.
@@ -78,11 +80,12 @@ OPTIONS = (
 
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
-    global parse_date, plain_text, text_of
+    global PlainElement, parse_date, parse_priority, plain_text, text_of
     global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, period_of, SURVEYED
     from dataclasses import fields
 
     from usp.scan.dates import parse_date
+    from usp.scan.elements import Element as PlainElement
     from usp.scan.survey import (
         MAX_IMAGES,
         MAX_URL_LENGTH,
@@ -92,7 +95,7 @@ def bind():
         date_code,
         period_of,
     )
-    from usp.scan.values import plain_text, text_of
+    from usp.scan.values import parse_priority, plain_text, text_of
 
     stats, options = ([field.name for field in fields(made)] for made in (SitemapStats, SurveyOptions))
     check_survey(SURVEYED, stats, options)
@@ -192,145 +195,12 @@ cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
     return True
 
 
-# The options of a survey, as C has them
-
-ctypedef struct Text:
-    const uint8_t *start
-    Py_ssize_t size
-    int number  # of a site: 1 + the bit of its code, or 0; of the first text of a sequence: how many follow
-
-
-cdef inline bint starts_with(const uint8_t *url, Py_ssize_t size, Text *text) noexcept nogil:
-    return size >= text.size and memcmp(url, text.start, <size_t>text.size) == 0
-
-
-cdef Py_ssize_t find_end(const uint8_t *url, Py_ssize_t at, Py_ssize_t size, Text *text) noexcept nogil:
-    """Find a text in a URL, from `at` on. Return where it ends, or -1."""
-    cdef const uint8_t *found
-    if text.size == 0:
-        return at
-    while size - at >= text.size:
-        found = <const uint8_t *>memchr(url + at, text.start[0], <size_t>(size - at - text.size + 1))
-        if found == NULL:
-            return -1
-        at = found - url
-        if memcmp(found, text.start, <size_t>text.size) == 0:
-            return at + text.size
-        at += 1
-    return -1
-
-
-cdef bint has_escaped_ascii(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    cdef const uint8_t *end = url + size
-    while True:
-        url = <const uint8_t *>memchr(url, c'%', <size_t>(end - url))
-        if url == NULL or end - url < 2:
-            return False
-        if c'0' <= url[1] <= c'7':
-            return True
-        url += 1
-
-
-@cython.final
-cdef class URLPatterns:
-    """The patterns of `SurveyOptions` that URLs are compared with: starts of sites, and texts of robots.txt rules."""
-
-    cdef list kept  # keeps the bytes of the texts alive
-    cdef Text *sites
-    cdef Text *sequences  # one after the other
-    cdef int site_count, text_count
-    cdef Text common  # what all sequences start with
-    cdef uint8_t next_bytes[256]  # which bytes may follow that
-
-    def __init__(self, options):
-        cdef int i = 0
-        self.kept = []
-        self.site_count = len(options.sites)
-        self.text_count = sum(map(len, options.may_disallow))
-        self.sites = <Text *>calloc(self.site_count + 1, sizeof(Text))
-        self.sequences = <Text *>calloc(self.text_count + 1, sizeof(Text))
-        if self.sites == NULL or self.sequences == NULL:
-            raise MemoryError
-        for i, (start, code) in enumerate(options.sites):
-            self.sites[i] = self.text(start, CODE_BITS[code] + 1 if code else 0)
-        i = 0
-        for first, *others in options.may_disallow:
-            self.sequences[i] = self.text(first, len(others))
-            for number, other in enumerate(others, i + 1):
-                self.sequences[<int>number] = self.text(other, 0)
-            i += 1 + <int>len(others)
-        self.find_common()
-
-    def __dealloc__(self):
-        free(self.sites)
-        free(self.sequences)
-
-    cdef Text text(self, str text, int number) except *:
-        cdef Text made
-        cdef bytes encoded = text.encode("utf-8", "surrogatepass")
-        self.kept.append(encoded)
-        made.start, made.size, made.number = <const uint8_t *>encoded, len(encoded), number
-        return made
-
-    cdef void find_common(self) noexcept:
-        cdef int i = 0
-        cdef Py_ssize_t same
-        cdef Text *text
-        self.common = self.sequences[0]
-        while i < self.text_count:
-            text, same = &self.sequences[i], 0
-            while same < self.common.size and same < text.size and text.start[same] == self.common.start[same]:
-                same += 1
-            self.common.size = same
-            i += 1 + text.number
-        memset(self.next_bytes, 0, 256)
-        i = 0
-        while i < self.text_count:
-            text = &self.sequences[i]
-            if text.size == self.common.size:
-                memset(self.next_bytes, 1, 256)
-            else:
-                self.next_bytes[text.start[self.common.size]] = 1
-            i += 1 + text.number
-
-    cdef int site_code(self, const uint8_t *url, Py_ssize_t size) noexcept nogil:
-        """Return the number of the first site that a URL starts with, or -1."""
-        cdef int i
-        for i in range(self.site_count):
-            if starts_with(url, size, &self.sites[i]):
-                return self.sites[i].number
-        return -1
-
-    cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
-        """Do as `usp.scan.survey.may_be_disallowed`."""
-        cdef int i = 0, j
-        cdef Py_ssize_t at
-        if not self.text_count:
-            return False
-        if flags & SPECIAL and has_escaped_ascii(url, size):
-            return True
-        if not starts_with(url, size, &self.common):
-            return False
-        if size > self.common.size and not self.next_bytes[url[self.common.size]]:
-            return False
-        while i < self.text_count:
-            if starts_with(url, size, &self.sequences[i]):
-                at = self.sequences[i].size
-                for j in range(i + 1, i + 1 + self.sequences[i].number):
-                    at = find_end(url, at, size, &self.sequences[j])
-                    if at < 0:
-                        break
-                if at >= 0:
-                    return True
-            i += 1 + self.sequences[i].number
-        return False
-
-
 @cython.final
 cdef class PlainSurvey(PlainCheck):
     """Skips plain entries in which nothing is wrong, and counts what rules on whole sitemaps need."""
 
-    cdef readonly object options, stats, counts, table, stories, clusters, wanted, listed, number
+    cdef readonly object options, table, stories, clusters, wanted, listed, number
+    cdef object known_stats, known_counts  # without those of `batch_facts` and `counted`
     cdef PythonResult place  # the last result for a scheme and host
     cdef URLPatterns patterns
     cdef Table *page_table
@@ -367,7 +237,7 @@ cdef class PlainSurvey(PlainCheck):
         self.story_table = stories.table if stories is not None else NULL
         self.table_number = min(number, MAX_NUMBER)
         self.now, self.news_since = options.now, options.news_since
-        self.stats, self.counts = SitemapStats(), {}
+        self.known_stats, self.known_counts = SitemapStats(), {}
         self.patterns = URLPatterns(options)
         memset(self.counted, 0, sizeof(self.counted))
         memset(&self.place, 0, sizeof(PythonResult))
@@ -376,6 +246,18 @@ cdef class PlainSurvey(PlainCheck):
     def stop_wanting(self):
         """Skip entries with wanted sets, too."""
         self.wanted_sums = NULL
+
+    @property
+    def stats(self):
+        """Statistics of the entries that were skipped."""
+        self.report_counts()
+        return self.known_stats
+
+    @property
+    def counts(self):
+        """How many problems of each code were only counted."""
+        self.report_counts()
+        return self.known_counts
 
     @property
     def passed(self):
@@ -394,7 +276,9 @@ cdef class PlainSurvey(PlainCheck):
     cdef int report_counts(self) except -1:
         cdef BatchFacts *batch_facts = &self.batch_facts
         cdef int bit
-        stats = self.stats
+        if not batch_facts.entries:
+            return 0
+        stats = self.known_stats
         stats.entries += batch_facts.entries
         stats.stories += batch_facts.stories
         stats.linked += batch_facts.linked
@@ -410,7 +294,7 @@ cdef class PlainSurvey(PlainCheck):
         for bit in range(CODE_COUNT):
             if self.counted[bit]:
                 code = SURVEYED[bit]
-                self.counts[code] = self.counts.get(code, 0) + self.counted[bit]
+                self.known_counts[code] = self.known_counts.get(code, 0) + self.counted[bit]
                 self.counted[bit] = 0
         return 0
 
@@ -424,8 +308,8 @@ cdef class PlainSurvey(PlainCheck):
         if self.page_table != NULL:
             preload(self.page_table, self.entry_urls, self.batch.entry_count)
 
-    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count) noexcept nogil:
-        count = PlainCheck.read_lines(self, lines, count)
+    cdef Py_ssize_t read_lines(self, Lines *lines, Py_ssize_t count, bint takes_fields) noexcept nogil:
+        count = PlainCheck.read_lines(self, lines, count, takes_fields)
         if self.page_table != NULL:
             preload(self.page_table, self.entry_urls, self.batch.entry_count)
         return count
@@ -471,6 +355,110 @@ cdef class PlainSurvey(PlainCheck):
             put_into(table, slot, entry_url.hashed, self.table_number)
         if alternates.count and self.sums != NULL:
             note_in(self.sums, alternates.key, alternates.size, entry_url.hashed)
+        return True
+
+    # Entries of the general scanner
+
+    def skips(self, entry, str url not None, uint32_t looked_for):
+        """Skip an entry of the general scanner, as `usp.scan.survey.PureSurvey` does."""
+        cdef EntryURL entry_url
+        cdef EntrySummary summary
+        cdef Element element
+        if type(entry) is PlainElement:
+            if entry.children or len(entry.fields) > 1:
+                return False
+            element = None  # a line of a text, which has only a URL
+        elif type(entry) is not Element:
+            return False
+        else:
+            element = <Element>entry
+        if element is not None and element._children is not None and (element.name == "url" or element.name == "sitemap"):
+            return False  # extensions
+        self.has_gil = True
+        try:
+            return (
+                self.read_url(url, &entry_url)
+                and self.summarize(element, &summary)
+                and self.skips_entry(&entry_url, &summary, looked_for, element is None or element.name == "url")
+            )
+        finally:
+            self.has_gil = False
+
+    cdef bint read_url(self, str url, EntryURL *entry_url) except -1:
+        """Read the URL of an entry. Return false if it is too long, or cannot be written as UTF-8."""
+        cdef const uint8_t *data
+        cdef Py_ssize_t size, origin
+        try:
+            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(url, &size)
+        except UnicodeEncodeError:
+            return False
+        if size >= MAX_TEXT_BYTES or size < 8:
+            return False
+        entry_url.url, entry_url.size, origin = data, size, 8  # behind "http://" and a character
+        while origin < size and data[origin] != c'/' and data[origin] != c'?' and data[origin] != c'#':
+            origin += 1
+        entry_url.origin, entry_url.flags = origin, url_flags_of(data, <size_t>size) & SPECIAL
+        if entry_url.flags:
+            entry_url.flags |= flags_of(data, <size_t>size) & HIGH
+        entry_url.hashed = self.hash_of(data, size, origin)
+        return True
+
+    cdef bint summarize(self, Element entry, EntrySummary *summary) except -1:
+        """Summarize the fields of an entry. Return false if they are unusual."""
+        cdef object text
+        cdef const uint8_t *data
+        cdef Record record
+        cdef Py_ssize_t size
+        cdef int64_t period
+        memset(summary, 0, sizeof(EntrySummary))
+        summary.priority = -1
+        if entry is None or entry._fields is None or len(entry._fields) == 1 or entry.name == "item" or entry.name == "entry":
+            return True
+        memset(&record, 0, sizeof(Record))
+        text = entry.text_of("lastmod")
+        if text is not None:
+            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
+            if size >= MAX_TEXT_BYTES or flags_of(data, <size_t>size):
+                return False
+            record.size = <uint16_t>size
+            if self.is_date(data, &record, &summary.date, &period, &summary.codes):
+                summary.is_dated = entry.name == "url"
+        if entry.name != "url":
+            return True
+        text = entry.text_of("changefreq")
+        if text is not None:
+            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
+            if flags_of(data, <size_t>size):
+                return False
+            if frequency_of(data, size) >= 0 and text != text.lower():
+                summary.codes |= 1 << P423
+        text = entry.text_of("priority")
+        if text is not None:
+            priority = parse_priority(text)
+            summary.priority = -1 if priority is None else float(priority)
+        return True
+
+    cdef bint skips_entry(
+        self, EntryURL *entry_url, EntrySummary *summary, uint32_t looked_for, bint is_page
+    ) except -1:
+        """Skip an entry without extensions, unless something is wrong with it that is not only counted."""
+        cdef uint32_t codes = summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
+        cdef Table *table = self.page_table if is_page else self.story_table
+        cdef uint64_t *slot = NULL
+        self.add_site_code(entry_url, &codes)
+        codes &= looked_for
+        if codes & ~self.passed_codes:
+            return False
+        if looked_for >> R709 & 1:
+            self.add_robots_code(entry_url, &codes)
+        if table != NULL:
+            slot = slot_for(table, entry_url.hashed)
+            codes |= self.duplicate(number_in(slot), 0) & looked_for
+        if codes & ~self.passed_codes:
+            return False
+        self.count(codes, summary, False)
+        if slot != NULL:
+            put_into(table, slot, entry_url.hashed, self.table_number)
         return True
 
     cdef uint32_t duplicate(self, int first, uint32_t extensions) noexcept nogil:
@@ -611,7 +599,7 @@ cdef class PlainSurvey(PlainCheck):
         self, int question, const uint8_t *text, Py_ssize_t size, uint8_t flags, PythonResult *result
     ) except -1:
         if question == SITE_CODE:
-            code = self.options.elsewhere(ascii_text(text, size))
+            code = self.options.elsewhere(utf8_text(text, size))
             result.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
         elif question == IS_LANGUAGE:
             result.is_valid = bool(self.options.is_language(ascii_text(text, size)))

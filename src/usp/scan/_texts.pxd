@@ -1,4 +1,4 @@
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memchr, memcpy
 
 from usp.scan._bytes cimport is_space
@@ -50,6 +50,8 @@ cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef double priority_of(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil
 cdef bint has_ampersand_outside(const uint8_t *text, Py_ssize_t size, Link *link) noexcept nogil
+cdef bint is_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil
+cdef Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32_t *found) noexcept nogil
 cdef bint is_printable_utf8(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint has_visible_edges(const uint8_t *text, Py_ssize_t size) noexcept nogil
 cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept nogil

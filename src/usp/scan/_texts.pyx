@@ -273,7 +273,7 @@ cdef extern from "Python.h":
     int Py_UNICODE_ISPRINTABLE(uint32_t character) noexcept nogil
 
 
-cdef inline Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32_t *found) noexcept nogil:
+cdef Py_ssize_t character_at(const uint8_t *text, Py_ssize_t left, uint32_t *found) noexcept nogil:
     """Read the first character of a text. Return its number of bytes, or 0 if it is not UTF-8."""
     cdef uint8_t a = text[0]
     cdef Py_ssize_t size, i

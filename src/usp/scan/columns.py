@@ -22,6 +22,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from usp.objects.dates import ASSUMED_ZONE
+from usp.objects.lazy import Source
 from usp.objects.page import (
     SitemapImage,
     SitemapNewsStory,
@@ -29,6 +30,7 @@ from usp.objects.page import (
     SitemapPageChangeFrequency,
     SitemapVideo,
     SitemapVideoTvShow,
+    page_of,
     stated_change_frequency,
     stated_priority,
 )
@@ -383,6 +385,13 @@ class PureColumns:
         self._add_text(row, page.last_modified, last_modified_text)
         if problems and "problems" in self._values:
             self._values["problems"][row] = problems
+
+    def append_url(self, url: str, source: Source, problems: Sequence[str] = ()) -> None:
+        """Add a page that has only a URL, and the codes of its problems, unless its URL was added before.
+
+        :param source: that of such pages.
+        """
+        self.append(page_of(url, source), "", problems)
 
     def _add_url(self, url: str) -> int:
         """Add a URL and return its row, or -1 if it was added before."""

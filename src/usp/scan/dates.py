@@ -15,6 +15,7 @@ from functools import lru_cache
 __all__ = ["parse_date"]
 
 _MAX_LENGTH = 80
+_DIGITS_OF_DATES = (4, 8, 12, 14)  # if there is nothing else: a year, a day, and a day with hours and minutes
 
 # https://www.w3.org/TR/NOTE-datetime, and what sites make of it: a space for the T, one digit for two,
 # slashes for dashes, no colon in the zone, AM and PM.
@@ -70,7 +71,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC?)?([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE | 
 def parse_date(text: str) -> datetime | None:
     """Return the date that a text states in any of the formats here, or None."""
     text = text.strip()
-    if not text or len(text) > _MAX_LENGTH:
+    if not text or len(text) > _MAX_LENGTH or (text.isdecimal() and len(text) not in _DIGITS_OF_DATES):
         return None
     return next((found for parse in _FORMATS if (found := _attempt(parse, text)) is not None), None)
 

@@ -14,11 +14,12 @@ import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
 from encodings import cp1252
+from functools import lru_cache
 from itertools import chain
 
 from usp.objects.problem import Place, ProblemLog
 
-__all__ = ["IsCut", "decode_field", "in_parts", "name_of_encoding", "never_cut", "to_utf8"]
+__all__ = ["IsCut", "decode_bad_field", "decode_field", "in_parts", "name_of_encoding", "never_cut", "to_utf8"]
 
 #: Returns whether a limit cut a text, so that it may end in the middle of anything. It is asked at the end of the text.
 IsCut = Callable[[], bool]
@@ -191,6 +192,7 @@ def _place_of_declared(head: bytes, offset: int) -> Place:
     return Place(1 + head.count(b"\n", 0, offset), offset - head.rfind(b"\n", 0, offset))
 
 
+@lru_cache(64)
 def _python_name(name: str) -> str | None:
     label = _WINDOWS.sub(r"cp\1", name.lower().removeprefix("x-"))
     try:
@@ -243,5 +245,10 @@ def decode_field(raw: bytes) -> tuple[str, bool]:
     try:
         return raw.decode("utf-8"), True
     except UnicodeDecodeError:
-        # As raw.decode("cp1252", "replace") does, three times as fast.
-        return codecs.charmap_decode(raw, "replace", cp1252.decoding_table)[0], False
+        return decode_bad_field(raw), False
+
+
+def decode_bad_field(raw: bytes) -> str:
+    """Decode a field that is not UTF-8 as Windows-1252."""
+    # As raw.decode("cp1252", "replace") does, three times as fast.
+    return codecs.charmap_decode(raw, "replace", cp1252.decoding_table)[0]

@@ -30,8 +30,9 @@ from usp.scan.columns import PAGE_COLUMNS, PAGE_TYPES, VALUE_GETTERS, PureColumn
 from usp.scan.dates import parse_date
 from usp.scan.elements import Element
 from usp.scan.entries import XMLScanner
+from usp.scan.entry_pages import PureEntryPages
 from usp.scan.grammar import Grammar
-from usp.scan.lines import MAX_LINE_BYTES
+from usp.scan.lines import MAX_LINE_BYTES, PureLineSkipper
 from usp.scan.urls import is_plain_http_url
 from usp.scan.values import MAX_FIELD_BYTES, parse_change_frequency, parse_priority, plain_text_of, text_of, unescape
 from usp.scan.vocabulary import Kind
@@ -88,8 +89,12 @@ class CheckingReader(Reader, Protocol):
     def has_pages(self) -> bool:
         """Whether it skipped any entries."""
 
-    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
-        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
+    def take_lines(self, buffer: bytes, position: int, takes_fields: bool, /) -> tuple[int, int, int]:
+        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are.
+
+        If it `takes_fields`, other texts may follow a URL behind a tab. The last number is that of such lines. Plain
+        Python takes none.
+        """
 
 
 class _Entry:
@@ -217,13 +222,13 @@ class PureCheck:
             position = match.end()
         return [], position, may_go_on(buffer, position), False
 
-    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
-        """Skip lines that are URLs or blank. Return where they end, and how many they are."""
+    def take_lines(self, buffer: bytes, position: int, takes_fields: bool, /) -> tuple[int, int, int]:
+        """Skip lines that are URLs or blank; see `CheckingReader`."""
         count = 0
         while match := next_url_line(buffer, position):
             position = match.end()
             count += 1
-        return position, count
+        return position, count, 0
 
 
 def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
@@ -309,6 +314,8 @@ class Readers(NamedTuple):
     columns: type[PurePlainColumns]
     may_hold_sitemaps: Callable[[bytes], bool]
     scanner: type[XMLScanner] = XMLScanner  # the general one, for what the others do not take
+    entry_pages: type[PureEntryPages] = PureEntryPages  # makes pages of its entries
+    line_skipper: type[PureLineSkipper] = PureLineSkipper
 
 
 PURE = Readers(PurePages, PureCheck, PurePlainColumns, may_hold_sitemaps)
@@ -322,7 +329,9 @@ else:
         _columns,
         _elements,
         _entries,
+        _entry_pages,
         _extensions,
+        _line_skipper,
         _markup,
         _pages,
         _references,
@@ -333,7 +342,7 @@ else:
 
     for _module in (
         *(_references, _texts, _entries, _buffers, _pages, _check, _extensions, _columns),
-        *(_markup, _tokens, _elements, _scanner),
+        *(_markup, _tokens, _elements, _scanner, _entry_pages, _line_skipper),
     ):
         _module.bind()
     READERS = Readers(
@@ -342,4 +351,6 @@ else:
         _columns.PlainColumns,
         _entries.may_hold_sitemaps,
         _scanner.XMLScanner,
+        _entry_pages.EntryPages,
+        _line_skipper.LineSkipper,
     )

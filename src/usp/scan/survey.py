@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from usp.compiled import IS_COMPILED
 from usp.scan.columns import microseconds
 from usp.scan.dates import parse_date
+from usp.scan.elements import Element
 from usp.scan.grammar import Grammar
 from usp.scan.plain import Taken, is_clean, may_go_on, next_entry, next_url_line
 from usp.scan.values import parse_priority, text_of
@@ -337,8 +338,8 @@ class PureSurvey:
             position = match.end()
         return [], position, may_go_on(buffer, position), False
 
-    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
-        """Skip lines that are blank, or URLs without problems. Return where they end, and how many they are."""
+    def take_lines(self, buffer: bytes, position: int, takes_fields: bool, /) -> tuple[int, int, int]:
+        """Skip lines that are blank, or URLs without problems; see `plain.CheckingReader`."""
         count = 0
         while match := next_url_line(buffer, position):
             if match[1]:
@@ -350,7 +351,22 @@ class PureSurvey:
                 self.stats.count(None, None, False)
             position = match.end()
             count += 1
-        return position, count
+        return position, count, 0
+
+    def skips(self, entry: Element, url: str, looked_for: int) -> bool:
+        """Skip an entry of the general scanner that has a page with this URL. Return False if it may have a problem.
+
+        `looked_for` are the bits of the codes that apply to such entries. This reader in plain Python skips only pages
+        that have nothing but a URL.
+        """
+        if entry.name != "url" or len(entry.fields) > 1 or entry.children:
+            return False
+        codes = [code for code in url_codes(url, self.options) + self._duplicate(url) if _BITS[code] & looked_for]
+        if any(not _BITS[code] & self.passed for code in codes):
+            return False
+        self._skip(url, codes)
+        self.stats.count(None, None, False)
+        return True
 
     def stop_wanting(self) -> None:
         """Stop no more at incomplete sets."""
@@ -376,9 +392,13 @@ class SurveyOff(PureSurvey):
         """Take no entry."""
         return [], position, False, False
 
-    def take_lines(self, buffer: bytes, position: int, /) -> tuple[int, int]:
+    def take_lines(self, buffer: bytes, position: int, takes_fields: bool, /) -> tuple[int, int, int]:
         """Take no line."""
-        return position, 0
+        return position, 0, 0
+
+    def skips(self, entry: Element, url: str, looked_for: int) -> bool:
+        """Skip no entry."""
+        return False
 
 
 class Surveyors(NamedTuple):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from enum import Enum, auto
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlunsplit
 
+from usp.compiled import IS_COMPILED
 from usp.exceptions import StripURLToHomepageException
 from usp.origins import LOCAL_URL, masked_url, split_url
 
@@ -19,6 +21,7 @@ __all__ = [
     "is_placeholder",
     "is_plain_http_url",
     "is_without_scheme",
+    "pure_absolute_url",
     "strip_url_to_homepage",
     "unescaped_url",
     "unwrapped",
@@ -27,6 +30,7 @@ __all__ = [
 #: Characters of a URL that resolves relative ones. Each of them becomes as long, so a few bytes would be many.
 MAX_BASE = 1_024
 _HTTP_URL = re.compile(r"https?://[^/?#\s]", re.IGNORECASE)
+_AUTHORITY = re.compile(r"[^/?#]*+")
 _PLAIN_HTTP_URL = re.compile(
     r"https?://(?!\.)[.-]*+\w[\w.-]*+(?::(?:[0-5]?\d{1,4}|6[0-4]\d{3}))?(?:[/?#]|$)", re.IGNORECASE
 )
@@ -51,6 +55,9 @@ def is_http_url(url: str | None) -> bool:
         return False
     if _PLAIN_HTTP_URL.match(url):
         return True
+    authority = _AUTHORITY.match(url, url.index("//") + 2)
+    if authority is not None and ("[" in authority[0]) != ("]" in authority[0]):
+        return False  # as `urlsplit` finds, which takes longer
     try:
         parts = split_url(url)
         _ = parts.port  # raises ValueError if it is not a port
@@ -84,7 +91,7 @@ class URLForm(Enum):
     NOT_HTTP = auto()  # nor here
 
 
-def absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
+def pure_absolute_url(text: str, base: str) -> tuple[str | None, URLForm]:
     """Return the absolute http or https URL that a text states, None if it states none; and how it states it."""
     if _SIMPLE_PATH.fullmatch(text) and not is_placeholder(text):
         folder = _folder_of(base)
@@ -170,3 +177,12 @@ def strip_url_to_homepage(url: str) -> str:
         )
     parts = split_url(url)
     return urlunsplit((parts.scheme, parts.netloc, "/", "", ""))
+
+
+if TYPE_CHECKING or not IS_COMPILED:
+    absolute_url = pure_absolute_url
+else:
+    from usp.scan import _urls
+    from usp.scan._urls import absolute_url
+
+    _urls.bind()

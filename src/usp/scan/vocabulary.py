@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 
 from usp.objects.problem import ProblemLog
 
@@ -250,6 +251,7 @@ def check_namespaces(dialects: Iterable[Dialect]) -> None:
 check_namespaces(DIALECTS.values())
 
 
+@lru_cache(64)
 def namespace_of_uri(uri: str) -> str:
     """Return our name for the namespace of a URI: "other" if it is not one of ours, "" if the URI is empty."""
     uri = uri.strip().lower()

@@ -17,7 +17,7 @@ from usp.check.rules.rule import (
     Rule,
 )
 from usp.check.subjects import Entry
-from usp.origins import host_of
+from usp.origins import host_of, split_url
 from usp.scan import (
     MAX_URL_LENGTH,
     first_unescaped,
@@ -46,8 +46,11 @@ def _not_ascii(entry: Entry) -> Finding | None:
     if entry.url.isascii():
         return None
     character = next(character for character in entry.url if not character.isascii())
-    in_host = not (urlsplit(entry.url).hostname or "").isascii()
-    escaped = host_of(entry.url) if in_host else quote(character, safe="", errors="replace")
+    try:
+        in_host = not (split_url(entry.url).hostname or "").isascii()
+        escaped = host_of(entry.url) if in_host else quote(character, safe="", errors="replace")
+    except ValueError:  # the host is too long for any host
+        escaped = quote(character, safe="", errors="replace")
     return Finding(entry.at, entry.text, f'"{character}"', {"escaped": escaped})
 
 
