@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
 
 import pytest
@@ -212,6 +213,34 @@ def test_a_section_that_is_cut(section: str) -> None:
             urls, counts = found[0]
             assert urls == ["http://h/1", "http://h/2"][: (end >= first) + (end >= last)]
             assert not counts["X104"] + counts["X112"]
+
+
+def _truncated(text: bytes) -> bytes:
+    """A gzip file whose end is missing, of which this text is left."""
+    compressor = zlib.compressobj(wbits=31)
+    return compressor.compress(text) + compressor.flush(zlib.Z_SYNC_FLUSH)
+
+
+def _damaged(text: bytes) -> bytes:
+    """The same, with bytes behind it that are no deflate data."""
+    return _truncated(text) + b"\xff" * 20
+
+
+@pytest.mark.parametrize(
+    ("send", "codes"),
+    [(bytes, ("T805",)), (_truncated, ()), (_damaged, ()), (_truncated, ("T805",))],
+    ids=["broken off", "truncated", "damaged", "both"],
+)
+def test_lines_that_a_transfer_cuts(send: Callable[[bytes], bytes], codes: tuple[str, ...]) -> None:
+    """Where a document is known to be cut short, half of a line is no URL, and names no sitemap. Whole lines stay."""
+    for url, before in ((URL, ""), ("http://h/robots.txt", "Sitemap: ")):
+        text = "".join(f"{before}{page}\n" for page in _PAGES[:3]).encode()
+        for size in range(len(text) - 20, len(text) + 1):
+            document = Document(url, send(text[:size]), transport_problems=codes)
+            parsed = SitemapFetcher(url, 0).receive(document)
+            for _ in range(2):  # it is the same for every read
+                found = [page.url for page in parsed.pages] or [child.url for child in parsed.children]
+                assert found == _PAGES[: 3 if size == len(text) else 2]
 
 
 def test_bytes_that_are_read_again() -> None:

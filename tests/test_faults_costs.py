@@ -11,7 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from faults import BAD, QUICK, START, Driver, described, each_driver, ok, once, status, visit
+from faults import (
+    BAD,
+    PATIENT,
+    QUICK,
+    START,
+    Driver,
+    Request,
+    described,
+    each_driver,
+    ok,
+    once,
+    serve_faults,
+    status,
+    visit,
+)
+from support import urlset
 from usp.limits import Limits
 from usp.politeness import Politeness
 
@@ -69,6 +84,35 @@ def test_too_long_a_wait(driver: Driver, code: int, is_date: bool) -> None:
     assert "asked to wait" in found.reason
     assert "(max_delay)" in found.reason
     assert found.server.count(BAD) == 1
+
+
+@each_driver
+@pytest.mark.parametrize("seconds", [1, 86_400])
+def test_a_redirect_to_a_host_that_asked_to_wait(driver: Driver, seconds: int) -> None:
+    """A redirect does not lead to a host before its time, as no other request does; nothing is lost.
+
+    A host that asks to wait for too long is left alone for a second, and then gets one request at a time.
+    """
+    pauses, moves = once(status(429, Retry_After=str(seconds))), 4
+
+    def move(request: Request) -> None:
+        request.pause(0.3)  # by then, the other host has asked to wait
+        status(302, Location=f"{other.url}{request.path}")(request)
+
+    targets = {f"/{number}.xml": ok(urlset(f"http://x/{number}")) for number in range(moves)}
+    with serve_faults({"/pauses.xml": pauses, **targets}, host="127.0.0.2") as other:
+        listed = [f"{other.url}/pauses.xml", *(f"{{base}}{path}" for path in targets), "{base}/good.xml"]
+        robots = "".join(f"Sitemap: {url}\n" for url in listed)
+        site = {"/robots.txt": ok(robots), "/good.xml": ok(urlset("http://x/good")), **dict.fromkeys(targets, move)}
+        with serve_faults(site) as server:
+            politeness = Politeness(retry_seconds=0.01, max_delay=60)
+            tree = driver.tree(server.url, politeness=politeness, limits=PATIENT, allow_hosts=["127.0.0.2"])
+    pages = [page.url for page in tree.all_pages()]
+    assert pages == ["http://x/bad"] * (seconds == 1) + [*(f"http://x/{at}" for at in range(moves)), "http://x/good"]
+    first = other.times("/pauses.xml")[0]
+    assert min(other.times(path)[0] for path in targets) - first >= 1.0
+    assert server.times("/good.xml")[0] - first < 1.0
+    assert sum(map(server.count, targets)) <= 3 * moves
 
 
 @each_driver

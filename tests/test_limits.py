@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
+import time
 from typing import Any
 
 import pytest
@@ -13,8 +15,10 @@ from usp.documents import Document, Failure
 from usp.drivers.options import Options, homepage_walk
 from usp.exceptions import InvalidArgumentError, UspError
 from usp.fetch_parse import SitemapFetcher
+from usp.fetch_parse.parsed import ChildSitemap, ParsedSitemap
 from usp.limits import Limits
-from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
+from usp.objects.outcome import Cause
+from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, IndexXMLSitemap, InvalidSitemap
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
 from usp.walk import HomepageWalk, Walk
@@ -533,6 +537,35 @@ def test_unfetched_sitemaps_count(most: int) -> None:
     assert all(tree == trees[0] for tree in trees)
     # At most one more at the limit, and one that stands for all that is left out.
     assert most - len(names) <= len(list(trees[0].all_sitemaps())) <= most + 2
+
+
+def test_sitemaps_that_wait_cost_linear_time() -> None:
+    """While a tree waits for its first sitemap, an answer costs the same, however many others may be requested."""
+
+    def seconds(most: int) -> float:
+        walk = website(max_sitemaps=most)
+        robots = walk.next()
+        assert robots is not None
+        walk.receive(robots, Document(robots.url, f"Sitemap: {H}first.xml".encode()))
+        first, *known = iter(walk.next, None)
+        for at, fetcher in enumerate(known[:3]):
+            children = [ChildSitemap(f"{H}{at}-{number}.xml") for number in range(most)]
+            walk.receive(fetcher, ParsedSitemap(fetcher.url, IndexXMLSitemap, children=children))
+        on_their_way = list(iter(walk.next, None))
+        assert len(on_their_way) >= most, "as many as the tree may have, in whichever place"
+        gc.collect()
+        gc.disable()  # what other tests have left takes longer to look at
+        started = time.thread_time()
+        for fetcher in on_their_way:
+            walk.receive(fetcher, ParsedSitemap.invalid(fetcher.url, "404 Not Found", Cause.NOT_FOUND))
+            assert walk.next() is None
+        took = time.thread_time() - started
+        gc.enable()
+        walk.receive(first, ParsedSitemap.invalid(first.url, "404 Not Found", Cause.NOT_FOUND))
+        assert walk.next() is not None
+        return took
+
+    assert min(seconds(8_000) for _ in range(2)) < 20 * min(seconds(1_000) for _ in range(3))
 
 
 def test_an_index_keeps_no_more_than_a_tree_may_fetch() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usp.origins import host_of, origin_of, put_credentials, requested_url, split_credentials
+from usp.origins import host_of, normalized_host, origin_of, put_credentials, requested_url, split_credentials
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,23 @@ def test_credentials(url: str, plain: str, credentials: str) -> None:
     if credentials:
         assert put_credentials(plain, credentials) == put_credentials(url, credentials) == url
     assert put_credentials("nonsense", "me:x") == "nonsense"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTP", "ftp"])
+@pytest.mark.parametrize("host", ["example.org", "a-b.example.org.", "127.0.0.1", "[::1]", "Ex.org", "a..b", "", "1.2"])
+@pytest.mark.parametrize("port", ["", ":", ":80", ":443", ":8080", ":059", ":59999", ":60000", ":65536", ":8\u0664"])
+@pytest.mark.parametrize("rest", ["", "/", "/a?b", "?x", "#y", "\t/", "@other.org/"])
+def test_origins_of_plain_urls_are_those_of_any(scheme: str, host: str, port: str, rest: str) -> None:
+    """The short way for plain URLs gives the origin that splitting them gives, or the same error."""
+    url = f"{scheme}://{host}{port}{rest}"
+    try:
+        parts = urlsplit(url)
+        number = {"http": 80, "https": 443}.get(parts.scheme, 0) if parts.port is None else parts.port
+        expected: object = (parts.scheme, normalized_host(parts.hostname or ""), number)
+    except ValueError:
+        expected = ValueError
+    try:
+        found: object = origin_of(url)
+    except ValueError:
+        found = ValueError
+    assert found == expected

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import count, product
+from itertools import count, pairwise, product
 from typing import Any
 from urllib.parse import urljoin
 
@@ -30,6 +30,7 @@ from usp.drivers.tasks import Fetch
 from usp.limits import Limits
 from usp.objects.outcome import Cause
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
+from usp.origins import host_of
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
 from usp.web_client.policy import RequestPolicy
@@ -51,6 +52,9 @@ class Client:
         self.policy = RequestPolicy(H, self.options.limits)
         self.schedule = Schedule(self.walk, self.options, url, 0.0)
         self.requested: Counter[str] = Counter()
+        self.started: list[tuple[float, str]] = []  # when each request started, those after redirects, too
+        self.pauses: list[tuple[float, float, str]] = []  # from when, and until when, a host was to be left alone
+        self._now = 0.0
         self._site = {urljoin(H, path): answer for path, answer in site.items()}
         self._takes = takes
 
@@ -60,6 +64,7 @@ class Client:
         while True:
             for task in self.schedule.tasks(now):
                 if isinstance(task, Fetch):
+                    self.started.append((now, task.job.url))
                     heapq.heappush(hops, (now + self._takes(task.job.url), next(numbers), task, self._hops(task)))
                 else:
                     self.schedule.done(task, task.run(), now)
@@ -68,6 +73,7 @@ class Client:
             wakes_at = now + self.schedule.wait_seconds(now)
             if hops and hops[0][0] <= wakes_at:
                 now, _, task, chain = heapq.heappop(hops)
+                self._now = now
                 result = next(chain)
                 if result is None:
                     heapq.heappush(hops, (now + self._takes(task.job.url), next(numbers), task, chain))
@@ -88,6 +94,7 @@ class Client:
             if isinstance(answer, list):
                 answer = answer.pop(0) if len(answer) > 1 else answer[0]
             if isinstance(answer, Failure):
+                self.pauses.append((self._now, self._now + (answer.retry_after or 0), host_of(url)))
                 yield answer
                 return
             if not answer.startswith(">"):
@@ -99,6 +106,7 @@ class Client:
             if not task.may_follow(redirects.url):
                 yield Failure("it is requested already", moved_to=redirects.url)
                 return
+            self.started.append((self._now, redirects.url))
             yield None
 
 
@@ -231,6 +239,55 @@ def test_redirects_to_a_host_in_trouble(failure: Failure, concurrency: int) -> N
     assert [page.url for page in tree.all_pages()] == [H + "1"] * 10
     at_other = [n for url, n in client.requested.items() if url.startswith(THIRD)]
     assert sum(at_other) <= (70 if failure in (DAY, SILENT) else 120)  # it is given up, or tried twice
+
+
+def test_a_redirect_to_a_host_that_asked_to_wait() -> None:
+    """A redirect waits as long as its target's host has asked for; it is no try, and other hosts go on."""
+    site: Site = {"robots.txt": robots_txt(f"{OTHER}pauses", f"{H}moves", f"{H}good"), f"{OTHER}good": urlset(H + "1")}
+    site |= {f"{OTHER}pauses": [MINUTE, urlset(H + "2")], "moves": f"> {OTHER}good", "good": urlset(H + "3")}
+    client = Client(site, lambda url: 1 if "pauses" in url else 2, politeness=Politeness(retry_seconds=1, tries=1))
+    tree = client.run()
+    assert [page.url for page in tree.all_pages()] == [H + "1", H + "3"], "of the first, one try was all"
+    assert client.requested == {"robots.txt": 1, f"{OTHER}pauses": 1, "moves": 2, "good": 1, f"{OTHER}good": 1}
+    assert [at for at, url in client.started if url == f"{H}moves"] == [2, 63]
+
+
+def test_redirects_to_a_host_that_refuses() -> None:
+    """A host that gets one careful request at a time gets no more by redirects. When it is given up, they end."""
+    bad = [f"{H}{number}" for number in range(40)]
+    site: Site = {url: f"> {OTHER}{at}" for at, url in enumerate(bad)} | {f"{OTHER}{at}": DAY for at in range(40)}
+    site |= {"robots.txt": robots_txt(f"{OTHER}first", *bad), f"{OTHER}first": DAY}
+    client = Client(site, lambda url: 1 if url.endswith("first") else 2)
+    tree = client.run()
+    at_other = [at for at, url in client.started if url.startswith(OTHER)]
+    assert [later - earlier for earlier, later in pairwise(at_other)] == pytest.approx([4, 6, 8, 12], abs=2)
+    reasons = [sitemap.reason for sitemap in tree.all_sitemaps() if isinstance(sitemap, InvalidSitemap)]
+    assert len(reasons) == 41
+    assert sum("; i.example refuses all requests: 503" in reason for reason in reasons) == 36
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 8])
+@given(random=st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_hosts_that_ask_to_wait_are_left_alone(concurrency: int, random: Any) -> None:
+    """Whatever redirects to it, a host gets no request before the time that it has asked for; nothing is lost."""
+    urls = [f"{host}{number}" for host in (H, OTHER, THIRD) for number in range(4)]
+    site: Site = {"robots.txt": robots_txt(*urls)}
+    for at, url in enumerate(urls):
+        good = urlset(url) if at < 4 or random.random() < 0.4 else f"> {random.choice(urls[:at])}"
+        wait = Failure("503 No", 503, is_retryable=True, retry_after=random.choice([1, 5, 20]))
+        site[url] = [wait, good] if random.random() < 0.3 else good
+    seconds = {url: random.uniform(0.1, 9) for url in urls}
+    client = Client(
+        site,
+        lambda url: seconds.get(url, 1),
+        concurrency=concurrency,
+        limits=Limits(max_redirects=20),
+        politeness=Politeness(retry_seconds=0.1),
+    )
+    assert len(list(client.run().all_pages())) == len(urls)
+    for started, url in client.started:
+        assert not any(begin < started < end and host == host_of(url) for begin, end, host in client.pauses), url
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])

@@ -53,6 +53,15 @@ def test_rules(text: str, path: str, is_allowed: bool) -> None:
         assert refusal == "its host's robots.txt disallows it to 'usp'"
 
 
+def test_a_transfer_that_broke_off() -> None:
+    """Half of the last line is no rule: it would say something else."""
+    text = b"User-agent: *\nDisallow: /new/\nDisallow: /"
+    whole, cut = (RobotsRules(Document(URL, text, transport_problems=codes), "usp") for codes in ((), ("T805",)))
+    assert whole.refusal("http://h/a") is not None
+    assert cut.refusal("http://h/a") is None
+    assert cut.refusal("http://h/new/a") is not None
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 451, 499])
 def test_none(status: int) -> None:
     """A 4xx means that everything is allowed, without a delay."""

@@ -512,6 +512,23 @@ def test_a_stop_counts_what_had_arrived() -> None:
     assert [problem.code for problem in cut.problems] == ["C901"]
 
 
+def test_a_stop_builds_each_sitemap_once() -> None:
+    """A tree that ends with many sitemaps unfetched is soon built: those before the cut are used as they are."""
+    walk = Walk([fetcher("index.xml")], Limits(max_sitemaps=7))
+    site = {"index.xml": index(*(f"{H}{number}.xml" for number in range(9))), "0.xml": index(H + "below.xml")}
+    for path in ("index.xml", "0.xml"):
+        wanted = walk.next()
+        assert wanted is not None
+        walk.receive(wanted, Document(wanted.url, site[path].encode()))
+    walk.stop("the time is up")
+    built = [node.sitemap for node in walk.roots[0].child_nodes()]
+    top = walk.sitemaps()[0]
+    *before, last, marker = top.sub_sitemaps
+    assert all(sitemap is built[at] for at, sitemap in enumerate(before))
+    assert (len(before), last.url, marker.url) == (4, f"{H}4.xml", f"{H}5.xml")
+    assert walk.sitemaps()[0] == top
+
+
 @pytest.mark.parametrize("after", range(12))
 def test_stop_at_any_time(after: int) -> None:
     """A walk that is stopped at any point has a tree, whose pages are in the order of the whole tree."""

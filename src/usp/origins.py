@@ -18,6 +18,7 @@ __all__ = [
     "CROSS_HOST",
     "DEFAULT_PORTS",
     "LOCAL_URL",
+    "NO_HOSTS",
     "PRIVATE",
     "HostPatterns",
     "Origin",
@@ -56,6 +57,9 @@ _PLAIN_URL = re.compile(
     r"https?://[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::(?!80/|443/)[1-9]\d{1,4})?/(?!\.)"  # has nothing to normalize
     r"(?:[!$&'()*+,.:;=@A-Z\[\]_a-z~0-9%-]|/(?!\.)|\?(?!\Z))*"
 )
+_PLAIN_ORIGIN = re.compile(
+    r"(https?)://([a-z0-9-]+(?:\.[a-z0-9-]+)*)(?::([1-9][0-9]{0,3}|[1-5][0-9]{4}))?(?=[/?#])"  # the same
+)
 _HOST_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?!\d+\Z)[a-z0-9_-]{1,63}")
 _CREDENTIALS = re.compile(r"((?:[^:/?#]*:)?//)([^/?#]*)@")
 _ADDRESS = re.compile(r"[\d.]+|[^:]*+:.*", re.DOTALL)
@@ -66,6 +70,7 @@ _IGNORED = str.maketrans("", "", "\t\n\r")  # what `urlsplit` drops
 _HOST_END = re.compile(r"[/?#]")
 
 
+@lru_cache(4096)  # some hundred sites may be fetched at once, and each step asks for the same few URLs
 def requested_url(url: str) -> str:
     """Return the URL as clients request it. usp treats URLs with the same result as one.
 
@@ -94,7 +99,6 @@ def split_url(url: str) -> SplitResult:
     return urlsplit(url)
 
 
-@lru_cache(1024)
 def _requested_url(url: str) -> str:
     try:
         parts = split_url(url)
@@ -166,9 +170,11 @@ def host_of(url: str) -> str:
     return origin_of(url)[1]
 
 
-@lru_cache(1024)
+@lru_cache(4096)
 def origin_of(url: str) -> Origin:
     """Return the origin of a URL. Raises ValueError if the port or the address in it is malformed."""
+    if plain := _PLAIN_ORIGIN.match(url):
+        return plain[1], plain[2], int(plain[3] or DEFAULT_PORTS[plain[1]])
     parts = split_url(url)
     scheme = parts.scheme.lower()
     port = DEFAULT_PORTS.get(scheme, 0) if parts.port is None else parts.port
@@ -245,6 +251,10 @@ class HostPatterns:
         except ValueError:
             return any(host.endswith(domain) for domain in self._domains)
         return any(address in network for network in self._networks)
+
+
+#: No hosts. It is shared, as nothing changes it.
+NO_HOSTS = HostPatterns()
 
 
 @lru_cache(4096)

@@ -30,7 +30,7 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSit
 from usp.objects.wording import described
 from usp.origins import LOCAL_URL, host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
-from usp.walk.order import ArrivalOrder, TreeOrder, tree_places
+from usp.walk.order import ArrivalOrder, TreeAlone, TreeOrder, tree_places
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
 
@@ -70,15 +70,19 @@ class _Run:
         self._bounds_reading = bounds_reading
         self._given = reusable(options)  # for another reading
         self._note = ""
+        self._wants_tree_alone = False
+        self._tree: AbstractSitemap | None = None  # once it is complete
         self._start(reading)
 
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
         self.walk.counts_pages_once = self._pages_once
         self.options = replace(fetching, memory_bytes=self._memory_bytes, bounds_reading=self._bounds_reading)
-        self.order: TreeOrder | ArrivalOrder = (
+        self.order: TreeOrder | ArrivalOrder | TreeAlone = (
             TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
         )
+        if self._wants_tree_alone:
+            self.want_tree_alone()
         self._reading = reading
         self._next: Reading | None = None
         self._is_settled = False
@@ -99,9 +103,20 @@ class _Run:
         """The sitemaps above the one given last."""
         return self.order.ancestors
 
+    def want_tree_alone(self) -> None:
+        """Give no more sitemaps, which nobody would read. The order of arrivals does, as it counts their pages."""
+        self._wants_tree_alone = True
+        if isinstance(self.order, TreeOrder):
+            self.order = TreeAlone()
+
+    def end(self) -> AbstractSitemap:
+        """Return the tree, now that everything has arrived."""
+        self._tree = self.walk.tree()
+        return self._tree
+
     def tree(self) -> AbstractSitemap:
         """Return what was fetched until now."""
-        return self.walk.tree()
+        return self._tree or self.walk.tree()
 
     def is_settled(self) -> bool:
         """Return False if the first answer has shown that another reading is right."""
@@ -273,6 +288,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
 
     def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree."""
+        if isinstance(self._run, _Run):
+            self._run.want_tree_alone()
         with self:
             for _ in self.with_pauses():
                 pass
@@ -405,6 +422,8 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
 
     async def read(self) -> AbstractSitemap:
         """Go to the end, and return the tree."""
+        if isinstance(self._run, _Run):
+            self._run.want_tree_alone()
         async with self:
             async for _ in self:
                 pass
@@ -615,7 +634,7 @@ def _fetched(
             if not run.turn():
                 break
         yield from run.order.arrived()
-        tree = run.walk.tree()
+        tree = run.end()
         yield from run.order.left_out(tree)
     except KeyboardInterrupt:
         raise TreeInterrupted(run.walk.tree()) from None
@@ -624,7 +643,7 @@ def _fetched(
 
 async def _fetched_async(run: _Run, client: AbstractAsyncWebClient | None) -> AsyncGenerator[AbstractSitemap, None]:
     """Fetch a target on asyncio. Give the sitemaps as they arrive."""
-    from usp.drivers.asynchronous import client_or_default, steps
+    from usp.drivers.asynchronous import MANY_PLACES, aside, client_or_default, steps
 
     async with client_or_default(client) as opened:
         while True:
@@ -638,7 +657,8 @@ async def _fetched_async(run: _Run, client: AbstractAsyncWebClient | None) -> As
                 break
     for sitemap in run.order.arrived():
         yield sitemap
-    for sitemap in run.order.left_out(run.walk.tree()):
+    tree = await aside(run.end) if run.walk.place_count > MANY_PLACES else run.end()
+    for sitemap in run.order.left_out(tree):
         yield sitemap
 
 

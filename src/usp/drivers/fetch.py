@@ -109,14 +109,16 @@ class ResponseReader:
         if isinstance(data, ArrivingBody) and data.is_cut:  # by the tree's limit, and not by that of a document
             cut_reason = total_bytes_reached(self._policy.limits.max_total_bytes)
             problems = tuple(code for code in problems if code != "T804")
-        transport = replace(
-            request,
-            url=self._policy.without_credentials(response.url() or request.url),
-            status=_status_of(response),
-            content_type=content_type,
-            content_encoding=declared,
-            size=data.size if isinstance(data, ArrivingBody) else len(data),
-            last_modified=_parse_date(response.header("Last-Modified")),
+        transport = Transport(
+            request.requested_url,
+            self._policy.without_credentials(response.url() or request.url),
+            _status_of(response),
+            content_type,
+            declared,
+            data.size if isinstance(data, ArrivingBody) else len(data),
+            request.seconds,
+            request.fetched_at,
+            _parse_date(response.header("Last-Modified")),
             etag=_checked_etag(response.header("ETag")),
             is_whole=_TRUNCATED.isdisjoint(problems) and not cut_reason,
             is_limited="T804" in problems or bool(cut_reason),
@@ -164,8 +166,10 @@ def _parse_date(value: str | None) -> datetime | None:
 
     https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
     """
+    if not value:
+        return None
     try:
-        date = parsedate_to_datetime(value or "")
+        date = parsedate_to_datetime(value)
         # A date without a time zone is in UTC. So is one with -0000, which means that the zone is not known.
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError):

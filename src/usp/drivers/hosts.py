@@ -11,7 +11,8 @@ Nothing here does I/O or reads a clock: callers pass times, as seconds of any cl
   than is left has asked for too long a wait.
 - Each host has a budget of retries. A retry costs one, a document gives one back. When the budget is spent, URLs of the
   host are tried once. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
-- What comes after a redirect to another host counts for that host. The one that redirects has answered.
+- What comes after a redirect to another host counts for that host. The one that redirects has answered. A redirect to a
+  host that is left alone waits in the queue of that host.
 - A host that has never answered gets fewer tries, and none after a few URLs; none after the first URL, if the failure
   says that all others would fail, too: no such host, a connection refused, a bad certificate.
 - A host that answers with nothing but errors that may pass, such as 429 and 503, is tried again for one URL only. All
@@ -23,12 +24,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from functools import lru_cache
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from usp.documents import Document, Failure
 from usp.logs import logger
 from usp.objects.outcome import Cause, cause_of_status
 from usp.objects.problem import UNLOGGED
+from usp.objects.wording import duration
+from usp.origins import Origin, origin_of
 from usp.politeness import Politeness
 from usp.scan.encodings import to_utf8
 from usp.scan.lines import robots_text
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
 
     from usp.drivers.tasks import Job
 
-__all__ = ["Host", "OriginState", "RobotsRules", "why_given_up"]
+__all__ = ["Host", "KnownHosts", "OriginState", "RobotsRules", "why_given_up"]
 
 log = logger(__name__)
 
@@ -60,6 +64,9 @@ _MAX_RULES = 10_000
 _MAX_WILDCARDS = 1_000
 
 
+_NO_FAILURE = Failure("")
+
+
 class Host:
     """One host: its queue of jobs, its limit on requests at once, and its budgets of retries and of pauses."""
 
@@ -69,9 +76,10 @@ class Host:
         self.running = 0
         self.queue: deque[Job] = deque()
         self.is_listed = False  # whether the schedule has it among the hosts that may have a job to start
-        self.last_refusal = Failure("")
+        self.last_refusal = _NO_FAILURE
         self._max_concurrency = float(concurrency)
         self._concurrency = float(concurrency)
+        self._max_delay = politeness.max_delay
         self._retry_budget = _RETRY_BUDGET
         self._max_pauses = self._pause_budget = max(_PAUSE_BUDGET, _MAX_DELAYS * politeness.max_delay)
         self._last_start = -math.inf
@@ -92,6 +100,19 @@ class Host:
     def free_at(self) -> float:
         """Return when the next request may start."""
         return -math.inf if self.is_given_up else max(self._paused_until, self._last_start + self.spacing)
+
+    def is_paused(self, now: float) -> bool:
+        """Return whether the host is left alone."""
+        return self._paused_until > now
+
+    def must_wait(self, now: float, *, has_turn: bool) -> bool:
+        """Return whether a redirect may not go to this host now. Any thread may ask.
+
+        :param has_turn: whether the request that is redirected counts as one of this host.
+        """
+        if self.is_paused(now):
+            return True
+        return self._refusals > 0 and not (has_turn and self.running <= 1)  # one careful request at a time
 
     def next_job(self) -> Job:
         """Remove and return the job to start next: the first, or one from elsewhere in the queue while careful."""
@@ -134,9 +155,24 @@ class Host:
             self._refused_at = now
             self._paused_until = max(self._paused_until, now + _FIRST_PAUSE * 2 ** (self._refusals - 1))
 
-    def can_pause(self, seconds: float, now: float) -> bool:
-        """Return whether the budget allows a pause."""
-        return now + seconds - max(now, self._paused_until) <= self._pause_budget
+    def why_too_long(self, failure: Failure, wait: float, now: float, ends_at: float) -> str | None:
+        """Return why a wait is too long that the host asks for; None if it is not, or if there is nothing to retry.
+
+        :param ends_at: when the tree's time is up.
+        """
+        asked, most = failure.retry_after or 0, self._max_delay
+        if not failure.is_retryable:
+            return None
+        if asked > most:
+            return f"asked to wait {duration(asked)}, longer than {duration(most)} (max_delay)"
+        if asked and now + asked >= ends_at:
+            return f"asked to wait {duration(asked)}, longer than the time left (limits.tree_seconds)"
+        is_pause = failure.status == HTTPStatus.TOO_MANY_REQUESTS or (
+            failure.status == HTTPStatus.SERVICE_UNAVAILABLE and asked
+        )
+        if is_pause and now + wait - max(now, self._paused_until) > self._pause_budget:
+            return f"asked to wait {duration(wait)}, after too long waits for {self.name} before"
+        return None
 
     def _pause_until(self, until: float, now: float) -> None:
         longer = until - max(now, self._paused_until)
@@ -176,7 +212,7 @@ class OriginState:
         self._has_served = False  # it has answered with something else than an error that may pass
         self.is_doubtful = False  # a try has failed: the next one shows whether the origin answers at all
         self.held_jobs: deque[Job] = deque()  # wait while it is doubtful
-        self.last_failure = Failure("")
+        self.last_failure = _NO_FAILURE
         self._unreached_urls = 0
         self._is_refusing = False  # a URL was given up after errors that may pass
 
@@ -228,6 +264,33 @@ def why_given_up(host: Host, origin: OriginState) -> Failure | None:
     return None
 
 
+class KnownHosts:
+    """The hosts and origins of a tree."""
+
+    def __init__(self, concurrency: int, politeness: Politeness) -> None:
+        self._concurrency = concurrency
+        self._politeness = politeness
+        self._hosts: dict[str, Host] = {}
+        self._origins: dict[Origin, OriginState] = {}
+
+    def place(self, url: str) -> tuple[Host, OriginState]:
+        """Return the host and the origin of a URL."""
+        origin = origin_of(url)
+        host = self._hosts.get(origin[1])
+        if host is None:
+            host = self._hosts[origin[1]] = Host(origin[1], self._concurrency, self._politeness)
+        return host, self._origins.setdefault(origin, OriginState())
+
+    def host(self, url: str) -> Host | None:
+        """Return the host of a URL; None if nothing of it was requested. Any thread may ask."""
+        return self._hosts.get(origin_of(url)[1])
+
+    def is_given_up(self, url: str) -> bool:
+        """Return whether the host of a URL is not worth a request. Any thread may ask."""
+        host, state = self.host(url), self._origins.get(origin_of(url))
+        return host is not None and state is not None and why_given_up(host, state) is not None
+
+
 class RobotsRules:
     """What a robots.txt says to one user agent.
 
@@ -241,7 +304,8 @@ class RobotsRules:
         text = ""
         if isinstance(response, Document):
             pieces = to_utf8(response.pieces(lambda code: None), response.charset, UNLOGGED)
-            text = robots_text(pieces).decode("utf-8", "replace")
+            # Half of a line says something else: `Disallow: /` would be all that is left of `Disallow: /old/`.
+            text = robots_text(pieces, is_cut=lambda: response.ends_early).decode("utf-8", "replace")
         elif not 400 <= (response.status or 0) < 500:  # 2.3.1.3: after a 4xx, everything is allowed
             self.unreachable = response.message  # 2.3.1.4: nothing is allowed
             self.cause = response.cause or cause_of_status(response.status)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
@@ -17,7 +17,7 @@ from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
 from usp.fetch_parse.fetcher import RecurseCallbackType, RecurseListCallbackType, SitemapFetcher
 from usp.keywords import check_keywords
 from usp.limits import DEFAULT_CONCURRENCY, FEW_CHILDREN, MAX_CONCURRENCY, MEMORY_BYTES, Limits
-from usp.origins import CROSS_HOST, PRIVATE, HostPatterns, masked_url, outside, split_credentials
+from usp.origins import CROSS_HOST, NO_HOSTS, PRIVATE, HostPatterns, masked_url, outside, split_credentials
 from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
@@ -34,6 +34,9 @@ __all__ = [
     "reusable",
     "walk_for",
 ]
+
+
+_LIMITS, _POLITENESS = Limits(), Politeness()  # nothing changes them
 
 
 class FetchOptions(TypedDict, total=False):
@@ -74,11 +77,11 @@ class Options:
     """How to fetch a tree: the values of `FetchOptions`, checked, with their defaults."""
 
     concurrency: int = DEFAULT_CONCURRENCY
-    limits: Limits = field(default_factory=Limits)
-    politeness: Politeness = field(default_factory=Politeness)
+    limits: Limits = _LIMITS
+    politeness: Politeness = _POLITENESS
     respect_robots: bool = False
     cross_host: str = "allow"
-    allow_hosts: HostPatterns = field(default_factory=HostPatterns)
+    allow_hosts: HostPatterns = NO_HOSTS
     private: str = "allow"
     progress: ProgressCallbackType | None = None
     memory_bytes: int = MEMORY_BYTES  # of documents; the rest goes to a temporary file
@@ -194,7 +197,7 @@ def homepage_walk(
     walk = HomepageWalk(
         homepage_url,
         fetcher(f"{homepage_url}robots.txt", False) if use_robots else None,
-        [fetcher(homepage_url + path.lstrip("/"), True) for path in dict.fromkeys(known_paths)],
+        (fetcher(homepage_url + path.lstrip("/"), True) for path in dict.fromkeys(known_paths)),
         fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None),
         lambda url: outside(url, homepage_url, fetching.cross_host),
         {homepage_url + path.lstrip("/") for path in extra_paths},

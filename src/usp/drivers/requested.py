@@ -11,8 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from usp.origins import requested_url
-
 if TYPE_CHECKING:
     from usp.drivers.tasks import Fetch, Job
 
@@ -22,11 +20,12 @@ __all__ = ["RequestedURLs"]
 class RequestedURLs:
     """The URLs of one tree that were requested, each with the job that did, and the jobs that wait for its result.
 
-    :param is_given_up: whether the host of a URL is not worth a request. Any thread calls it.
+    :param is_closed: whether the host of a URL gets no request of a job that is redirected there, now or at all. Any
+        thread calls it.
     """
 
-    def __init__(self, is_given_up: Callable[[str], bool] = lambda url: False) -> None:
-        self._is_given_up = is_given_up
+    def __init__(self, is_closed: Callable[[str, Job], bool] = lambda url, job: False) -> None:
+        self._is_closed = is_closed
         self._owners: dict[str, Job] = {}
         self._running: set[Fetch] = set()
         self._waiting: dict[str, list[Job]] = {}
@@ -38,12 +37,13 @@ class RequestedURLs:
         A job that follows redirects to such URLs may request its own, too: the other's result is not enough for it.
         """
         with self._lock:
-            is_owner = self._owners.setdefault(requested_url(task.job.url), task.job) is task.job
+            is_owner = self._owners.setdefault(task.job.key, task.job) is task.job
             if not is_owner and not task.job.follows_all:
                 return False
             self._running.add(task)
             task.job.hops, task.job.at = 0, task.job.url
-            task.job.followed = dict.fromkeys(task.job.followed, 0)
+            if task.job.followed:
+                task.job.followed = dict.fromkeys(task.job.followed, 0)
             return True
 
     def follow(self, task: Fetch, url: str) -> bool:
@@ -53,7 +53,7 @@ class RequestedURLs:
                 return False  # it was abandoned, and nobody waits for it
             job = task.job
             is_owner = self._owners.get(url, job) is job
-            if (is_owner or job.follows_all) and self._is_given_up(url):
+            if (is_owner or job.follows_all) and self._is_closed(url, job):
                 return False
             self._owners.setdefault(url, job)
             if is_owner or job.follows_all:
@@ -71,13 +71,22 @@ class RequestedURLs:
         """Return the job that has requested a URL."""
         return self._owners.get(url)
 
+    def is_circle(self, job: Job) -> bool:
+        """Return whether a job that waits, and those that it waits for, redirect to each other in a circle."""
+        waiting: Job | None = job
+        while waiting is not None and not waiting.has_ended and waiting.moved is not None:
+            waiting = self.owner(waiting.moved.moved_to or "")
+            if waiting is job:
+                return True
+        return False
+
     def wait(self, job: Job, url: str) -> None:
         """Let a job wait for the result of a URL that another has requested."""
         self._waiting.setdefault(url, []).append(job)
 
     def take_waiting(self, job: Job) -> list[Job]:
         """Remove and return the jobs that wait for the result of another, or of a URL that it was redirected to."""
-        urls = (requested_url(job.url), *job.followed)
+        urls = (job.key, *job.followed)
         return [waiting for url in urls for waiting in self._waiting.pop(url, ())]
 
     def release(self, job: Job, *, only_left: bool = False) -> list[Job]:
@@ -85,8 +94,9 @@ class RequestedURLs:
 
         :param only_left: forget only where its last try was not redirected to, but one before was.
         """
-        own = requested_url(job.url)
-        freed = [url for url, hops in job.followed.items() if url != own and not (only_left and hops)]
+        if not job.followed:
+            return []
+        freed = [url for url, hops in job.followed.items() if url != job.key and not (only_left and hops)]
         job.followed = {url: hops for url, hops in job.followed.items() if only_left and hops}
         with self._lock:
             for url in freed:

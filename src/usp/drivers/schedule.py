@@ -25,19 +25,20 @@ from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from urllib.parse import urljoin
+from weakref import ref
 
 from usp.documents import Document, Failure
 from usp.drivers.budget import ReadingBudget, time_is_up, total_bytes_reached
-from usp.drivers.hosts import Host, OriginState, RobotsRules, why_given_up
+from usp.drivers.hosts import Host, KnownHosts, OriginState, RobotsRules, why_given_up
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
 from usp.drivers.requested import RequestedURLs
-from usp.drivers.tasks import Fetch, Job, Parse, Task
+from usp.drivers.tasks import Fetch, Job, Parse, Task, is_robots_txt
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
 from usp.objects.outcome import Cause
-from usp.objects.wording import duration, shortened
+from usp.objects.wording import shortened
 from usp.origins import Origin, origin_of, requested_url
 from usp.walk import Walk
 
@@ -78,22 +79,24 @@ class Schedule:
         self._options = options
         self._user_agent = user_agent
         self._is_https = origin_of(homepage_url)[0] == "https"
+        self._now = now  # when a driver said last what time it is
         self._ends_at = now + options.limits.tree_seconds
         self._max_running = options.concurrency * _HOSTS_AT_ONCE if options.concurrency > 1 else 1
-        self._hosts: dict[str, Host] = {}
-        self._origins: dict[Origin, OriginState] = {}
+        self._hosts = KnownHosts(options.concurrency, options.politeness)
         self._ready: deque[Host] = deque()  # hosts that may have a job to start
         self._later: list[tuple[float, int, Host | Job]] = []  # a heap of hosts and jobs that wait until a time
         self._numbers = count()
         self._rules: dict[Origin, RobotsRules] = {}
         self._waiting_for_rules: dict[Origin, deque[Job]] = {}
         self._rules_jobs: dict[str, Job] = {}  # requests for a robots.txt that only its rules needed
-        self._requested = RequestedURLs(self._is_given_up)
+        me = ref(self)  # weakly, so that a schedule that has ended is freed at once
+        self._requested = RequestedURLs(lambda url, job: (known := me()) is not None and known._is_closed(url, job))
         self._sharing: dict[str, list[SitemapFetcher]] = {}  # URL -> fetchers of others that share what it serves
         self._large_documents: deque[Parse] = deque()
         self._small_documents: deque[Parse] = deque()
         self._running: set[Task] = set()
         self._is_parsing = False
+        self._may_pull = True  # whether the walk may have fetchers that it had not when it was asked last
         self._ending = ""  # why nothing more is requested
         self._has_unread = False  # whether documents have arrived that will not be parsed
         self._reporter = ProgressReporter(options.progress)
@@ -102,6 +105,7 @@ class Schedule:
 
     def tasks(self, now: float) -> Iterator[Task]:
         """Give the tasks to start now."""
+        self._now = now
         if now >= self._ends_at:
             self._stop_requests(time_is_up(self._options.limits), reads_on=False)
         if self._ending:
@@ -148,6 +152,7 @@ class Schedule:
 
     def done(self, task: Task, result: Document | Failure | ParsedSitemap, now: float) -> None:
         """Take the result of a task."""
+        self._now = now
         self._running.discard(task)
         if self._walk.is_stopped:
             return
@@ -158,6 +163,7 @@ class Schedule:
             return
         assert not isinstance(result, ParsedSitemap)
         self._requested.end(task)
+        self._end_turn(task.job)
         self._release(task.job, only_left=True)
         self._reporter.count_bytes(result.transferred)
         if self._ending:
@@ -219,12 +225,15 @@ class Schedule:
 
     def _pull(self) -> bool:
         """Take all fetchers that the walk gives. Return whether there were any. The last ones found start first."""
+        if not self._may_pull:
+            return False
+        self._may_pull = False
         pulled = list(iter(self._walk.next, None))
         self._report_left_out()
         for fetcher in pulled:
             self._reporter.report_found(fetcher)
         for fetcher in reversed(pulled):
-            if (job := self._rules_jobs.get(requested_url(fetcher.url))) is None:
+            if (job := self._rules_jobs.get(fetcher.key)) is None:
                 self._enqueue(self._job_for(fetcher.url, fetcher), is_first=True)
             elif job.result is None:
                 job.fetcher = fetcher  # the request runs already
@@ -233,26 +242,22 @@ class Schedule:
         return bool(pulled)
 
     def _job_for(self, url: str, fetcher: SitemapFetcher | None) -> Job:
-        return Job(url, fetcher, *self._place(url))
+        return Job(url, fetcher, *self._hosts.place(url))
 
-    def _place(self, url: str) -> tuple[Host, OriginState]:
-        """Return the host and the origin of a URL."""
-        origin = origin_of(url)
-        host = self._hosts.get(origin[1])
-        if host is None:
-            host = Host(origin[1], self._options.concurrency, self._options.politeness)
-            self._hosts[origin[1]] = host
-        return host, self._origins.setdefault(origin, OriginState())
+    def _is_closed(self, url: str, job: Job) -> bool:
+        """Return whether a redirect may not lead a job to a URL: its host was given up or must be left alone.
 
-    def _is_given_up(self, url: str) -> bool:
-        """Return whether the host of a URL is not worth a request. Any thread may ask."""
-        origin = origin_of(url)
-        host, state = self._hosts.get(origin[1]), self._origins.get(origin)
-        return host is not None and state is not None and why_given_up(host, state) is not None
+        Any thread may ask. The time is that of the last result: if the host is free by now, the job starts again at
+        once.
+        """
+        if self._hosts.is_given_up(url):
+            return True
+        host = self._hosts.host(url)
+        return host is not None and host.must_wait(self._now, has_turn=host in (job.host, job.turn_at))
 
     def _last_place(self, job: Job) -> tuple[Host, OriginState]:
         """Return the host and the origin where the last try of a job ended: its own, or where redirects have led."""
-        return (job.host, job.origin) if job.at in ("", job.url) else self._place(job.at)
+        return (job.host, job.origin) if job.at in ("", job.url) else self._hosts.place(job.at)
 
     def _enqueue(self, job: Job, is_first: bool = False) -> None:
         """Put a job into its host's queue, unless it waits for robots rules or they disallow it."""
@@ -318,19 +323,21 @@ class Schedule:
                 continue
             job = host.next_job()
             self._list(host)
-            if self._is_dropped(job) or self._has_arrived(job):
+            if self._is_dropped(job) or self._has_arrived(job) or not self._may_go_on(job, host, now):
                 continue
+            host = job.host
             if not host.is_given_up and job.origin.is_doubtful and not job.tries:
                 job.origin.held_jobs.append(job)
                 continue
             if (given_up := why_given_up(host, job.origin)) is not None:
                 job.at = job.url
+                self._end_turn(job)
                 self._release(job)  # they may be on another host
                 self._give_up(job, given_up)
                 continue
             fetch = Fetch(job, self._requested)
             if not self._requested.start(fetch):
-                self._wait_for(requested_url(job.url), job)
+                self._wait_for(job.key, job)
                 continue
             job.tries += 1
             job.started = now
@@ -343,13 +350,15 @@ class Schedule:
 
     def _is_dropped(self, job: Job) -> bool:
         """Return whether nothing needs the result of a job that has not started."""
-        if job.fetcher is None or job.tries or requested_url(job.url) in self._sharing:
+        if job.fetcher is None or job.at or job.key in self._sharing:
             return False
-        return job.url == job.fetcher.url and self._walk.take_back(job.fetcher)
+        is_dropped = job.url == job.fetcher.url and self._walk.take_back(job.fetcher)
+        self._may_pull |= is_dropped
+        return is_dropped
 
     def _has_arrived(self, job: Job) -> bool:
         """Return whether a redirect has brought the sitemap of a job that has not started. Hand it to the walk then."""
-        if job.fetcher is None or job.tries:
+        if job.fetcher is None or job.at:
             return False
         parsed = self._walk.parsed_sitemap(job.url)
         if parsed is not None:
@@ -369,7 +378,7 @@ class Schedule:
         if not failure.is_answered:
             origin.last_failure = failure
         job.partial = failure.partial or job.partial
-        if self._is_cut_short(job, failure, now):
+        if job.is_cut_short_by(failure, now):
             self._end_request(job, 200 if failure.is_answered else None, 0, now, has_served=True)
             job.is_cut_short = True
             job.tries -= 1
@@ -378,13 +387,13 @@ class Schedule:
         backoff = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
         wait = max(min(backoff, _MAX_WAIT), failure.retry_after or 0)
         status = (failure.status or 200) if failure.is_answered else None
-        if (too_long := self._why_too_long(host, failure, wait, now)) is not None:
+        if (too_long := host.why_too_long(failure, wait, now, self._ends_at)) is not None:
             failure = replace(failure, message=f"{failure.message}; {too_long}")
             self._end_request(job, status, 0, now, has_served=False, refusal=failure)
             self._give_up(job, failure)
             return
         asks_to_wait = failure.status == HTTPStatus.TOO_MANY_REQUESTS or failure.retry_after is not None
-        self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not _may_pass(failure))
+        self._end_request(job, status, wait if asks_to_wait else 0, now, has_served=not failure.may_pass)
         is_worth_it = failure.is_retryable and job.tries < origin.max_tries(politeness)
         if is_worth_it and not host.is_given_up and host.spend_retry():
             log.info("Retrying URL %s in %.1f seconds: %s", job.url, wait, failure.message)
@@ -393,27 +402,6 @@ class Schedule:
             self._wait(now + wait, job)
         else:
             self._give_up(job, failure)
-
-    def _is_cut_short(self, job: Job, failure: Failure, now: float) -> bool:
-        """Return whether a request ended only to leave time for others. It is tried again after them, once."""
-        is_late = now - job.started >= job.seconds and failure.is_retryable
-        return is_late and not job.is_cut_short and failure.status is None
-
-    def _why_too_long(self, host: Host, failure: Failure, wait: float, now: float) -> str | None:
-        """Return why the wait that a host asks for is too long; None if it is not, or if there is nothing to retry."""
-        asked, politeness = failure.retry_after or 0, self._options.politeness
-        if not failure.is_retryable:
-            return None
-        if asked > politeness.max_delay:
-            return f"asked to wait {duration(asked)}, longer than {duration(politeness.max_delay)} (max_delay)"
-        if asked and now + asked >= self._ends_at:
-            return f"asked to wait {duration(asked)}, longer than the time left (limits.tree_seconds)"
-        is_pause = failure.status == HTTPStatus.TOO_MANY_REQUESTS or (
-            failure.status == HTTPStatus.SERVICE_UNAVAILABLE and asked
-        )
-        if is_pause and not host.can_pause(wait, now):
-            return f"asked to wait {duration(wait)}, after too long waits for {host.name} before"
-        return None
 
     def _end_request(
         self,
@@ -468,7 +456,7 @@ class Schedule:
             self._resolve(origin, is_unreached=failure.is_retryable or failure.is_of_origin)
             if failure.is_retryable and self._try_over_https(job, failure):
                 return
-        elif _may_pass(failure):
+        elif failure.may_pass:
             self._resolve(origin, is_refusing=True)
         if job.http_failure is not None:
             failure = replace(failure, message=f"{job.http_failure.message}; and over https: {failure.message}")
@@ -523,32 +511,66 @@ class Schedule:
     # URLs that several jobs lead to
 
     def _take_redirect(self, job: Job, moved: Failure, now: float) -> None:
-        """Let a job wait for the URL that it redirects to, which another job has requested.
-
-        End it if that URL is on a host that was given up.
-        """
-        assert moved.moved_to is not None
+        """Let a job wait that was redirected to where it may not go."""
         self._end_request(job, HTTPStatus.OK, 0, now, has_served=True)
-        given_up = why_given_up(*self._place(moved.moved_to))
-        if given_up is not None and (job.follows_all or self._requested.owner(moved.moved_to) in (None, job)):
-            message = f"redirects to {shortened(moved.moved_to)}; {given_up.message}"
-            self._finish(job, job.partial or replace(given_up, message=message))
-            return
         job.moved = moved
         job.hops += 1
-        if self._waits_for_itself(job):
+        if not self._wait_for_another(job):
+            host, _ = self._hosts.place(moved.moved_to or "")
+            job.tries -= 1  # this was none: it has waited for its turn
+            host.queue.append(job)
+            self._list(host)
+
+    def _wait_for_another(self, job: Job) -> bool:
+        """Let a job wait for the URL that it redirects to, if another job has requested that. Return False if not.
+
+        End the job if that URL is on a host that was given up.
+        """
+        assert job.moved is not None
+        url = job.moved.moved_to or ""
+        is_mine = job.follows_all or self._requested.owner(url) in (None, job)
+        if is_mine and (given_up := why_given_up(*self._hosts.place(url))) is not None:
+            message = f"redirects to {shortened(url)}; {given_up.message}"
+            self._finish(job, job.partial or replace(given_up, message=message))
+        elif is_mine:
+            return False
+        elif self._requested.is_circle(job):
             self._follow_alone(job)
         else:
-            self._wait_for(moved.moved_to, job)
+            self._wait_for(url, job)
+        return True
 
-    def _waits_for_itself(self, job: Job) -> bool:
-        """Return whether jobs redirect to each other in a circle."""
-        waiting: Job | None = job
-        while waiting is not None and not waiting.has_ended and waiting.moved is not None:
-            waiting = self._requested.owner(waiting.moved.moved_to or "")
-            if waiting is job:
-                return True
-        return False
+    def _may_go_on(self, job: Job, host: Host, now: float) -> bool:
+        """Return whether a job may start that was redirected to a host and has waited there for its turn.
+
+        It starts at its own URL: cookies and redirects may differ now. If its own host is busy, it is next there, and
+        keeps its turn: else it might wait in both queues by turns, for ever. If its own host is to be left alone, it
+        loses its turn.
+        """
+        if job.moved is None:
+            return True
+        if self._wait_for_another(job):
+            return False
+        job.moved = None
+        own = job.host
+        if own is host:
+            return True
+        if own.is_paused(now):
+            self._wait(own.free_at(), job)
+            return False
+        job.turn_at = host
+        host.start_request(now)
+        if own.is_full() or own.free_at() > now:
+            own.queue.appendleft(job)
+            self._list(own)
+            return False
+        return True
+
+    def _end_turn(self, job: Job) -> None:
+        if job.turn_at is not None:
+            job.turn_at.running -= 1
+            self._list(job.turn_at)
+            job.turn_at = None
 
     def _wait_for(self, url: str, job: Job) -> None:
         """Let a job wait for the result of a URL that another has requested, or has been redirected to."""
@@ -565,7 +587,7 @@ class Schedule:
         job.has_ended, job.shared, job.partial = True, result, None
         for waiting in self._requested.take_waiting(job):
             self._share(job, waiting)
-        if isinstance(result, Document) and job.fetcher is not None and not _is_robots_txt(job.url, *job.followed):
+        if isinstance(result, Document) and job.fetcher is not None and not is_robots_txt(job.url, *job.followed):
             job.result = job.shared = None  # a tree keeps no document that its sitemap does not need
 
     def _share(self, owner: Job, job: Job) -> None:
@@ -575,7 +597,7 @@ class Schedule:
         all, if the other one was refused, or if the other one failed and the redirect has set cookies.
         """
         result, moved = owner.shared, job.moved
-        if result is None and (job.fetcher is None or _is_robots_txt(job.url)):
+        if result is None and (job.fetcher is None or is_robots_txt(job.url)):
             self._follow_alone(job)  # it needs the document itself, for its rules
             return
         if moved is not None:
@@ -584,7 +606,7 @@ class Schedule:
             if is_too_far or (isinstance(result, Failure) and (moved.has_cookies or result.cause is Cause.REFUSED)):
                 self._follow_alone(job)
                 return
-        self._finish(job, _failure_of(job, result, owner) if isinstance(result, Failure) else result, owner)
+        self._finish(job, job.shared_failure(result, owner) if isinstance(result, Failure) else result, owner)
 
     def _follow_alone(self, job: Job) -> None:
         """Request the URL of a job again, and follow its redirects wherever they lead."""
@@ -650,9 +672,10 @@ class Schedule:
     def _receive(self, fetcher: SitemapFetcher, parsed: ParsedSitemap) -> None:
         """Hand a parsed sitemap to the walk."""
         self._reporter.report_result(fetcher, parsed)
+        self._may_pull = True
         self._walk.receive(fetcher, parsed)
         self._report_left_out()
-        for other in self._sharing.pop(requested_url(fetcher.url), ()):
+        for other in self._sharing.pop(fetcher.key, ()):
             self._receive(other, parsed)
 
     def _report_left_out(self) -> None:
@@ -662,8 +685,10 @@ class Schedule:
 
     def _take_rules(self, job: Job, result: Document | Failure) -> None:
         """Learn the rules if the job is a robots.txt whose rules other jobs wait for, and queue those jobs."""
+        if not self._waiting_for_rules or not is_robots_txt(job.url):
+            return
         origin = origin_of(job.url)
-        if origin not in self._waiting_for_rules or not _is_robots_txt(job.url):
+        if origin not in self._waiting_for_rules:
             return
         rules = self._rules[origin] = RobotsRules(result, self._user_agent)
         politeness = self._options.politeness
@@ -671,22 +696,3 @@ class Schedule:
             job.host.spacing = max(job.host.spacing, min(rules.delay(), politeness.max_delay))
         for waiting in self._waiting_for_rules.pop(origin):
             self._enqueue(waiting)
-
-
-def _failure_of(job: Job, failure: Failure, owner: Job) -> Failure:
-    """Return the failure of one job as another one has it that was redirected to it, or from it."""
-    message, transport = failure.message, failure.transport
-    if job.moved is not None and not failure.is_answered and not owner.hops and owner.host is not job.host:
-        message = f"redirects to {owner.host.name}: {message}"
-    if transport is not None:
-        transport = replace(transport, requested_url=job.url, url=job.url)
-    return replace(failure, message=message, transport=transport)
-
-
-def _is_robots_txt(*urls: str) -> bool:
-    return any(url == urljoin(url, "/robots.txt") for url in map(requested_url, urls))
-
-
-def _may_pass(failure: Failure) -> bool:
-    """Return whether a host has answered with an error that may pass, such as 429 or 503."""
-    return failure.is_retryable and failure.status is not None

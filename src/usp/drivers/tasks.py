@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from usp.documents import Document, Failure
 from usp.drivers.budget import ReadingBudget
@@ -16,8 +16,9 @@ from usp.drivers.hosts import Host, OriginState
 from usp.drivers.requested import RequestedURLs
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
+from usp.origins import requested_url
 
-__all__ = ["Fetch", "Job", "Parse", "Task"]
+__all__ = ["Fetch", "Job", "Parse", "Task", "is_robots_txt"]
 
 
 @dataclass(slots=True, eq=False)
@@ -40,15 +41,36 @@ class Job:
     at: str = ""  # where that led: the URL that the last try requested last
     # URLs that it was redirected to, and after how many hops; 0 for those of an earlier try
     followed: dict[str, int] = field(default_factory=dict)
-    moved: Failure | None = None  # says that it redirects to a URL that another job has requested, and waits for that
+    # Where it redirects to, if it waits: for another job that has requested that URL, or for the host there
+    moved: Failure | None = None
+    turn_at: Host | None = None  # that host, if the job has waited there for its turn: its request counts there, too
     vain_waits: int = 0  # how often it has waited so, and the other one has failed
     follows_all: bool = False  # whether it follows redirects to such URLs, too
     http_failure: Failure | None = None  # of the same URL over http, if this one is https in its place
+
+    key: str = field(init=False)  # the URL as it is requested
+
+    def __post_init__(self) -> None:
+        self.key = requested_url(self.url) if self.fetcher is None or self.fetcher.url != self.url else self.fetcher.key
 
     @property
     def is_guess(self) -> bool:
         """Whether a 404 is to be expected."""
         return self.fetcher is None or self.fetcher.quiet_404
+
+    def is_cut_short_by(self, failure: Failure, now: float) -> bool:
+        """Return whether the last try ended only to leave time for others. It is tried again after them, once."""
+        is_late = now - self.started >= self.seconds and failure.is_retryable
+        return is_late and not self.is_cut_short and failure.status is None
+
+    def shared_failure(self, failure: Failure, owner: Job) -> Failure:
+        """Return the failure of another job as this one has it, which was redirected there, or from there."""
+        message, transport = failure.message, failure.transport
+        if self.moved is not None and not failure.is_answered and not owner.hops and owner.host is not self.host:
+            message = f"redirects to {owner.host.name}: {message}"
+        if transport is not None:
+            transport = replace(transport, requested_url=self.url, url=self.url)
+        return replace(failure, message=message, transport=transport)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,3 +120,8 @@ class Parse:
 
 
 Task = Fetch | Parse
+
+
+def is_robots_txt(*urls: str) -> bool:
+    """Return whether one of these URLs is that of a robots.txt."""
+    return any(url.endswith("/robots.txt") and url.count("/") == 3 for url in map(requested_url, urls))

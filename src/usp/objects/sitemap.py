@@ -123,7 +123,8 @@ class AbstractSitemap:
         self._pages = pages if isinstance(pages, (list, Pages)) else list(pages)
         self._sub_sitemaps = list(sub_sitemaps)
         self._last_modified = last_modified
-        self._problems = problems if callable(problems) else counted(problems)
+        # Most sitemaps have none, and nobody asks: they are counted when somebody does.
+        self._problems = problems if callable(problems) else tuple(problems)
         self._transport = transport
         #: Reads the document again, for checks; None if the sitemap was made by hand or unpickled.
         self.parser: DocumentParser | None = None
@@ -160,8 +161,8 @@ class AbstractSitemap:
 
         Only the first 20 of each code are kept; `problem_counts` counts all. The first access may read the document.
         """
-        if callable(self._problems):
-            self._problems = counted(self._problems())
+        if not isinstance(self._problems, Problems):
+            self._problems = counted(self._problems() if callable(self._problems) else self._problems)
         return self._problems
 
     @property

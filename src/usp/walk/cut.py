@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.limits import Limits
 from usp.objects.problem import ProblemLog
@@ -52,7 +54,7 @@ class TreeCut:
         self.reason = ""
         self.is_marked_once = False  # whether one invalid sitemap stands for everything behind the cut
         self._places = OrderedArrivals(walk)
-        self._walk = walk
+        self._walk = ref(walk)
         self._counted: set[str] = set()  # URLs of sitemaps whose pages were counted, if each counts once
         self._limits = limits
         self._count = PlaceCount(limits.max_sitemaps)
@@ -100,7 +102,8 @@ class TreeCut:
 
     def _pages_to_count(self, parsed: ParsedSitemap) -> int:
         """Return how many pages a sitemap adds to those of the tree."""
-        if self._walk.counts_pages_once and parsed.sitemap_class is not InvalidSitemap:
+        walk = self._walk()
+        if walk is not None and walk.counts_pages_once and parsed.sitemap_class is not InvalidSitemap:
             if parsed.url in self._counted:
                 return 0
             self._counted.add(parsed.url)

@@ -11,7 +11,7 @@ from usp.walk.cut import pages_reached
 from usp.walk.nodes import Node, OrderedArrivals
 from usp.walk.walk import Walk
 
-__all__ = ["ArrivalOrder", "TreeOrder", "tree_places"]
+__all__ = ["ArrivalOrder", "TreeAlone", "TreeOrder", "tree_places"]
 
 
 class TreeOrder:
@@ -78,6 +78,20 @@ class ArrivalOrder:
 
     def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
         """Give nothing: what was left out has not arrived."""
+        return iter(())
+
+
+class TreeAlone:
+    """No sitemaps: only the tree is wanted."""
+
+    ancestors: tuple[AbstractSitemap, ...] = ()
+
+    def arrived(self) -> Iterator[AbstractSitemap]:
+        """Give nothing."""
+        return iter(())
+
+    def left_out(self, tree: AbstractSitemap) -> Iterator[AbstractSitemap]:
+        """Give nothing."""
         return iter(())
 
 

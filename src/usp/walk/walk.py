@@ -28,7 +28,7 @@ from usp.objects.problem import shortened
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.origins import requested_url
 from usp.walk.cut import SPARE_PLACES, PlaceCount, TreeCut, sitemaps_reached
-from usp.walk.nodes import Arrivals, Node
+from usp.walk.nodes import Arrivals, Node, stack_of
 from usp.walk.unfetched import count_left_out, count_skipped, requested_urls
 
 __all__ = ["Refusal", "Walk"]
@@ -55,7 +55,7 @@ class Walk:
         )
         self.left_out: list[InvalidSitemap] = []  # declared but not fetched; the schedule reports and clears them
         self._refusal = refusal
-        self._to_visit = self.roots[::-1]  # a stack: children come before the siblings of their parent
+        self._to_visit = stack_of(self.roots)  # children come before the siblings of their parent
         self._parsed: dict[str, ParsedSitemap] = {}  # by requested URL
         self._waiting: dict[str, list[Node]] = {}  # URLs that are being fetched -> the nodes that wait for them
         self._given = 0  # fetchers given out
@@ -67,12 +67,25 @@ class Walk:
         self._unmatched: set[Node] = set()  # sitemaps that were fetched, and do not match `include`
         self._limited: dict[Node, list[str]] = {}  # nodes with children past a limit, and which limit
         self._cut = TreeCut(self, self.limits)
-        self._is_past_cut = self._is_cut_marked = False  # while the tree is built
+        # While the tree is built:
+        self._is_past_cut = self._is_cut_marked = False
+        self._path_to_cut: set[Node] = set()  # the last node within the limits, and those above it
+
+    @property
+    def place_count(self) -> int:
+        """The number of places in the tree, as far as it is known."""
+        return self._node_count
+
+    @property
+    def has_callbacks(self) -> bool:
+        """Whether functions of the caller decide which sitemaps are fetched."""
+        fetchers = [node.fetcher for node in self.roots]
+        return any(one.recurse_callback or one.recurse_list_callback or one.choice.callback for one in fetchers)
 
     def next(self) -> SitemapFetcher | None:
         """Return a fetcher to fetch now; None if there is none before the next `receive`."""
         while (node := self._next_node()) is not None:
-            key = requested_url(node.fetcher.url)
+            key = node.fetcher.key
             if (why := self._why_unwanted(node)) is not None:
                 self._arrive(node, ParsedSitemap.invalid(node.fetcher.url, f"Not fetched: {why}.", Cause.LEFT_OUT))
                 self._count()
@@ -96,24 +109,25 @@ class Walk:
         if not self._to_visit and not self._release():
             return None
         if self._given < self.limits.max_sitemaps + SPARE_PLACES + len(self.roots):
-            return self._to_visit.pop()
+            return self._to_visit.popitem()[0]
         node = self._cut.awaited
         if node is not None and node in self._to_visit:
-            self._to_visit.remove(node)
+            del self._to_visit[node]
             return node
-        return None if self._waiting else self._to_visit.pop()
+        return None if self._waiting else self._to_visit.popitem()[0]
 
     def receive(self, fetcher: SitemapFetcher, response: Document | Failure | ParsedSitemap) -> None:
         """Take the response for a fetcher, parsed or not. After a stop, it is ignored."""
-        key = requested_url(fetcher.url)
+        key = fetcher.key
         if key not in self._waiting:
             return
         parsed = response if isinstance(response, ParsedSitemap) else fetcher.receive(response)
         self._parsed[key] = parsed
-        self._parsed.setdefault(requested_url(parsed.url), parsed)  # the target of a redirect is not fetched again
+        answered = key if parsed.url == fetcher.url else requested_url(parsed.url)
+        self._parsed.setdefault(answered, parsed)  # the target of a redirect is not fetched again
         if id(parsed) not in self._noted:  # redirects may bring the same one many times
             self._noted.add(id(parsed))
-            self._known_urls.add(requested_url(parsed.url))
+            self._known_urls.add(answered)
             self._known_urls.update(requested_url(child.url) for child in parsed.children)
         for node in self._waiting.pop(key):
             self._arrive(node, parsed)
@@ -132,7 +146,7 @@ class Walk:
 
         Ask this just before the request: limits may have dropped the nodes that waited for it.
         """
-        key = requested_url(fetcher.url)
+        key = fetcher.key
         if self._waiting.get(key) == []:
             del self._waiting[key]
             self._given -= 1
@@ -171,38 +185,43 @@ class Walk:
 
     def sitemaps(self) -> list[AbstractSitemap]:
         """Return the sitemaps of the roots, once the walk is done."""
-        self._is_past_cut = self._is_cut_marked = False
+        self._start_building()
         return list(self._build(self.roots))
 
     def tree(self) -> AbstractSitemap:
         """Return the sitemap of the first root with everything below it, once the walk is done."""
         tree = self.sitemaps()[0]
-        self._note_limits()
-        tree.facts = self._facts()
+        nodes = self._kept_nodes()
+        self._note_limits(nodes)
+        tree.facts = self._facts(nodes)
         return tree
 
-    def _note_limits(self) -> None:
-        """Add the limits to the cuts that left out children of sitemaps in the tree."""
-        for node in self._kept_nodes() if self._limited else ():
+    def _note_limits(self, nodes: list[Node]) -> None:
+        """Add the limits to the cuts that left out children of the nodes of the tree."""
+        for node in nodes if self._limited else ():
             self.cuts.update(dict.fromkeys(self._limited.get(node, ())))
 
-    def _facts(self, roots: tuple[RootAnswer, ...] | None = None, left_out: Iterable[Node] = ()) -> TreeFacts:
+    def _facts(
+        self, nodes: list[Node], roots: tuple[RootAnswer, ...] | None = None, left_out: Iterable[Node] = ()
+    ) -> TreeFacts:
         """Return what the tree does not show, for its outcome. `left_out` are roots that are not part of it."""
-        nodes = list(self._kept_nodes())
         skipped = count_skipped(nodes) if self.cuts else 0
         return TreeFacts(roots, tuple(self.cuts), self.is_late, skipped, count_left_out(nodes, left_out))
 
-    def _kept_nodes(self) -> Iterator[Node]:
-        """Give the nodes of the tree that have arrived, in tree order, up to the cut."""
-        nodes = [root for root in reversed(self.roots) if self.verdict(root)]
-        while nodes:
-            node = nodes.pop()
+    def _kept_nodes(self) -> list[Node]:
+        """Return the nodes of the tree that have arrived, in tree order, up to the cut."""
+        ahead = [root for root in reversed(self.roots) if self.verdict(root)]
+        kept = []
+        while ahead:
+            node = ahead.pop()
             if node.parsed is None:
                 continue  # after an interrupt
-            yield node
+            kept.append(node)
             if self.is_last(node):
-                return
-            nodes.extend(reversed(node.child_nodes()))
+                break
+            if node.children:
+                ahead.extend(reversed(node.child_nodes()))
+        return kept
 
     def _why_unwanted(self, node: Node) -> str | None:
         """Return why not to visit a node at all, or None."""
@@ -230,6 +249,15 @@ class Walk:
             parsed = ParsedSitemap.invalid(parsed.url, reason, Cause.LEFT_OUT, transport=parsed.transport)
             self._unmatched.add(node)
         node.parsed = parsed
+        if parsed.children:
+            self._put_children(node, parsed)
+        if self._arrivals is not None:
+            self._arrivals.add(node)
+        if not node.missing:
+            self._complete(node)
+
+    def _put_children(self, node: Node, parsed: ParsedSitemap) -> None:
+        """Make the children of a node, and visit them next."""
         node.children = list(self._children_of(node, parsed))
         self.left_out.extend(
             child
@@ -239,11 +267,7 @@ class Walk:
         )
         below = node.child_nodes()
         node.missing = len(below)
-        self._to_visit.extend(reversed(below))
-        if self._arrivals is not None:
-            self._arrivals.add(node)
-        if not below:
-            self._complete(node)
+        self._to_visit |= stack_of(below)
 
     def _children_of(self, node: Node, parsed: ParsedSitemap) -> Iterator[Node | InvalidSitemap]:
         """Give the children of a node. Past the limit, one invalid sitemap stands for all the others.
@@ -251,8 +275,6 @@ class Walk:
         One node gets no more children than the tree may have sitemaps, and all nodes together no more than four times
         that; see `_drop_surplus`.
         """
-        if not parsed.children:
-            return
         fetcher, most = node.fetcher, self.limits.max_sitemaps
         chosen = fetcher.chosen_children(parsed)
         if chosen is not parsed.children:
@@ -329,7 +351,7 @@ class Walk:
                 certain = count
             kept += sum(len(node.children) for node in nodes)
             dropped |= self._drop_all_but(nodes)
-        self._to_visit = [node for node in self._to_visit if node not in dropped]
+        self._to_visit = {node: None for node in self._to_visit if node not in dropped}
         for key, waiting in self._waiting.items():
             self._waiting[key] = [node for node in waiting if node not in dropped]
         self._node_count = kept
@@ -354,6 +376,14 @@ class Walk:
                 self._complete(node)
         return dropped
 
+    def _start_building(self) -> None:
+        self._is_past_cut = self._is_cut_marked = False
+        self._path_to_cut.clear()
+        node = self._cut.last
+        while node is not None:
+            self._path_to_cut.add(node)
+            node = node.parent
+
     def _build(self, places: Iterable[Node | InvalidSitemap]) -> Iterator[AbstractSitemap]:
         """Give the sitemaps of some places: complete ones as they are, those past the cut as invalid ones.
 
@@ -374,13 +404,13 @@ class Walk:
             elif self._is_past_cut:
                 self.cuts[cut.reason] = None
                 yield _unfetched(place.fetcher, cut.reason, Cause.LIMIT)
-            elif place.sitemap is not None and cut.last is None:
-                yield place.sitemap
+            elif place.sitemap is not None and place not in self._path_to_cut:
+                yield place.sitemap  # all of it is before the cut
             else:
                 yield self._build_again(place)
 
     def _build_again(self, node: Node) -> AbstractSitemap:
-        """Build the sitemap of a node at which, or below which, the tree may be cut."""
+        """Build the sitemap of a node at which, or below which, the tree is cut, or which is incomplete."""
         parsed = self.kept_part(node)
         if self.is_last(node):
             self._is_past_cut = True

@@ -10,7 +10,7 @@ from usp.objects.outcome import Cause, RootAnswer
 from usp.objects.problem import ProblemLog
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.origins import requested_url
-from usp.walk.nodes import Node
+from usp.walk.nodes import Node, stack_of
 from usp.walk.walk import Refusal, Walk
 
 __all__ = ["KNOWN_PATHS", "HomepageWalk"]
@@ -62,13 +62,15 @@ class HomepageWalk(Walk):
         *,
         known_last: bool = False,
     ) -> None:
-        super().__init__([*([robots] if robots else []), *known], limits, refusal)
+        may_be_needless = known_last and robots is not None
+        super().__init__([*([robots] if robots else []), *(() if may_be_needless else known)], limits, refusal)
+        self._unused_paths = known if may_be_needless else None  # no nodes yet: most sites do not need them
         self._homepage_url = homepage_url
         self._named_urls = named_urls
         self._is_known_last = known_last
         self._robots = self.roots[0] if robots else None
-        self._held_paths = self.roots[1:] if robots else self.roots[:]
-        self._to_visit = self.roots[:1] if robots else []
+        self._held_paths = self.roots[1:] if robots else self.roots[:]  # are requested later
+        self._to_visit = stack_of(self.roots[:1] if robots else [])
         self._has_callbacks = any(
             fetcher.recurse_callback or fetcher.recurse_list_callback or fetcher.choice.depends_on_documents
             for fetcher in (node.fetcher for node in self.roots)
@@ -93,7 +95,7 @@ class HomepageWalk(Walk):
 
     def website(self) -> IndexWebsiteSitemap:
         """Return the whole tree, once the walk is done."""
-        self._is_past_cut = self._is_cut_marked = False
+        self._start_building()
         sitemaps: list[AbstractSitemap] = []
         unmatched: list[Node] = []
         for root in self.roots:
@@ -103,7 +105,8 @@ class HomepageWalk(Walk):
                 sitemaps += (sitemap for sitemap in self._build([root]) if not isinstance(sitemap, InvalidSitemap))
             elif root in self._unmatched:
                 unmatched.append(root)
-        self._note_limits()
+        nodes = self._kept_nodes()
+        self._note_limits(nodes)
         problems = ProblemLog(self._homepage_url)
         if (robots := self._robots) is not None and robots.parsed is not None:
             # 4xx means that there is no robots.txt. https://www.rfc-editor.org/rfc/rfc9309#section-2.3.1.3
@@ -112,7 +115,7 @@ class HomepageWalk(Walk):
         for reason in self.cuts:
             problems.add("C901", text=reason)
         website = IndexWebsiteSitemap(self._homepage_url, sitemaps, problems=problems.problems())
-        website.facts = self._facts(tuple(self._root_answers()), unmatched)
+        website.facts = self._facts(nodes, tuple(self._root_answers()), unmatched)
         return website
 
     def tree(self) -> IndexWebsiteSitemap:
@@ -146,30 +149,43 @@ class HomepageWalk(Walk):
         return []
 
     def _why_unwanted(self, node: Node) -> str | None:
-        """Return a reason for a known path that a sitemap has led to, that the caller excludes, or that is not needed.
+        """Return a reason for a known path that a sitemap has led to, or that the caller excludes.
 
         `verdict` drops those found out later.
         """
         if not self._is_known_path(node):
             return None
-        if self._is_known_last and node.fetcher.url not in self._named_urls and self._has_robots_sitemap():
-            return "robots.txt leads to sitemaps"
         if node.fetcher.choice.excludes(node.fetcher.url):
             return "its URL matches `exclude`"
         return "it was found already" if requested_url(node.fetcher.url) in self._known_urls else None
 
     def _is_known_path(self, node: Node) -> bool:
-        return node.parent is None and node is not self._robots
+        return node.is_root and node is not self._robots
 
     def _release(self) -> bool:
         is_last = self._has_callbacks or self._is_known_last
         is_too_early = self._waiting and (is_last or (self._robots is not None and not self._robots.parsed))
-        if is_too_early or not self._held_paths:
+        if is_too_early:
+            return False
+        self._use_paths()
+        if not self._held_paths:
             return False
         released = self._held_paths[:1] if self._has_callbacks else self._held_paths
         self._held_paths = self._held_paths[len(released) :]
-        self._to_visit.extend(reversed(released))
+        self._to_visit |= stack_of(released)
         return True
+
+    def _use_paths(self, *, all_of_them: bool = False) -> None:
+        """Make roots of the known paths that were a last resort: of those that are needed, or of `all_of_them`."""
+        unused, self._unused_paths = self._unused_paths, None
+        if unused is None:
+            return
+        is_needed = all_of_them or not self._has_robots_sitemap()
+        if is_needed or self._named_urls:
+            for fetcher in unused:
+                if is_needed or fetcher.url in self._named_urls:
+                    self._held_paths.append(Node(fetcher, None))
+                    self.roots.append(self._held_paths[-1])
 
     def _has_robots_sitemap(self) -> bool:
         """Return whether robots.txt has led to a sitemap that could be read."""
@@ -177,5 +193,6 @@ class HomepageWalk(Walk):
         return robots is not None and any(not isinstance(one, InvalidSitemap) for one in robots.all_sitemaps())
 
     def _take_held(self) -> list[Node]:
+        self._use_paths(all_of_them=True)
         held, self._held_paths = self._held_paths, []
         return held

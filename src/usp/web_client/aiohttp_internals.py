@@ -111,6 +111,7 @@ class _Handler(ResponseHandler):
     """
 
     _interim_answers = 0
+    _last_data_at = 0.0  # when something has arrived, by the loop's clock
     _head: bytes | None = None  # what has arrived of a head; None if none is expected
     is_idle = False  # whether no request uses the connection
 
@@ -149,6 +150,20 @@ class _Handler(ResponseHandler):
             if not data:
                 self._head = b""
         return data
+
+    def _reschedule_timeout(self) -> None:
+        """Start the timeout between two reads again. The timer stays as it is, and looks at the clock when it ends."""
+        self._last_data_at = self._loop.time()
+        if self._read_timeout_handle is None:
+            super()._reschedule_timeout()
+
+    def _on_read_timeout(self) -> None:
+        """End the answer if nothing has arrived for so long; else set the timer for the rest of the time."""
+        left = 0.0 if self._read_timeout is None else self._last_data_at + self._read_timeout - self._loop.time()
+        if left > 0:
+            self._read_timeout_handle = self._loop.call_later(left, self._on_read_timeout)
+        else:
+            super()._on_read_timeout()
 
     def is_connected(self) -> bool:
         """Return whether the connection can be used. An idle one with unread bytes cannot: they answer no request."""
@@ -355,6 +370,7 @@ def _private_names(connector: aiohttp.TCPConnector, session: aiohttp.ClientSessi
         (connector, "connect _create_connection _release _conns _factory _loop"),
         (session, "_request _retry_connection"),
         (handler, "set_response_params data_received feed_data is_connected force_close set_exception connection_lost"),
-        (handler, "_reschedule_timeout _buffer _tail _payload"),
+        (handler, "_reschedule_timeout _on_read_timeout _read_timeout _read_timeout_handle _drop_timeout _loop"),
+        (handler, "_buffer _tail _payload"),
         (aiohttp.StreamReader(handler, 1, loop=connector._loop), "_buffer at_eof is_eof exception set_exception"),
     )

@@ -7,8 +7,7 @@ that are made while `observing(...)`. HTTP clients that are built on `usp.web_cl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,19 +53,29 @@ class Observer(Protocol):
         """Take an exchange. Its body, if it is kept, is still arriving."""
 
 
-_CURRENT: ContextVar[Observer | None] = ContextVar("usp observer", default=None)
+class observing:  # noqa: N801 -- used as a function
+    """Let an observer see the requests that this thread or task makes in this context.
+
+    Contexts that outlive the request, as those of timers do, do not keep the observer; see `applying`.
+    """
+
+    __slots__ = ("_token", "observer")
+
+    def __init__(self, observer: Observer | None) -> None:
+        self.observer = observer
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._token)
+        del self._token
+        self.observer = None
 
 
-@contextmanager
-def observing(observer: Observer) -> Iterator[None]:
-    """Let an observer see the requests that this thread or task makes in this context."""
-    token = _CURRENT.set(observer)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+_CURRENT: ContextVar[observing] = ContextVar("usp observer", default=observing(None))  # noqa: B039 -- nobody changes it
 
 
 def current_observer() -> Observer | None:
     """Return the observer of the current requests, if there is one."""
-    return _CURRENT.get()
+    return _CURRENT.get().observer

@@ -186,8 +186,9 @@ class Fetch:
         return response
 
     def release(self) -> None:
-        """Drop the answer and the response: both refer to this fetch, and would wait for the garbage collector."""
-        self._answer = self._success = self._request = None
+        """Drop what others need no more: contexts of timers keep this fetch a while; see `policy.applying`."""
+        self._answer = self._success = self._request = self._observer = self._exchange = None
+        self._may_follow = lambda url: False
 
     def failed(self, error: BaseException, *, is_late: bool) -> WebClientErrorResponse:
         """Return the response for a fetch that ended with an error, by its deadline if it `is_late`."""

@@ -21,7 +21,16 @@ from typing import Any, TypeVar
 
 from usp.web_client.policy import RefusedError, RequestPolicy
 
-__all__ = ["AddressInfo", "Resolver", "call_in_thread", "call_in_time", "look_up", "look_up_async", "system_lookup"]
+__all__ = [
+    "AddressInfo",
+    "Resolver",
+    "call_in_thread",
+    "call_in_time",
+    "is_address",
+    "look_up",
+    "look_up_async",
+    "system_lookup",
+]
 
 #: One of those that `socket.getaddrinfo` returns.
 AddressInfo = tuple[Any, Any, int, str, Any]
@@ -40,7 +49,7 @@ def look_up(
 ) -> Sequence[AddressInfo]:
     """Return the addresses of a host. Raise `TimeoutError` when time is up, `RefusedError` if the tree is cancelled."""
     _check_special(host)
-    if _is_address(host):
+    if is_address(host):
         return resolve(host, port)
     return call_in_time(lambda: resolve(host, port), policy, seconds)
 
@@ -122,7 +131,8 @@ def _check_special(host: str) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
+    """Return whether a host is an address, and no name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

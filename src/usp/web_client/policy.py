@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from usp.limits import Limits
-from usp.origins import HostPatterns, host_of, origin_of, outside, put_credentials, split_credentials
+from usp.origins import NO_HOSTS, HostPatterns, host_of, origin_of, outside, put_credentials, split_credentials
 
 if TYPE_CHECKING:
     from usp.bodies import DocumentStore
@@ -93,7 +93,7 @@ class RequestPolicy:
         self._home = origin_of(homepage_url)
         self._cross_host = cross_host
         self._expires = expires
-        self._allow_hosts = allow_hosts or HostPatterns()
+        self._allow_hosts = allow_hosts or NO_HOSTS
         self._trusts_home = private == "allow" or self._allow_hosts.match(self._home[1])
         # Hosts that need not be public -> the addresses that they may use although these are not public. Empty: the
         # host is public. Missing: not known yet.
@@ -109,7 +109,7 @@ class RequestPolicy:
 
     def request_seconds(self) -> float:
         """Return how long a request may take that starts now, in this thread or task."""
-        return min(self.limits.request_seconds, _REQUEST_SECONDS.get())
+        return min(self.limits.request_seconds, _CURRENT.get().request_seconds)
 
     def is_tree_deadline(self, deadline: float) -> bool:
         """Return whether a request's deadline is that of the whole tree."""
@@ -338,32 +338,48 @@ def _not_public(host: str, address: Address | str) -> str:
     return f"{host} leads to {address}, which is not a public address; a website may not lead there"
 
 
-_CURRENT: ContextVar[RequestPolicy | None] = ContextVar("usp request policy", default=None)
-_REQUEST_SECONDS: ContextVar[float] = ContextVar("usp request seconds", default=math.inf)
-_MAY_FOLLOW: ContextVar[MayFollow] = ContextVar("usp may follow", default=lambda url: True)
+def _follow_any(_: str) -> bool:
+    return True
 
 
-@contextmanager
-def applying(
-    policy: RequestPolicy, request_seconds: float = math.inf, may_follow: MayFollow = lambda url: True
-) -> Iterator[None]:
+def _follow_none(_: str) -> bool:
+    return False
+
+
+class applying:  # noqa: N801 -- used as a function
     """Apply a policy to the requests that this thread or task makes in this context.
+
+    Event loops keep the context of a timer long after the timer was cancelled, and so what the context refers to. Of a
+    request that has ended, that is little, and not its whole tree.
 
     :param request_seconds: the time for each of them, if it is shorter than the policy's.
     :param may_follow: asked before a redirect is followed, in any thread.
     """
-    tokens = _CURRENT.set(policy), _REQUEST_SECONDS.set(request_seconds), _MAY_FOLLOW.set(may_follow)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(tokens[0])
-        _REQUEST_SECONDS.reset(tokens[1])
-        _MAY_FOLLOW.reset(tokens[2])
+
+    __slots__ = ("_token", "may_follow", "policy", "request_seconds")
+
+    def __init__(
+        self, policy: RequestPolicy | None, request_seconds: float = math.inf, may_follow: MayFollow = _follow_any
+    ) -> None:
+        self.policy = policy
+        self.request_seconds = request_seconds
+        self.may_follow = may_follow
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._token)
+        del self._token
+        self.may_follow = _follow_none  # a thread that was abandoned may still ask
+
+
+_CURRENT: ContextVar[applying] = ContextVar("usp request policy", default=applying(None))  # noqa: B039 -- nobody changes it
 
 
 def policy_for(url: str) -> RequestPolicy:
     """Return the policy of the current tree; outside of a tree, a policy for this URL alone."""
-    policy = _CURRENT.get()
+    policy = _CURRENT.get().policy
     if policy is not None:
         return policy
     try:
@@ -374,7 +390,7 @@ def policy_for(url: str) -> RequestPolicy:
 
 def may_follow_here() -> MayFollow:
     """Return what to ask before a redirect is followed, for a request of this thread or task."""
-    return _MAY_FOLLOW.get()
+    return _CURRENT.get().may_follow
 
 
 def bytes_allowed(own: int | None, is_callers: bool) -> int | None:
@@ -383,7 +399,7 @@ def bytes_allowed(own: int | None, is_callers: bool) -> int | None:
     The caller's limit comes first, then the tree's, then the client's default. Trees that share a client may have
     different limits.
     """
-    policy = _CURRENT.get()
+    policy = _CURRENT.get().policy
     return own if is_callers or policy is None else policy.limits.max_sitemap_bytes
 
 

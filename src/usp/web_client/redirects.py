@@ -40,8 +40,8 @@ class Redirects:
     def __init__(self, url: str, policy: RequestPolicy) -> None:
         self.url = requested_url(url)
         self._policy = policy
-        self._cookies: dict[Origin, dict[str, str]] = {}
-        self._requested: set[tuple[str, str | None]] = set()
+        self._cookies: dict[Origin, dict[str, str]] | None = None  # most requests have none, and are not redirected
+        self._requested: set[tuple[str, str | None]] | None = None
 
     def refusal(self) -> str | None:
         """Return why the URL may not be requested, or None if it may."""
@@ -62,6 +62,7 @@ class Redirects:
 
         `location` is the header as bytes; `set_cookies` are the values of the Set-Cookie headers.
         """
+        self._requested = self._requested or set()
         self._requested.add((self.url, self.cookie()))
         if len(self._requested) > self._policy.limits.max_redirects:
             return f"redirected more than {plural(self._policy.limits.max_redirects, 'time')}"
@@ -92,6 +93,7 @@ class Redirects:
         for text in set_cookies:
             if cookie := _cookie(text):
                 if cookies is None:
+                    self._cookies = self._cookies or {}
                     cookies = self._cookies.setdefault(origin_of(self.url), {})
                 name, value = cookie
                 others = sum(len(n) + len(v) + 3 for n, v in cookies.items() if n != name)
