@@ -6,16 +6,29 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice, repeat
+from itertools import accumulate, chain, islice, repeat
 from types import MappingProxyType
+from typing import Any
 
 from usp.export.schema import SOURCE, type_name
 from usp.objects.page import Pages, SitemapPage, last_modified_text
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import named_url, normalized_host
-from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, columns_of_all, split_urls
+from usp.scan import PAGE_TYPES, URL_PARTS, Column, Columns, List, Scalar, Struct, Type, columns_of_all, split_urls
 
-__all__ = ["Batch", "FirstPlaces", "SitemapPages", "page_columns", "pages_of", "repeated_column", "repeated_number"]
+__all__ = [
+    "Batch",
+    "FirstPlaces",
+    "SitemapPages",
+    "joined_columns",
+    "page_columns",
+    "pages_of",
+    "positions",
+    "repeated_column",
+    "repeated_numbers",
+    "repeated_texts",
+    "url_parts",
+]
 
 _MANY = 1 << 16  # rows; few sitemaps have more
 _MANY_PAGES = 1 << 13  # page objects at a time; each takes about 1 kB
@@ -87,14 +100,17 @@ def page_columns(sitemap: SitemapPages, wanted: Iterable[str]) -> Iterator[Colum
     }
     if sitemap.source is not None:
         listed[SOURCE] = partial(_repeated, sitemap.source)
-    parts = wanted.intersection(URL_PARTS)
     first = 0
     for length, read in _columns_of(sitemap.pages, wanted):
         added = {name: make(length, first) for name, make in listed.items() if name in wanted}
-        if length and parts:
-            added |= split_urls(read["url"], parts, normalized_host)
-        yield Columns(length, {**read, **added})
+        yield Columns(length, {**read, **added, **(url_parts(read["url"], wanted) if length else {})})
         first += length
+
+
+def url_parts(urls: Column, wanted: Iterable[str]) -> dict[str, Column]:
+    """Return the wanted columns that have parts of URLs, such as their host."""
+    parts = frozenset(URL_PARTS).intersection(wanted)
+    return split_urls(urls, parts, normalized_host) if parts else {}
 
 
 def _columns_of(pages: Sequence[SitemapPage], wanted: frozenset[str]) -> Iterator[Columns]:
@@ -115,9 +131,32 @@ def repeated_column(text: bytes, length: int) -> Column:
     return Column(length, memoryview(text * length), _multiples(len(text), length + 1))
 
 
-def repeated_number(number: int, length: int) -> Column:
-    """Return a column that has the same integer in every row."""
-    return Column(length, memoryview(array("q", [number]) * length))
+def repeated_texts(texts: Sequence[str], lengths: Sequence[int]) -> Column:
+    """Return a column that has each text in as many rows as `lengths` says."""
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    if len(texts) == 1:
+        return repeated_column(encoded[0], lengths[0])
+    data = memoryview(b"".join([text * length for text, length in zip(encoded, lengths, strict=True)]))
+    sizes = chain.from_iterable(repeat(len(text), length) for text, length in zip(encoded, lengths, strict=True))
+    offsets = memoryview(array("q", accumulate(sizes, initial=0)))
+    return Column(len(offsets) - 1, data, offsets)
+
+
+def repeated_numbers(numbers: Sequence[int], lengths: Sequence[int]) -> Column:
+    """Return a column that has each integer in as many rows as `lengths` says."""
+    found = array("q")
+    for number, length in zip(numbers, lengths, strict=True):
+        found += array("q", [number]) * length
+    return Column(len(found), memoryview(found))
+
+
+def positions(firsts: Sequence[int], lengths: Sequence[int]) -> Column:
+    """Return a column that counts the pages of sitemaps from 1. `firsts` says how many came in earlier columns."""
+    if len(firsts) == 1:
+        return _positions(lengths[0], firsts[0])
+    counted = (range(first + 1, first + length + 1) for first, length in zip(firsts, lengths, strict=True))
+    found = memoryview(array("q", chain.from_iterable(counted)))
+    return Column(len(found), found)
 
 
 def _positions(length: int, first: int) -> Column:
@@ -138,3 +177,94 @@ def _first_multiples(step: int) -> memoryview:
 
 def _numbers(step: int, count: int) -> Iterable[int]:
     return range(0, step * count, step) if step else repeat(0, count)
+
+
+# Columns of several sitemaps in one
+
+
+def joined_columns(types: Mapping[str, Type], parts: Sequence[Columns]) -> Columns:
+    """Return the rows of all parts, in order. A column that some parts lack is null in their rows.
+
+    Arrow arrays of a few rows cost more than the rows, so small sitemaps are joined first.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    lengths = [part.length for part in parts]
+    names = dict.fromkeys(chain.from_iterable(part.columns for part in parts))
+    found = {name: _joined(types[name], [part.columns.get(name) for part in parts], lengths) for name in names}
+    return Columns(sum(lengths), found)
+
+
+def _joined(kind: Type, columns: Sequence[Column | None], lengths: Sequence[int]) -> Column:
+    total = sum(lengths)
+    valid = None
+    if any(
+        length and (column is None or column.valid is not None) for column, length in zip(columns, lengths, strict=True)
+    ):
+        masks = [
+            0 if column is None else (1 << length) - 1 if column.valid is None else _number(column.valid, length)
+            for column, length in zip(columns, lengths, strict=True)
+        ]
+        valid = _joined_bits(masks, lengths)
+    if isinstance(kind, Struct):
+        children = (
+            _joined(part, [None if column is None else column.children[number] for column in columns], lengths)
+            for number, part in enumerate(kind.fields.values())
+        )
+        return Column(total, valid=valid, children=tuple(children))
+    if kind is Scalar.TEXT or isinstance(kind, List):
+        return _joined_texts_or_lists(kind, columns, lengths, valid)
+    if kind is Scalar.BOOLEAN:
+        flags = [0 if column is None else _number(_data(column), column.length) for column in columns]
+        return Column(total, _joined_bits(flags, lengths), None, valid)
+    width = 1 if kind is Scalar.FREQUENCY else 8
+    data = [
+        bytes(width * length) if column is None else _data(column)
+        for column, length in zip(columns, lengths, strict=True)
+    ]
+    joined: memoryview[Any] = memoryview(b"".join(data))
+    if kind is not Scalar.FREQUENCY:
+        joined = joined.cast("d") if kind is Scalar.NUMBER else joined.cast("q")
+    return Column(total, joined, None, valid)
+
+
+def _joined_texts_or_lists(
+    kind: Type, columns: Sequence[Column | None], lengths: Sequence[int], valid: memoryview | None
+) -> Column:
+    offsets = array("q", [0])
+    sizes = []
+    start = 0
+    for column, length in zip(columns, lengths, strict=True):
+        if column is None:
+            offsets.extend(repeat(start, length))
+            sizes.append(0)
+            continue
+        assert column.offsets is not None
+        ends = column.offsets[1 : length + 1].tolist()
+        offsets.extend([start + end for end in ends] if start else ends)
+        sizes.append(ends[-1] if ends else 0)
+        start += sizes[-1]
+    if isinstance(kind, List):
+        items = [None if column is None else column.children[0] for column in columns]
+        return Column(len(offsets) - 1, None, memoryview(offsets), valid, (_joined(kind.item, items, sizes),))
+    texts = [b"" if column is None else _data(column)[:size] for column, size in zip(columns, sizes, strict=True)]
+    return Column(len(offsets) - 1, memoryview(b"".join(texts)), memoryview(offsets), valid)
+
+
+def _data(column: Column) -> memoryview:
+    assert column.data is not None
+    return column.data
+
+
+def _number(bits: memoryview, length: int) -> int:
+    """Return the first `length` bits as a number."""
+    return int.from_bytes(bits, "little") & ((1 << length) - 1)
+
+
+def _joined_bits(numbers: Sequence[int], lengths: Sequence[int]) -> memoryview:
+    """Return bits one after another, with `lengths` of each number."""
+    found = at = 0
+    for number, length in zip(numbers, lengths, strict=True):
+        found |= number << at
+        at += length
+    return memoryview(found.to_bytes((at + 7) // 8, "little"))

@@ -58,6 +58,13 @@ class FirstOfEach:
             kept = bytes(is_kept and next(firsts) for is_kept in batch.kept)
         return Batch(batch.columns, None if 0 not in kept else kept)
 
+    def is_first(self, url: str) -> bool:
+        """Return whether a URL is new, and note it.
+
+        :raises OSError: as `batch` does.
+        """
+        return self._firsts((url.encode("utf-8", "surrogatepass"),))[0]
+
     def _kept_items(self, urls: Column, positions: Column, kept: bytes | None) -> bytes:
         """Return a byte for each row. Rows of one page are neighbours, and all of them are kept, or none is."""
         assert positions.data is not None

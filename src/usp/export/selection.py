@@ -17,13 +17,16 @@ from usp.export.items import ITEM_NEEDS, item_columns, spread
 from usp.export.schema import ITEM_TABLES, NAMES_IN_SITEMAPS, PAGES, SOURCE, TABLES, column_at, table_types
 from usp.scan import Column, Columns, List, Scalar, Struct, Type, flags_of, microseconds
 
-__all__ = ["PAGE_DATES", "Moment", "Selection", "datetime_of", "newest_date", "select", "select_from"]
+__all__ = ["PAGE_DATES", "Moment", "Selection", "datetime_of", "newest_date", "select", "select_from", "span_of"]
 
 #: A point in time as callers give it: "2025-01-01", "2025-01-01T10:00:00+02:00", "7d" for seven days ago, or a date.
 Moment = str | date | datetime
 
 _AGO = re.compile(r"(\d{1,9})([hdw])", re.ASCII)
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+#: Of spans. "m" is no unit of a point in time: six months ago and six minutes ago would look the same.
+_SPAN_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), **_UNITS}
+_SPAN = re.compile(r"(\d{1,6})([smhdw])", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(
     rf"{_DATE.pattern}(?:[T ](?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d{{1,6}})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
@@ -249,16 +252,16 @@ def datetime_of(name: str, written: Moment, now: datetime | None = None) -> date
         return datetime.min.replace(tzinfo=UTC)  # longer ago than dates can say
 
 
-def seconds_of(name: str, written: str) -> float:
-    """Return the seconds of a time span that a user wrote: "90s", "6h", "7d".
+def span_of(name: str, written: str) -> timedelta:
+    """Return a time span that a user wrote: "90s", "30m", "6h", "7d", "4w".
 
     :param name: the parameter, for the error.
     :raises InvalidArgumentError: if it is none.
     """
-    span = _AGO.fullmatch(written.strip())
+    span = _SPAN.fullmatch(written.strip())
     if span is None:
-        raise InvalidArgumentError(f"{name} must be like 30m, 6h, 7d or 4w, not {written!r}")
-    return int(span[1]) * _UNITS[span[2]].total_seconds()
+        raise InvalidArgumentError(f"{name} must be like 90s, 30m, 6h, 7d or 4w, not {written!r:.100}")
+    return int(span[1]) * _SPAN_UNITS[span[2]]
 
 
 def _moment(name: str, written: Moment, now: datetime | None, *, is_end: bool = False) -> int:
