@@ -397,6 +397,62 @@ def test_little_is_kept_of_each_record(tmp_path: Path) -> None:
     assert peak < kept + 2_000_000
 
 
+@pytest.mark.parametrize("header", ["WARC-Target-URI", "WARC-Payload-Digest"])
+def test_long_headers_are_not_kept(tmp_path: Path, header: str) -> None:
+    """A file of 60 kilobytes, with a URL or a digest of 200,000 characters in each record, takes little memory."""
+    body = b"HTTP/1.1 200 OK\r\n\r\n" + urlset(f"{W}a").encode()
+    with (tmp_path / "a.warc.gz").open("wb") as file:
+        for number in range(150):
+            values = {"WARC-Target-URI": f"{W}{number}/sitemap.xml", "WARC-Payload-Digest": f"sha1:{number}"}
+            values[header] += "a" * 200_000
+            headers = "".join(f"{name}: {value}\r\n" for name, value in values.items()).encode()
+            start = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: %d\r\n" % len(body)
+            file.write(gzip.compress(start + headers + b"\r\n" + body + b"\r\n\r\n"))
+        file.write(site().file.getvalue())
+    tracemalloc.start()
+    try:
+        archive = Archive([str(tmp_path / "a.warc.gz")])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert archive.find(f"{W}index.xml") is not None
+    assert kept < 1_000_000
+
+
+def test_members_of_a_wacz_that_share_their_bytes(tmp_path: Path) -> None:
+    """A zip archive that names the same bytes a hundred times is read once; other members are read as well."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("archive/a.warc.gz", site().file.getvalue())
+        first = archive.infolist()[0]
+        for number in range(100):
+            again = zipfile.ZipInfo(f"archive/a{number}.warc.gz")
+            again.header_offset, again.CRC = first.header_offset, first.CRC
+            again.file_size, again.compress_size = first.file_size, first.compress_size
+            archive.filelist.append(again)
+        archive.writestr("archive/b.warc.gz", Recorder().add(f"{W}other.xml", urlset(f"{W}b").encode()).file.getvalue())
+    path = tmp_path / "a.wacz"
+    path.write_bytes(packed.getvalue())
+    found = Archive([str(path)])
+    assert f"{W}other.xml" in found
+    alone = tmp_path / "a.warc.gz"
+    alone.write_bytes(site().file.getvalue())
+    assert found.records == Archive([str(alone)]).records + 1
+
+
+@pytest.mark.parametrize("form", ["deflated in a zip archive", "many records in one member"])
+def test_archives_that_unpack_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """An archive that unpacks to far more than its own size is refused before it fills the disk."""
+    monkeypatch.setattr("usp.warc.parts._MANY_BYTES", 1_000_000)
+    recorder = site()
+    recorder.add(f"{W}large.xml", b" " * 30_000_000)
+    data = gzip.decompress(recorder.file.getvalue())
+    path = tmp_path / ("a.wacz" if "zip" in form else "a.warc.gz")
+    path.write_bytes(wacz(zipfile.ZIP_DEFLATED)(data) if "zip" in form else gzip.compress(data))
+    with pytest.raises(InvalidArgumentError, match="too large to unpack"):
+        Archive([str(path)])
+
+
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=10), st.integers(0, 100)), max_size=4))
 def test_no_damage_raises(tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, bytes, int]]) -> None:
     """Whatever is damaged in an archive, there is a tree, or an error that says that there is no sitemap."""

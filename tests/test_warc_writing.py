@@ -13,6 +13,7 @@ import tracemalloc
 import warnings
 import zlib
 from base64 import b32encode
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
@@ -22,7 +23,18 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from usp.inflate import split
-from usp.warc import Original, Payload, WarcWriter, message_of, read_records, request_head, response_head, writing
+from usp.warc import (
+    Original,
+    Payload,
+    WarcWriter,
+    body_of_member,
+    message_of,
+    open_block,
+    read_records,
+    request_head,
+    response_head,
+    writing,
+)
 
 NOW = datetime(2026, 11, 17, 3, 30, 55, 123456, UTC)
 URL = "https://www.example.org/sitemap.xml"
@@ -240,6 +252,23 @@ def test_a_body_that_changes_while_it_is_written_is_an_error() -> None:
         WarcWriter(io.BytesIO()).response(URL, HEAD, Payload(pieces=lambda: [next(turns)]), NOW)
     with pytest.raises(ValueError, match="truncated must be one of"):
         WarcWriter(io.BytesIO()).response(URL, HEAD, Payload(b""), NOW, truncated="because")
+
+
+def test_a_small_body_is_read_in_one_step() -> None:
+    """The body of a response is the same as read_record finds it; other records, and damaged ones, are left to that."""
+    file = io.BytesIO(written())
+    seen = Counter[str]()
+    for record in read_records(file):
+        member = file.getvalue()[record.place.offset : record.place.offset + record.length]
+        found = body_of_member(member)
+        expected = b"".join(open_block(file, record))[message_of(record.block).body_at :]
+        assert found == (expected if record.type == "response" and record.size < 1 << 20 else None)
+        seen[record.type] += found is not None
+        assert body_of_member(member[:-1]) is body_of_member(member + b"x") is body_of_member(b"") is None
+        assert body_of_member(member[:40] + b"damage" + member[46:]) in (None, found)
+    assert seen["response"] >= 3
+    odd = WarcWriter(plain := io.BytesIO()).response(URL, b"HTTP/1.0 200\n\nbody?\r\n", Payload(b"x"), NOW)
+    assert body_of_member(plain.getvalue()[: odd.length]) is None  # where its body starts is a matter of opinion
 
 
 def test_a_file_that_takes_a_part_at_a_time_gets_everything() -> None:

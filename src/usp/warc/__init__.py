@@ -10,7 +10,7 @@ https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/
 from __future__ import annotations
 
 from usp.warc.messages import Message, message_of, request_head, response_head
-from usp.warc.reading import Record, open_block, open_body, read_record, read_records
+from usp.warc.reading import Record, body_of_member, open_block, open_body, read_record, read_records
 from usp.warc.writing import Original, Payload, WarcWriter, Written
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Record",
     "WarcWriter",
     "Written",
+    "body_of_member",
     "message_of",
     "open_block",
     "open_body",

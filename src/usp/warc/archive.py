@@ -28,13 +28,16 @@ from usp.warc.reading import Record, date_of, open_body, read_record, read_recor
 from usp.warc.streams import Place
 from usp.web_client.redirects import REDIRECTS
 
-__all__ = ["Archive", "Site", "Stored"]
+__all__ = ["Archive", "Kind", "Site", "Stored", "kind_of"]
 
 #: Called while files are read: with the name of the file, and how many bytes of how many were read.
 ScanProgress = Callable[[str, int, int], object]
 
 _KEPT_BYTES = 1 << 16  # of each block; most robots.txt and the start of every sitemap fit
 _LOOK_BYTES = 4096
+# Characters of a URL and of a digest that are kept. A record with 200,000 of them may take 400 bytes of a file.
+_MAX_URL = 2_048
+_MAX_DIGEST = 256
 _PROGRESS_RECORDS = 500
 _ROBOTS = "/robots.txt"
 _ROOT = re.compile(
@@ -179,6 +182,8 @@ class Archive:
                     self._add(number, record)
 
     def _add(self, part: int, record: Record) -> None:
+        if len(record.url) > _MAX_URL:
+            return
         url = requested_url(record.url)
         if not url.startswith(("http://", "https://")):
             return
@@ -188,7 +193,7 @@ class Archive:
             status = HTTPStatus.OK
         if not status:
             return
-        kind = _kind(url, record, message) if status == HTTPStatus.OK and not is_revisit else Kind.OTHER
+        kind = kind_of(url, record, message) if status == HTTPStatus.OK and not is_revisit else Kind.OTHER
         date = record.date
         time = 0.0 if date is None else date.timestamp()
         entry = _Entry(part, record.offset, record.place.skip, time, status, kind, is_revisit)
@@ -201,7 +206,8 @@ class Archive:
             self._older[url, replaced.time] = replaced
         if kind:
             self._note(url, kind)
-            if digest := record.headers.get("warc-payload-digest"):
+            digest = record.headers.get("warc-payload-digest", "")
+            if 0 < len(digest) <= _MAX_DIGEST:
                 self._by_digest.setdefault(digest, entry)
 
     def _note(self, url: str, kind: Kind) -> None:
@@ -252,7 +258,7 @@ def _body(part: Part, record: Record) -> Iterator[bytes]:
         yield from open_body(file, record, codec=part.codec)
 
 
-def _kind(url: str, record: Record, message: Message) -> Kind:
+def kind_of(url: str, record: Record, message: Message) -> Kind:
     """Return what the body of a success is, by its start and by its name."""
     body = record.block[message.body_at :]
     if url.endswith(_ROBOTS) and url.count("/") == 3:

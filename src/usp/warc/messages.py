@@ -145,20 +145,23 @@ def request_head(method: str, target: str, headers: Iterable[tuple[str, str]], v
 
 
 def _head(first: str, headers: Iterable[tuple[str, str]]) -> bytes:
-    lines = [first, *(f"{name}: {value}" for name, value in headers)]
-    text = "".join(f"{_LINE_ENDS.sub(' ', line)}\r\n" for line in lines)
-    return text.encode("latin-1", "replace") + b"\r\n"
+    lines = [first, *[f"{name}: {value}" for name, value in headers]]
+    text = "\r\n".join(lines)
+    if text.count("\r") + text.count("\n") > 2 * (len(lines) - 1) or "\0" in text:
+        text = "\r\n".join([_LINE_ENDS.sub(" ", line) for line in lines])
+    return text.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
 def ended_head(head: bytes) -> bytes:
     """Return a head with exactly one blank line at its end."""
-    return head.rstrip(b"\r\n") + b"\r\n\r\n"
+    end = b"\r\n\r\n"
+    return head if head.endswith(end) and head[-5:-4] not in b"\r\n" else head.rstrip(b"\r\n") + end
 
 
 def head_for_unframed_body(head: bytes, size: int) -> bytes:
     """Return the head of a response whose body has lost its chunked framing, for a body of `size` bytes."""
     head = ended_head(head)
-    if not _CHUNKED.search(head):
+    if b"chunked" not in head.lower() or not _CHUNKED.search(head):
         return head
     renamed = _FRAMING.sub(lambda match: b"X-Orig-" + match[0], head)
     return renamed[:-2] + b"Content-Length: %d\r\n\r\n" % size

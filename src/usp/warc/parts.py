@@ -31,6 +31,9 @@ _IN_WACZ = re.compile(r"(?:.*/)?archive/[^/]+\.warc(?:\.gz|\.zst)?", re.IGNORECA
 _LOCAL_HEADER_BYTES = 30  # https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT section 4.3.7
 _COPY_BYTES = 1 << 20
 _MAX_UNPACKED_BYTES = 1 << 35
+# A part that unpacks to more than this many times its size is no archive of a website, if it is a large one.
+_MAX_RATIO = 200
+_MANY_BYTES = 1 << 30
 _BUFFER_BYTES = 1 << 16
 
 
@@ -66,12 +69,22 @@ def _may_be_warc(head: bytes) -> bool:
 
 
 def _warcs_in(path: str) -> list[zipfile.ZipInfo]:
-    """Return the WARC files in a zip archive, if it is laid out like a WACZ."""
+    """Return the WARC files in a zip archive, if it is laid out like a WACZ.
+
+    Members that share their bytes with one before are left out: a small archive could have thousands of large ones.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
-            return [member for member in archive.infolist() if _IN_WACZ.fullmatch(member.filename)]
+            found = [member for member in archive.infolist() if _IN_WACZ.fullmatch(member.filename)]
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         return []
+    shared: set[zipfile.ZipInfo] = set()
+    end = 0
+    for member in sorted(found, key=lambda member: member.header_offset):
+        if member.header_offset < end:
+            shared.add(member)
+        end = max(end, member.header_offset + _LOCAL_HEADER_BYTES + member.compress_size)
+    return [member for member in found if member not in shared]
 
 
 def open_parts(path: str) -> Iterator[Part]:
@@ -96,7 +109,7 @@ def _part(name: str, opener: Callable[[], AbstractContextManager[BinaryIO]]) -> 
             file.seek(0)
             second = next(islice(read_records(file, kept_bytes=0), 1, None), None)
             if second is not None and second.place.skip:
-                opener, codec = _unpacked(_inflated(file, codec), name), None
+                opener, codec = _unpacked(_inflated(file, codec), name, file.seek(0, os.SEEK_END)), None
     with opener() as file:
         return Part(name, file.seek(0, os.SEEK_END), opener, codec)
 
@@ -108,7 +121,7 @@ def _file(path: str) -> AbstractContextManager[BinaryIO]:
 def _opener(path: str, member: zipfile.ZipInfo) -> Callable[[], AbstractContextManager[BinaryIO]]:
     if member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & 1:
         return lambda: _stored_member(path, member)
-    return _unpacked(_member_pieces(path, member), f"{path}: {member.filename}")
+    return _unpacked(_member_pieces(path, member), f"{path}: {member.filename}", member.compress_size)
 
 
 @contextmanager
@@ -172,15 +185,18 @@ def _inflated(file: BinaryIO, codec: Codec) -> Iterator[bytes]:
             return
 
 
-def _unpacked(pieces: Iterator[bytes], name: str) -> Callable[[], AbstractContextManager[BinaryIO]]:
-    """Write a part to a temporary file, which is closed when nothing refers to the part any more."""
+def _unpacked(pieces: Iterator[bytes], name: str, packed: int) -> Callable[[], AbstractContextManager[BinaryIO]]:
+    """Write a part to a temporary file, which is closed when nothing refers to the part any more.
+
+    :param packed: the size of the part.
+    """
     import tempfile  # slow to import, and seldom needed
 
     file = cast("BinaryIO", tempfile.TemporaryFile(prefix="usp-"))  # noqa: SIM115 -- closed by the finalizer
-    size = 0
+    size, most = 0, min(_MAX_UNPACKED_BYTES, max(_MANY_BYTES, packed * _MAX_RATIO))
     for piece in pieces:
         size += len(piece)
-        if size > _MAX_UNPACKED_BYTES:
+        if size > most:
             file.close()
             raise InvalidArgumentError(f"{name} is too large to unpack; write it with one gzip member per record")
         file.write(piece)

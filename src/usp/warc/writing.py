@@ -8,8 +8,8 @@
     writer.revisit(url, head, Original(url, earlier, body.digest), date)
 
 Bodies are written as they were transferred, in their Content-Encoding. One that is compressed already is stored as it
-is, inside the gzip member of its record; others are compressed. Memory does not grow with a body: it is read once for
-each digest and once to write it.
+is, inside the gzip member of its record; others are compressed. Memory does not grow with a body that comes in pieces:
+it is read once for each digest and once to write it.
 
 Bodies must be without chunked framing, which HTTP libraries remove. `WarcWriter.response` changes the head to match the
 body, as Browsertrix and warcio.js do: `Transfer-Encoding: chunked` becomes `X-Orig-Transfer-Encoding: chunked`, and a
@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha1
+from itertools import chain
 from os import urandom
 from typing import Any, BinaryIO, NamedTuple
 
@@ -53,6 +54,7 @@ _END = b"\r\n\r\n"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"  # https://www.rfc-editor.org/rfc/rfc4648#section-6
 _BASE32 = [first + second for first in _LETTERS for second in _LETTERS]
 _SHIFTS = range(150, -1, -10)
+_VARIANTS = {f"{digit:x}": f"{digit & 3 | 8:x}" for digit in range(16)}  # a random digit -> one of 8, 9, a and b
 
 
 class Written(NamedTuple):
@@ -82,9 +84,10 @@ class Payload:
     :param pieces: for a large body, a function that gives its bytes from the start each time it is called.
     """
 
-    __slots__ = ("_digest", "_size", "pieces")
+    __slots__ = ("_digest", "_size", "data", "pieces")
 
     def __init__(self, data: bytes = b"", *, pieces: Callable[[], Iterable[bytes]] | None = None) -> None:
+        self.data = data if pieces is None else None  # None if it comes in pieces
         self.pieces = pieces if pieces is not None else lambda: split(data)
         self._size = len(data) if pieces is None else None
         self._digest = ""
@@ -105,6 +108,9 @@ class Payload:
         return self._digest
 
     def _measure(self) -> None:
+        if self.data is not None:
+            self._digest = _written_digest(sha1(self.data, usedforsecurity=False).digest())
+            return
         found, size = sha1(usedforsecurity=False), 0
         for piece in self.pieces():
             found.update(piece)
@@ -221,17 +227,13 @@ class WarcWriter:
         """Write a record whose block is `head` and the body."""
         record_id = record_id or _new_id()
         size = len(head) + (0 if body is None else body.size)
-        lines = [
-            "WARC/1.1",
-            f"WARC-Type: {kind}",
-            f"WARC-Record-ID: {record_id}",
-            f"WARC-Date: {_written_date(date)}",
-            *(f"{name}: {_one_line(value)}" for name, value in named.items() if value is not None),
-            f"WARC-Block-Digest: {_block_digest(head, body)}",
-            f"Content-Type: {content_type}",
-            f"Content-Length: {size}",
-        ]
-        start = "\r\n".join(lines).encode("utf-8", "replace") + _END + head
+        lines = "".join([f"{name}: {_one_line(value)}\r\n" for name, value in named.items() if value is not None])
+        text = (
+            f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {record_id}\r\nWARC-Date: {_written_date(date)}\r\n"
+            f"{lines}WARC-Block-Digest: {_block_digest(head, body)}\r\n"
+            f"Content-Type: {content_type}\r\nContent-Length: {size}\r\n\r\n"
+        )
+        start = text.encode("utf-8", "replace") + head
         offset = self.offset
         length = 0
         for piece in _members(start, body) if self._compress else _plain(start, body):
@@ -252,8 +254,9 @@ class WarcWriter:
 
 def _new_id() -> str:
     """Return a random ID. https://www.rfc-editor.org/rfc/rfc9562#section-5.4."""
-    digits = f"{int.from_bytes(urandom(16)) & ~(0xF << 76) & ~(3 << 62) | 4 << 76 | 2 << 62:032x}"
-    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}>"
+    digits = urandom(16).hex()
+    variant = _VARIANTS[digits[16]]
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}>"
 
 
 def _plain(start: bytes, body: Payload | None) -> Iterator[bytes]:
@@ -262,14 +265,19 @@ def _plain(start: bytes, body: Payload | None) -> Iterator[bytes]:
     yield _END
 
 
-def _members(start: bytes, body: Payload | None) -> Iterator[bytes]:
+def _members(start: bytes, body: Payload | None) -> Iterable[bytes]:
     """Give the gzip member of a record."""
+    data = b"" if body is None else body.data
+    if data is not None and len(data) <= _SMALL_BYTES:
+        if data.startswith(_COMPRESSED):
+            return (b"".join(_stored(start, data + _END, ())),)
+        return (_compress(start + data + _END),)
     pieces = _exactly(body)
     first = next(pieces, b"")
     if first.startswith(_COMPRESSED):
-        return _stored(start, first, pieces)
+        return _stored(start, first, _with_end(pieces))
     if body is None or body.size == len(first) <= _SMALL_BYTES:
-        return iter((_compress(start + first + _END),))
+        return (_compress(start + first + _END),)
     return _deflated(start, first, pieces)
 
 
@@ -303,15 +311,14 @@ def _stored(start: bytes, first: bytes, pieces: Iterable[bytes]) -> Iterator[byt
     compressor = _compressor(-15)
     yield _GZIP_HEAD + compressor.compress(start) + compressor.flush(zlib.Z_FULL_FLUSH)
     crc, size = zlib.crc32(start), len(start)
-    for piece in _chain(first, pieces):
+    for piece in chain((first,), pieces):
         crc, size = zlib.crc32(piece, crc), size + len(piece)
         for block in split(piece, _STORED_BYTES):
             yield struct.pack("<BHH", 0, len(block), len(block) ^ 0xFFFF) + block
     yield _LAST_BLOCK + struct.pack("<II", crc, size & 0xFFFFFFFF)
 
 
-def _chain(first: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
+def _with_end(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from pieces
     yield _END
 
@@ -339,7 +346,9 @@ def _compressor(window: int) -> Any:
 
 def _block_digest(head: bytes, body: Payload | None) -> str:
     found = sha1(head, usedforsecurity=False)
-    if body is not None:
+    if body is not None and body.data is not None:
+        found.update(body.data)
+    elif body is not None:
         for piece in body.pieces():
             found.update(piece)
     return _written_digest(found.digest())
@@ -361,7 +370,7 @@ def _fields_block(fields: Mapping[str, str]) -> bytes:
 
 def _uri(url: str) -> str:
     """Return a URL as a header may have it: without white space and control characters."""
-    return url.translate(_BREAKS)
+    return url if url.isprintable() and " " not in url else url.translate(_BREAKS)
 
 
 def _one_line(value: str) -> str:
@@ -370,5 +379,6 @@ def _one_line(value: str) -> str:
 
 def _written_date(date: datetime) -> str:
     """Return a time in UTC, with microseconds if it has some. A time without a zone is in UTC."""
-    date = date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
-    return f"{date.replace(tzinfo=None).isoformat()}Z"
+    if date.tzinfo is not UTC:
+        date = date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
+    return f"{date.isoformat()[:-6]}Z"
