@@ -1,4 +1,8 @@
-"""Many websites on one loopback server: each has an address of its own, 127.x.y.z. What they serve may change."""
+"""Many websites on one loopback server: each has an address of its own, 127.x.y.z. What they serve may change.
+
+They may have names, too: `most_running` counts the requests at once to a name, to the last two parts of it (with a dot
+before them), and to an address.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +67,12 @@ class Sites:
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         host, path = request.host.partition(":")[0], request.path
         self.requests[host, path] += 1
-        self.running[host] += 1
-        self.most_running[host] = max(self.most_running[host], self.running[host])
+        assert request.transport is not None
+        address = request.transport.get_extra_info("sockname")[0]
+        keys = {host, "." + ".".join(host.split(".")[-2:]), address}
+        for key in keys:
+            self.running[key] += 1
+            self.most_running[key] = max(self.most_running[key], self.running[key])
         try:
             answer = self.answers.get(host, {}).get(path, Answer(b"not here", 404, has_etag=False))
             if answer.seconds:
@@ -78,7 +86,7 @@ class Sites:
             self.body_bytes += len(body)
             return web.Response(status=answer.status, headers=headers, body=body)
         finally:
-            self.running[host] -= 1
+            self.running.subtract(keys)
 
 
 @contextmanager

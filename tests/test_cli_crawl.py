@@ -13,7 +13,10 @@ import pytest
 
 from commands import RunHere, environment
 from many_sites import Answer, Sites, serve_sites
-from usp.crawl import open_crawl
+from usp.cli.crawl import CrawlMeter
+from usp.crawl import CrawlProgress, crawl, crawls, open_crawl
+from usp.crawl.folder import CrawlFolder
+from usp.export.dedupe import FirstOfEach
 
 pytestmark = [pytest.mark.cli, pytest.mark.network, pytest.mark.export]
 
@@ -72,6 +75,100 @@ def test_wrong_use_is_refused(run_here: RunHere, tmp_path: Path) -> None:
     missing = run_here("crawl", str(tmp_path / "missing.txt"), "-o", str(tmp_path / "c"))
     assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
     assert run_here("crawl", "example.org", "-o", str(tmp_path / "d"), "--max-age", "soon").returncode == 2
+
+
+def test_the_summary_says_why_sites_failed(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """The summary has the most common reasons, and says how to crawl only these sites again."""
+    urls = [sites.add(f"127.0.5.{number}", {"/a.xml": ["/1"], "/b.xml": ["/2"]}) for number in range(10, 15)]
+    for number in (10, 11):
+        sites.answers[f"127.0.5.{number}"] = {"/robots.txt": Answer(b"", 403, has_etag=False)}
+    sites.answers["127.0.5.12"]["/b.xml"] = Answer(b"", 500, has_etag=False)
+    done = run_here("crawl", *urls, "http://127.0.5.9:1/", "-o", str(tmp_path / "c"), "--known-paths", "never")
+    assert done.stderr.splitlines()[:4] == [
+        "usp:         2  complete",
+        f"usp:         1  partial      500 Internal Server Error: {urls[2]}",
+        "usp:         2  blocked      403 Forbidden: 2 sites",
+        "usp:         1  unreachable  connection refused: http://127.0.5.9:1/",
+    ]
+    assert f"usp crawl -o {tmp_path}/c --retry-failed" in done.stderr
+
+
+def test_if_nothing_failed_there_is_nothing_to_retry(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """With --retry-failed and no site that failed, usp says so."""
+    run_here("crawl", sites.add(HOST, {"/a.xml": ["/1"]}), "-o", str(tmp_path / "c"))
+    done = run_here("crawl", "-o", str(tmp_path / "c"), "--retry-failed")
+    assert (done.returncode, "no site failed the last time" in done.stderr) == (0, True)
+
+
+def test_a_list_that_is_not_kept_must_be_named_again(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """A run whose sites came from standard input goes on only if they are named again: nobody else knows them."""
+    url = sites.add(HOST, {"/a.xml": ["/1"]})
+    folder = CrawlFolder.create(tmp_path / "c")
+    crawls._run_of(folder, ["-"], FirstOfEach())
+    done = run_here("crawl", "-o", str(tmp_path / "c"))
+    assert done.returncode == 2
+    assert "run 1 of" in done.stderr
+    assert "name them again to go on" in done.stderr
+    assert run_here("crawl", url, "-o", str(tmp_path / "c")).returncode == 0
+    assert [run.run for run in open_crawl(tmp_path / "c").runs] == [1]
+    assert run_here("crawl", "-o", str(tmp_path / "c")).returncode == 0
+
+
+def progress_of(target: str, folder: Path) -> list[tuple[int, int | None]]:
+    events: list[tuple[int, int | None]] = []
+    crawl(target, folder, progress=lambda event: events.append((event.sites, event.total)))
+    return events
+
+
+def test_progress_knows_how_many_sites_there_are(sites: Sites, tmp_path: Path) -> None:
+    """The number of sites is known from the list, and from the folder if there is none."""
+    urls = [sites.add(f"127.0.5.{number}", {"/a.xml": ["/1"]}) for number in range(20, 24)]
+    (tmp_path / "sites.txt").write_text("# a comment\n" + "\n".join(urls))
+    assert progress_of(str(tmp_path / "sites.txt"), tmp_path / "c") == [(number, 4) for number in range(1, 5)]
+    events: list[int | None] = []
+    crawl([], tmp_path / "c", progress=lambda event: events.append(event.total))
+    assert events == [4] * 4
+
+
+def test_the_line_of_progress(sites: Sites) -> None:
+    """The line shows how many sites are done of how many, how long the rest takes, and what failed."""
+    meter = CrawlMeter()
+    meter._started -= 10
+    row = {"outcome": "blocked", "reason": "https://a.example/robots.txt: 403 Forbidden", "target": "a.example"}
+    meter(CrawlProgress(20, 50, 3, 1_000, 5_000_000, {"complete": 18, "blocked": 2}, 10.0, row))
+    assert meter.fields() == [
+        *("20/50 sites", "15 s left", "2 failed", "1,000 pages", "5.0 MB", "2.0 sites/s", "100 pages/s", "a.example"),
+    ]
+    meter(CrawlProgress(20, None, 3, 1_000, 5_000_000, {"complete": 20}, 10.0, row))
+    assert meter.fields()[:3] == ["20 sites", "10 s", "1,000 pages"]
+
+
+@pytest.mark.parametrize("target", ["missing.txt", "./missing.csv", "lists/missing.txt.gz", "not a site"])
+@pytest.mark.parametrize("command", [["crawl"], ["watch", "--once"]], ids=["crawl", "watch"])
+def test_a_mistyped_target_makes_no_folder(
+    run_here: RunHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], target: str
+) -> None:
+    """A list that is not there, and a target that is no site, are refused before anything is made."""
+    monkeypatch.chdir(tmp_path)
+    done = run_here(*command, target, "-o", "c")
+    assert done.returncode == 2
+    assert target in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_sitemap_is_no_list_of_sites(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """A URL that ends like a list is a sitemap, with or without its scheme."""
+    sites.answers[HOST] = {"/urls.txt": Answer(sites.url(HOST, "/1"))}
+    for number, url in enumerate((sites.url(HOST, "/urls.txt"), f"{HOST}:{sites.port}/urls.txt")):
+        done = run_here("crawl", url, "-o", str(tmp_path / str(number)))
+        assert (done.returncode, "1 site, 1 page" in done.stderr) == (0, True)
+
+
+def test_ages_may_be_minutes(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """--max-age takes seconds and minutes, as its error says."""
+    url = sites.add(HOST, {"/a.xml": ["/1"]})
+    for age in ("90s", "30m", "6h"):
+        assert run_here("crawl", url, "-o", str(tmp_path / age), "--max-age", age).returncode == 0
 
 
 @pytest.mark.slow

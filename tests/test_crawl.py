@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,31 @@ def test_documents_that_are_fresh_are_not_asked_for(sites: Sites, tmp_path: Path
     assert (HOST, "/a.xml") in sites.requests
 
 
+def test_a_document_that_is_not_asked_for_grows_old(sites: Sites, tmp_path: Path) -> None:
+    """A document is as old as the last answer about it. Else, with frequent runs, it would stay fresh for ever."""
+    url = sites.add(HOST, {"/a.xml": ["/1"]})
+    sites.answers[HOST]["/a.xml"] = replace(sites.answers[HOST]["/a.xml"], headers={"Cache-Control": "max-age=3600"})
+    for reuse in (Reuse(), Reuse(max_age=600), Reuse(max_age=600), Reuse()):
+        crawl([url], tmp_path / "c", options=CrawlOptions(known_paths="never", reuse=reuse))
+    assert sites.requests[HOST, "/a.xml"] == 2
+    query = "SELECT fetched_at FROM {sitemaps} WHERE url LIKE '%/a.xml' ORDER BY run"
+    first, second, third, asked_again = (moment for (moment,) in rows(tmp_path / "c", query))
+    assert first == second == third < asked_again
+
+
+def test_a_304_says_how_long_it_stays_fresh(sites: Sites, tmp_path: Path) -> None:
+    """The Cache-Control of a 304 replaces that of the document, and the time that others have kept it counts."""
+    url = sites.add(HOST, {"/a.xml": ["/1"]})
+    kept = sites.answers[HOST]["/a.xml"]
+    for age, control in ((None, "max-age=50"), ("10", "max-age=100"), (None, "no-cache")):
+        headers = {"Cache-Control": control, **({} if age is None else {"Age": age})}
+        sites.answers[HOST]["/a.xml"] = replace(kept, headers=headers)
+        crawl([url], tmp_path / "c", options=OPTIONS)
+    assert sites.not_modified[HOST, "/a.xml"] == 2
+    query = "SELECT cache_seconds FROM {sitemaps} WHERE url LIKE '%/a.xml' ORDER BY run"
+    assert rows(tmp_path / "c", query) == [(50,), (90,), (0,)]
+
+
 def test_dates_of_an_index_can_be_trusted(sites: Sites, tmp_path: Path) -> None:
     """With trust_lastmod, a sitemap whose date in the index did not move is not asked for."""
     url = sites.add(HOST, {"/a.xml": ["/1"], "/b.xml": ["/2"]})
@@ -275,6 +302,26 @@ def test_a_run_that_was_cancelled_goes_on(sites: Sites, tmp_path: Path) -> None:
     assert [(run.run, dict(run.outcomes)) for run in crawled.runs] == [(1, {"complete": 20})]
     assert sorted(site for (site,) in rows(tmp_path / "c", "SELECT site FROM {sites}")) == sorted(urls)
     assert not {host for host, _ in sites.requests} & {url.split("/")[2].partition(":")[0] for url in kept}
+
+
+@pytest.mark.parametrize(
+    ("before", "during"),
+    [((700, 10, 10), (5_000, 10, 10)), ((0, 10, 10), (0, 10, 10)), ((9_000, 5, 5), (9_000, 5, 5))],
+    ids=["default", "off", "of the caller"],
+)
+def test_a_crawl_collects_garbage_less_often(
+    sites: Sites, tmp_path: Path, before: tuple[int, int, int], during: tuple[int, int, int]
+) -> None:
+    """The collector runs less often while a crawl runs, unless the caller has said when; afterwards it is as before."""
+    seen = []
+    usual = gc.get_threshold()
+    gc.set_threshold(*before)
+    try:
+        site = sites.add(HOST, {"/a.xml": ["/1"]})
+        crawl([site], tmp_path / "c", options=OPTIONS, progress=lambda event: seen.append(gc.get_threshold()))
+        assert (seen, gc.get_threshold()) == ([during], before)
+    finally:
+        gc.set_threshold(*usual)
 
 
 def test_only_failed_sites_are_tried_again(sites: Sites, tmp_path: Path) -> None:

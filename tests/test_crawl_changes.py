@@ -254,9 +254,11 @@ def test_a_new_site_has_all_its_pages_added(folder: Path) -> None:
         for site in (old, new):
             site.has({"a.xml": ["/1", "/2"]})
         run(folder, old)
-        changes = run(folder, old, new).changes()
+        crawled = run(folder, old, new)
+        changes = crawled.changes()
         assert [change.url for change in changes] == [f"{new.url}1", f"{new.url}2"]
         assert changes.counts().by_site == {new.url: {"added": 2}}
+        assert list(crawled.changes(new_sites=False)) == []
 
 
 def test_only_some_sites(folder: Path) -> None:

@@ -9,13 +9,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from commands import RunHere
 from many_sites import Sites, serve_sites
 from usp.crawl import CrawlOptions, crawl
 from usp.crawl.folder import CrawlFolder
@@ -128,3 +131,84 @@ def test_a_full_disk_ends_a_crawl_and_nothing_is_lost(
     crawl(urls, tmp_path / "c", options=options)
     assert committed > 0
     assert tables(tmp_path / "c", 1) == tables(tmp_path / "whole", 1)
+
+
+def _manifest(**values: object) -> Callable[[Path], None]:
+    """Change the last run in the manifest of a folder."""
+
+    def change(folder: Path) -> None:
+        manifest = json.loads((folder / "crawl.json").read_text())
+        manifest["runs"][-1].update(values)
+        (folder / "crawl.json").write_text(json.dumps(manifest))
+
+    return change
+
+
+def _deep(folder: Path) -> None:
+    (folder / "crawl.json").write_text("[" * 200_000)
+
+
+def _file(table: str, content: bytes | None) -> Callable[[Path], None]:
+    """Overwrite the file of a table, or remove it."""
+
+    def change(folder: Path) -> None:
+        path = next((folder / table).iterdir())
+        path.write_bytes(content) if content is not None else path.unlink()
+
+    return change
+
+
+def _column(table: str, name: str, value: object = None) -> Callable[[Path], None]:
+    """Put a value into every row of a column: null, or a number, whatever the column holds."""
+
+    def change(folder: Path) -> None:
+        path = next((folder / table).iterdir())
+        found = parquet.read_table(path)
+        at = found.schema.get_field_index(name)
+        kind = found.schema.field(at).type
+        values = pa.nulls(len(found), kind) if value is None else pa.array([value] * len(found)).cast(kind)
+        parquet.write_table(found.set_column(at, name, values), path)
+
+    return change
+
+
+def _other_columns(folder: Path) -> None:
+    parquet.write_table(pa.table({"x": [1]}), next((folder / "sites").iterdir()))
+
+
+DAMAGE = {
+    "deep JSON": _deep,
+    "a run without a number": _manifest(run="x"),
+    "a run that is a list": _manifest(run=[1]),
+    "targets that are numbers": _manifest(targets=[1]),
+    "outcomes that are texts": _manifest(outcomes={"complete": "many"}),
+    "no time zone": _manifest(started="2020-01-01T00:00:00"),
+    "no Parquet": _file("sites", b"garbage"),
+    "an empty file": _file("sitemaps", b""),
+    "a file that is gone": _file("sitemaps", None),
+    "pages that are none": _file("pages", b"garbage"),
+    "other columns": _other_columns,
+    "sites without names": _column("sites", "site"),
+    "sites without targets": _column("sites", "target"),
+    "dates after the year 9999": _column("sitemaps", "fetched_at", 2**62),
+    "no offset": _column("sitemaps", "warc_offset"),
+    "a negative offset": _column("sitemaps", "warc_offset", -5),
+    "no date": _column("sitemaps", "warc_date"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_folders_that_others_have_written(
+    served: tuple[Sites, list[str]], tmp_path: Path, run_here: RunHere, damage: Callable[[Path], None]
+) -> None:
+    """Whatever is in the files of a crawl folder, commands read what they can, or end with one line that says why."""
+    url = served[1][3]
+    crawl([url], tmp_path / "whole", options=CrawlOptions(known_paths="never"))
+    commands = (["ls"], ["check"], ["diff"], ["crawl", "-q", "--known-paths", "never", url, "-o"])
+    for number, command in enumerate(commands):
+        folder = tmp_path / str(number)
+        shutil.copytree(tmp_path / "whole", folder)
+        damage(folder)
+        done = run_here(*command, str(folder))
+        assert 0 <= done.returncode <= 10
+        assert "Traceback" not in done.stderr

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from many_sites import serve_sites
+from usp.crawl import CrawlOptions, crawl
 from usp.crawl.hosts import RequestLimits, SharedLimits
 from usp.exceptions import InvalidArgumentError
 from usp.web_client.exchanges import Exchange
+from usp.web_client.lookups import AddressInfo, system_lookup
 
 
 def answered(url: str, status: int, **headers: str) -> Exchange:
@@ -99,6 +106,81 @@ def test_hosts_with_one_address_share_a_limit() -> None:
         await asyncio.wait_for(third, 1)
 
     asyncio.run(scenario())
+
+
+class Names:
+    """A resolver of names. `asked` counts what was looked up."""
+
+    def __init__(self, addresses: dict[str, str]) -> None:
+        self.asked: Counter[str] = Counter()
+        self._addresses = addresses
+
+    def __call__(self, host: str, port: int) -> Sequence[AddressInfo]:
+        self.asked[host] += 1
+        if host not in self._addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return system_lookup(self._addresses[host], port)
+
+
+@pytest.mark.network
+@pytest.mark.export
+@pytest.mark.slow
+def test_limits_hold_at_a_real_server(tmp_path: Path) -> None:
+    """No host, domain or address gets more requests at once than it may, from the first request on."""
+    names = Names({f"s{number}.d{number % 9}.example": f"127.0.9.{number % 3 + 1}" for number in range(90)})
+    with serve_sites() as sites:
+        urls = [sites.add(name, {f"/{at}.xml": ["/page"] for at in range(3)}) for name in names._addresses]
+        for host, answers in sites.answers.items():
+            sites.answers[host] = {path: replace(one, seconds=0.02) for path, one in answers.items()}
+        requests = RequestLimits(per_host=2, per_domain=3, per_address=5)
+        options = CrawlOptions(known_paths="never", sites_at_once=60, requests=requests)
+        crawled = crawl(urls, tmp_path / "crawl", options=options, client_options={"_resolve": names})
+        assert crawled.runs[-1].outcomes == {"complete": 90}
+        most = sites.most_running
+    assert max(most[name] for name in names._addresses) == 2
+    assert max(most[f".d{number}.example"] for number in range(9)) == 3
+    assert [most[f"127.0.9.{number}"] for number in (1, 2, 3)] == [5, 5, 5]
+
+
+@pytest.mark.network
+@pytest.mark.export
+def test_a_name_that_does_not_exist_is_looked_up_once(tmp_path: Path) -> None:
+    """Limits need the address of a host before its first request; the request itself uses the same answer."""
+    names = Names({"there.example": "127.0.9.1"})
+    with serve_sites() as sites:
+        urls = [sites.add("there.example", {"/a.xml": ["/page"]}), "http://missing.example/"]
+        crawled = crawl(urls, tmp_path / "crawl", client_options={"_resolve": names})
+    assert crawled.runs[-1].outcomes == {"complete": 1, "unreachable": 1}
+    assert names.asked["missing.example"] == 1
+    assert names.asked["there.example"] <= 2  # each connection asks, and a site may have two
+
+
+@pytest.mark.network
+@pytest.mark.export
+def test_behind_a_proxy_no_name_is_looked_up(tmp_path: Path) -> None:
+    """A proxy resolves names, and nobody else has to know them."""
+    names = Names({"there.example": "127.0.9.1"})
+    with serve_sites() as sites:
+        site = sites.add("there.example", {"/a.xml": ["/page"]})
+        options = {"_resolve": names, "proxy": sites.url("127.0.9.7")}
+        crawled = crawl(site, tmp_path / "crawl", client_options=options)
+    assert crawled.runs[-1].outcomes == {"complete": 1}
+    assert not names.asked["there.example"]
+
+
+def test_requests_go_to_the_address_that_is_counted() -> None:
+    """Of several addresses, in an order that changes each time, the one that was seen first stays first."""
+    turns = 0
+
+    def rotating(host: str, port: int) -> Sequence[AddressInfo]:
+        nonlocal turns
+        turns += 1
+        found = [address for number in (1, 2, 3) for address in system_lookup(f"192.0.2.{number}", port)]
+        return found[turns % 3 :] + found[: turns % 3]
+
+    limits = SharedLimits(RequestLimits(), rotating)
+    firsts = {limits.resolve("h.example", 80)[0][4][0] for _ in range(6)}
+    assert (len(firsts), turns) == (1, 6)
 
 
 @pytest.mark.parametrize("name", ["per_host", "per_domain", "per_address"])

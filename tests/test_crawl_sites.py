@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 from itertools import islice
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from usp.crawl.sites import SiteTarget, listed_targets, read_sites, site_target
+from usp.crawl.sites import SiteTarget, estimated_count, listed_targets, read_sites, site_target
+from usp.crawl.state import _PartNumbers
 from usp.exceptions import InvalidArgumentError
+from usp.export.dedupe import FirstOfEach
 
 pytestmark = pytest.mark.export
 
@@ -111,3 +114,41 @@ def test_a_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "sites.csv").write_text("url\n" + "x" * 200_000 + "\n")
     with pytest.raises(InvalidArgumentError, match="cannot be read as a table"):
         listed(tmp_path / "sites.csv")
+
+
+def test_about_how_many_sites_a_list_has(tmp_path: Path) -> None:
+    """Lines are counted. Of a long list, the first ones stand for all. Nobody knows the length of standard input."""
+    short, long, packed = tmp_path / "short.txt", tmp_path / "long.txt", tmp_path / "long.txt.gz"
+    short.write_text("one.example\ntwo.example")
+    text = "".join(f"host-{number:07}.example\n" for number in range(400_000))
+    long.write_text(text)
+    packed.write_bytes(gzip.compress(text.encode(), 1))
+    table = tmp_path / "sites.parquet"
+    pyarrow.parquet.write_table(pa.table({"url": LISTED}), table)
+    assert estimated_count([str(short), "three.example"]) == 3
+    assert estimated_count([str(table)]) == 3
+    assert estimated_count([str(long)]) == pytest.approx(400_000, rel=0.01)
+    assert estimated_count([str(packed)]) == pytest.approx(400_000, rel=0.1)
+    assert estimated_count(["-"]) is None
+    assert estimated_count([str(tmp_path / "missing.txt")]) is None
+
+
+def test_sites_that_were_seen_before_are_left_out() -> None:
+    """A run that goes on gives what is left of its list."""
+    seen = FirstOfEach()
+    assert seen.is_first("https://b.example/")
+    assert not seen.is_first("https://b.example/")
+    found = read_sites(["a.example", "b.example", "A.example", "c.example"], print, seen=seen)
+    assert [target.site for target in found] == ["https://a.example/", "https://c.example/"]
+
+
+def test_the_parts_of_many_sites_take_little_memory() -> None:
+    """The last number that was put for a site is found again, and no other; a site takes few bytes."""
+    chance, numbers, expected = random.Random(1), _PartNumbers(), dict[str, int]()
+    for _ in range(30_000):
+        site, number = f"https://{chance.randrange(20_000)}.example/", chance.randrange(1 << 32)
+        numbers.put(site, number)
+        expected[site] = number
+    assert {site: numbers.get(site) for site in expected} == expected
+    assert [numbers.get(f"https://{number}.example/") for number in range(20_000, 25_000)] == [None] * 5_000
+    assert sum(map(len, numbers._buckets)) == 10 * len(expected)

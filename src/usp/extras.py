@@ -31,6 +31,9 @@ def extra(module: str, name: str) -> Any:
 
     :raises MissingExtraError: if it is not installed; the message says how to install it.
     """
+    known = sys.modules.get(module)
+    if known is not None and not getattr(known.__spec__, "_initializing", False):  # nor does another thread import it
+        return known
     try:
         return import_module(module)
     except ImportError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,11 @@ from usp.cli.progress import progress_line
 from usp.cli.reading import start_log
 from usp.cli.site import add_message_options, add_site_options, async_client_options, count_of, tree_options
 from usp.crawl import CrawlOptions, RequestLimits, Reuse, crawl
+from usp.crawl.sites import check_targets
+from usp.crawl.state import LEARNED_NOTHING
 from usp.exceptions import InvalidArgumentError
-from usp.export.selection import seconds_of
+from usp.export.selection import span_of
+from usp.objects.outcome import OutcomeKind
 from usp.objects.problem import printable
 from usp.objects.wording import plural
 
@@ -24,9 +28,12 @@ if TYPE_CHECKING:
     from usp.cli.site import Group, Subparsers
     from usp.crawl import Crawl, CrawlProgress
 
-__all__ = ["register"]
+__all__ = ["BadLines", "CrawlMeter", "add_crawl_options", "add_reuse_options", "crawl_once", "register"]
 
 _SHOWN_LINES = 10  # of lists that are no sites
+_SHOWN_REASONS = 3  # for each outcome
+_MAX_REASONS = 1_000  # remembered for each outcome
+_SECONDS_BEFORE_ESTIMATE = 3.0  # the first sites say little about the rest
 _KNOWN_PATHS = {
     "auto": "only if robots.txt leads to no sitemap",
     "always": "on every site, as the other commands do",
@@ -72,13 +79,20 @@ def register(commands: Subparsers) -> None:
     output.add_argument("--no-pages", action="store_true", help="write no tables of pages and problems")
     output.add_argument("--no-warc", action="store_true", help="keep no documents; later runs fetch everything again")
     add_message_options(output)
-    _add_crawl_options(command.add_argument_group("which sites, and how many at once"))
-    _add_again_options(command.add_argument_group("crawling again"))
+    add_crawl_options(command.add_argument_group("which sites, and how many at once"))
+    again = command.add_argument_group("crawling again")
+    again.add_argument(
+        "--retry-failed",
+        action="store_true",
+        help="crawl only sites that were blocked, unreachable or\nincomplete the last time",
+    )
+    add_reuse_options(again)
     add_site_options(command)
     command.set_defaults(command=run, refuse=command.error)
 
 
-def _add_crawl_options(group: Group) -> None:
+def add_crawl_options(group: Group) -> None:
+    """Add the options that say which sites to crawl, and how many at once."""
     options, requests = CrawlOptions(), RequestLimits()
     group.add_argument("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that has the sites")
     group.add_argument(
@@ -110,12 +124,8 @@ def _add_crawl_options(group: Group) -> None:
     )
 
 
-def _add_again_options(group: Group) -> None:
-    group.add_argument(
-        "--retry-failed",
-        action="store_true",
-        help="crawl only sites that were blocked, unreachable or\nincomplete the last time",
-    )
+def add_reuse_options(group: Group) -> None:
+    """Add the options that say when an earlier document need not be asked for."""
     group.add_argument(
         "--max-age",
         metavar="AGE",
@@ -133,31 +143,42 @@ def run(arguments: argparse.Namespace) -> int:
     log = start_log(arguments)
     if arguments.insecure and not arguments.quiet:
         say("usp: warning: TLS certificates are not verified (--insecure)")
-    meter = _CrawlMeter()
-    bad_lines = _BadLines()
+    meter = CrawlMeter()
+    bad_lines = BadLines()
     shown = nullcontext() if arguments.quiet else progress_line(meter, log)
     try:
+        check_targets(arguments.targets)
         with shown:
-            crawled = crawl(
-                arguments.targets,
-                arguments.output,
-                options=_options(arguments),
-                client_options=async_client_options(arguments),
-                column=arguments.column,
-                retry_failed=arguments.retry_failed,
-                progress=meter,
-                on_error=bad_lines,
-            )
+            crawled = crawl_once(arguments, meter, bad_lines)
     except InvalidArgumentError as error:
         arguments.refuse(str(error))
         raise
     except KeyboardInterrupt:
         _say_interrupted(arguments, meter)
         raise
-    bad_lines.say()
-    if not arguments.quiet:
+    for message in bad_lines.messages():
+        say(f"usp: {message}")
+    if arguments.retry_failed and not crawled.runs[-1].sites and not arguments.quiet:
+        say(
+            f"usp: no site failed the last time: there was nothing to crawl again; all in {printable(arguments.output)}"
+        )
+    elif not arguments.quiet:
         _say_summary(arguments, crawled, meter)
     return code_of_sites(crawled.runs[-1].outcomes, has_bad_lines=bool(bad_lines.count))
+
+
+def crawl_once(arguments: argparse.Namespace, meter: CrawlMeter, bad_lines: BadLines) -> Crawl:
+    """Crawl as the options of the command line say."""
+    return crawl(
+        arguments.targets,
+        arguments.output,
+        options=_options(arguments),
+        client_options=async_client_options(arguments),
+        column=arguments.column,
+        retry_failed=arguments.retry_failed,
+        progress=meter,
+        on_error=bad_lines,
+    )
 
 
 def _options(arguments: argparse.Namespace) -> CrawlOptions:
@@ -171,7 +192,7 @@ def _options(arguments: argparse.Namespace) -> CrawlOptions:
         ),
         known_paths="never" if arguments.no_known else arguments.known_paths,
         reuse=Reuse(
-            max_age=0.0 if arguments.max_age is None else seconds_of("--max-age", arguments.max_age),
+            max_age=0.0 if arguments.max_age is None else span_of("--max-age", arguments.max_age).total_seconds(),
             trust_lastmod=arguments.trust_lastmod,
         ),
         with_pages=not arguments.no_pages,
@@ -180,16 +201,34 @@ def _options(arguments: argparse.Namespace) -> CrawlOptions:
     )
 
 
-class _CrawlMeter:
+class CrawlMeter:
     """Keep the latest progress of a crawl, for the progress line."""
 
     def __init__(self) -> None:
         self.latest: CrawlProgress | None = None
         self._started = time.monotonic()
+        self._reasons: dict[str, Counter[str]] = {}  # outcome -> why -> the number of sites
+        self._sites: dict[str, str] = {}  # why -> the first such site
 
     def __call__(self, event: CrawlProgress) -> None:
-        """Remember the event."""
+        """Remember the event, and why a site is not complete."""
         self.latest = event
+        outcome, reason = event.row["outcome"], event.row["reason"]
+        if reason and outcome != OutcomeKind.EMPTY:
+            why = reason.partition(": ")[2] or reason  # without the URL
+            counts = self._reasons.setdefault(outcome, Counter())
+            why = why if why in counts or len(counts) < _MAX_REASONS else "other reasons"
+            counts[why] += 1
+            self._sites.setdefault(why, event.row["target"])
+
+    def reasons(self, outcome: str) -> str:
+        """Return the most common reasons for an outcome."""
+        common = self._reasons.get(outcome, Counter()).most_common(_SHOWN_REASONS + 1)
+        shown = [
+            f"{why}: {self._sites[why]}" if count == 1 else f"{why}: {plural(count, 'site')}"
+            for why, count in common[:_SHOWN_REASONS]
+        ]
+        return printable("; ".join([*shown, *["..."] * (len(common) > _SHOWN_REASONS)]))
 
     def fields(self) -> list[str]:
         """Return what to show, the most important first; the last is a host."""
@@ -197,23 +236,32 @@ class _CrawlMeter:
         if latest is None:
             return ["0 sites", duration(int(seconds), 0), ""]
         of_all = f"/{latest.total:,}" if latest.total is not None else ""
-        failed = sum(count for outcome, count in latest.outcomes.items() if outcome in ("blocked", "unreachable"))
-        left = ""
-        if latest.total is not None and latest.sites:
-            left = f"{duration(int((latest.total - latest.sites) * latest.seconds / latest.sites), 0)} left"
+        failed = sum(latest.outcomes.get(kind, 0) for kind in LEARNED_NOTHING)
         fields = [
             f"{latest.sites:,}{of_all} sites",
-            plural(latest.pages, "page"),
-            f"{latest.sites / max(latest.seconds, 0.1):,.0f} sites/s",
-            f"{latest.pages / max(latest.seconds, 0.1):,.0f} pages/s",
-            size(latest.bytes),
+            _time_left(latest, seconds) or duration(int(seconds), 0),
             f"{failed:,} failed" if failed else "",
-            left or duration(int(seconds), 0),
+            plural(latest.pages, "page"),
+            size(latest.bytes),
+            f"{latest.sites / max(seconds, 0.1):,.{_digits(latest.sites / max(seconds, 0.1))}f} sites/s",
+            f"{latest.pages / max(seconds, 0.1):,.0f} pages/s",
         ]
         return [*filter(None, fields), printable(latest.row["target"])]
 
 
-class _BadLines:
+def _digits(rate: float) -> int:
+    """Return how many digits after the point a rate is shown with."""
+    return 0 if rate >= 10 else 1
+
+
+def _time_left(latest: CrawlProgress, seconds: float) -> str:
+    """Return how long the rest takes if it goes on like this; nothing if nobody knows yet."""
+    if latest.total is None or not latest.sites or seconds < _SECONDS_BEFORE_ESTIMATE:
+        return ""
+    return f"{duration(int((latest.total - latest.sites) * seconds / latest.sites), 0)} left"
+
+
+class BadLines:
     """Collect the lines of lists that are no sites."""
 
     def __init__(self) -> None:
@@ -221,35 +269,37 @@ class _BadLines:
         self._first: list[str] = []
 
     def __call__(self, line: str, why: str) -> None:
+        """Note a line, and why it is no site."""
         self.count += 1
         if len(self._first) < _SHOWN_LINES:
             self._first.append(why)
 
-    def say(self) -> None:
+    def messages(self) -> Iterator[str]:
         """Say which lines were skipped."""
         for why in self._first:
-            say(f"usp: skipped: {printable(why)}")
+            yield f"skipped: {printable(why)}"
         if (more := self.count - len(self._first)) > 0:
-            say(f"usp: skipped: {plural(more, 'more line')} that are no sites")
+            yield f"skipped: {plural(more, 'more line')} that are no sites"
 
 
-def _say_interrupted(arguments: argparse.Namespace, meter: _CrawlMeter) -> None:
+def _say_interrupted(arguments: argparse.Namespace, meter: CrawlMeter) -> None:
     sites = 0 if meter.latest is None else meter.latest.sites
     where = printable(arguments.output)
     say(f"usp: interrupted; {plural(sites, 'site')} of this run are in {where}; run it again to go on")
 
 
-def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: _CrawlMeter) -> None:
-    run = crawled.runs[-1]
-    outcomes = Counter(run.outcomes)
+def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: CrawlMeter) -> None:
+    run, where = crawled.runs[-1], printable(arguments.output)
     latest = meter.latest
     pages, transferred = (0, 0) if latest is None else (latest.pages, latest.bytes)
-    for outcome, count in outcomes.most_common():
-        say(f"usp: {count:>9,}  {outcome}")
+    for outcome in filter(run.outcomes.get, OutcomeKind):
+        say(f"usp: {run.outcomes[outcome]:>9,}  {outcome:<11}  {meter.reasons(outcome)}".rstrip())
     took = (run.ended - run.started).total_seconds() if run.ended is not None else 0.0
     say(
-        f"usp: run {run.run}: {plural(outcomes.total(), 'site')}, {plural(pages, 'page')},"
-        f" {size(transferred)} in {duration(took)}; all in {printable(arguments.output)}"
+        f"usp: run {run.run}: {plural(run.sites, 'site')}, {plural(pages, 'page')},"
+        f" {size(transferred)} in {duration(took)}; all in {where}"
     )
-    if run.run > 1:
-        say(f"usp: what has changed: usp diff {printable(arguments.output)}")
+    if run.run > 1 and not arguments.no_pages:
+        say(f"usp: what has changed: usp diff {where}")
+    if any(run.outcomes.get(outcome) for outcome in (*LEARNED_NOTHING, OutcomeKind.PARTIAL)):
+        say(f"usp: only those that failed again: usp crawl -o {where} --retry-failed")

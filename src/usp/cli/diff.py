@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from usp.cli.site import Group, Subparsers
     from usp.objects.sitemap import AbstractSitemap
 
-__all__ = ["register"]
+__all__ = ["add_kind_option", "chosen_kinds", "register"]
 
 _FORMATS = change_formats("", "", datetime.now(UTC))
 _EPILOG = f"""\
@@ -115,6 +115,11 @@ def _add_selection(group: Group) -> None:
         metavar="SITE",
         help="only this site of a crawl; repeat the option for more",
     )
+    add_kind_option(group)
+
+
+def add_kind_option(group: Group) -> None:
+    """Add the option that selects kinds of changes."""
     group.add_argument(
         "--kind",
         metavar="KINDS",
@@ -134,7 +139,7 @@ class _Compared(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Compare, and print or write what differs. Return the exit code."""
     _output(arguments, "", datetime.now(UTC)).check()
-    kinds = _kinds(arguments)
+    kinds = chosen_kinds(arguments)
     if arguments.targets and is_crawl_folder(arguments.targets[0]) and not _is_second_source(arguments.targets):
         compared = _of_runs(arguments)
     else:
@@ -156,7 +161,8 @@ def _is_second_source(targets: list[str]) -> bool:
     return len(targets) == 2 and not targets[1].isdecimal()
 
 
-def _kinds(arguments: argparse.Namespace) -> list[str] | None:
+def chosen_kinds(arguments: argparse.Namespace) -> list[str] | None:
+    """Return the kinds of changes that the options select, None for all."""
     if arguments.kind is None:
         return None
     kinds = [kind.strip() for kind in arguments.kind.split(",") if kind.strip()]

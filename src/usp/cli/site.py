@@ -96,9 +96,9 @@ def add_since_option(group: Group, what: str) -> None:
     group.add_argument("--no-prune", action="store_true", help="with --since, read older sitemaps all the same")
 
 
-def add_message_options(group: Group) -> None:
-    """Add the options for messages and the log."""
-    group.add_argument("-q", "--quiet", action="store_true", help="show no progress, no summary and no warnings")
+def add_message_options(group: Group, quiet: str = "show no progress, no summary and no warnings") -> None:
+    """Add the options for messages and the log. `quiet` says what -q does."""
+    group.add_argument("-q", "--quiet", action="store_true", help=quiet)
     group.add_argument("-v", "--verbose", action="count", default=0, help="show the log (-v: INFO, -vv: DEBUG)")
     group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
 

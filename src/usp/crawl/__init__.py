@@ -14,23 +14,32 @@ from usp.crawl.changes import Change, ChangeCounts, ChangeKind, Changes
 from usp.crawl.client import Reuse
 from usp.crawl.crawler import CrawlOptions, CrawlProgress
 from usp.crawl.crawls import Crawl, crawl, crawl_async, open_crawl
+from usp.crawl.deliveries import DeliveryError, RunChanges
+from usp.crawl.destinations import AtomFeed, Command, Webhook
 from usp.crawl.folder import Run
 from usp.crawl.hosts import RequestLimits
 from usp.crawl.reading import CrawlTable
+from usp.crawl.watching import watch
 
 __all__ = [
+    "AtomFeed",
     "Change",
     "ChangeCounts",
     "ChangeKind",
     "Changes",
+    "Command",
     "Crawl",
     "CrawlOptions",
     "CrawlProgress",
     "CrawlTable",
+    "DeliveryError",
     "RequestLimits",
     "Reuse",
     "Run",
+    "RunChanges",
+    "Webhook",
     "crawl",
     "crawl_async",
     "open_crawl",
+    "watch",
 ]

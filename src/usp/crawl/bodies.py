@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from datetime import UTC
 from email.utils import format_datetime
 
 from usp.crawl.folder import CrawlFolder
 from usp.crawl.state import Row
-from usp.warc import message_of, open_block, read_record
+from usp.warc import body_of_member, message_of, open_block, read_record
 from usp.web_client.abstract_client import LocalWebClientSuccessResponse
 
 __all__ = ["FolderBodies", "StoredResponse"]
@@ -22,10 +21,14 @@ class FolderBodies:
 
     def __init__(self, folder: CrawlFolder) -> None:
         self._folder = folder
+        self._present: set[str] = set()  # names of files that are there
 
     def has(self, known: Row) -> bool:
         """Return whether the file of a body is there."""
-        return bool(known["warc"]) and os.path.exists(self._path(known))
+        name = known["warc"]
+        if name and name not in self._present and self._folder.has_warc(name):
+            self._present.add(name)
+        return name in self._present
 
     async def read(self, known: Row) -> bytes | None:
         """Return a body; None if it cannot be read."""
@@ -38,7 +41,9 @@ class FolderBodies:
     def read_now(self, known: Row) -> bytes | None:
         """Return a body; None if it cannot be read."""
         try:
-            with open(self._path(known), "rb") as file:
+            if known["warc_length"] <= _SMALL_BYTES and (body := self._small_body(known)) is not None:
+                return body
+            with self._folder.open_warc(known["warc"]) as file:
                 record = read_record(file, known["warc_offset"])
                 if record is None or record.type != "response":
                     return None
@@ -46,8 +51,12 @@ class FolderBodies:
         except OSError:
             return None
 
-    def _path(self, known: Row) -> str:
-        return os.path.join(self._folder.path, "warc", os.path.basename(known["warc"]))
+    def _small_body(self, known: Row) -> bytes | None:
+        """Return the body of a small record as usp writes it; None for any other record.
+
+        A crawl that finds nothing changed reads thousands of them, so this takes as few steps as possible.
+        """
+        return body_of_member(self._folder.read_warc(known["warc"], known["warc_offset"], known["warc_length"]))
 
 
 class StoredResponse(LocalWebClientSuccessResponse):

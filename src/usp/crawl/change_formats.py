@@ -22,12 +22,13 @@ from usp.objects.problem import printable
 from usp.objects.wording import plural
 from usp.version import __version__
 
-__all__ = ["SIGNS", "change_formats", "change_line", "counts_text"]
+__all__ = ["ATOM_END", "SIGNS", "atom_entry", "atom_head", "change_formats", "change_line", "counts_text"]
 
 SIGNS = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~", ChangeKind.MOVED: ">"}
 _SHOWN_PAGES = 10  # of each kind, on a terminal
 _SHOWN_COUNTS = 20  # sites or sections, on a terminal
 _MOST_HTML = 50_000  # pages in one HTML file: browsers stall with more
+ATOM_END = b"</feed>\n"
 _ONLY_CHANGES = "it shows changes, and not any table"
 #: What XML 1.0 does not allow. https://www.w3.org/TR/xml/#charsets
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -145,43 +146,51 @@ def _urn(*parts: str) -> str:
 
 
 def _write_atom(answer: Answer, stream: BinaryIO, options: FormatOptions, about: _About) -> int:
-    """Write a feed of the pages that are new or changed.
-
-    https://www.rfc-editor.org/rfc/rfc4287
-
-    The id of an entry depends on the URL, the kind of change and the date of the page only. So a reader shows a page
-    again if it has changed again, and not if the feed is written again.
-    """
-    head = f"""<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom">
-<id>{_urn("feed", about.subject)}</id>
-<title>{_xml(about.title)}</title>
-<updated>{_written(about.moment)}</updated>
-<author><name>usp</name></author>
-<generator version="{_xml(__version__)}">usp</generator>
-"""
-    stream.write(head.encode())
+    """Write a feed of the pages that are new or changed."""
+    stream.write(atom_head(about.subject, about.title, about.moment))
     count = 0
     for change in _changes(answer):
         if change.change in (ChangeKind.ADDED, ChangeKind.CHANGED):
-            stream.write(_entry(change, about).encode("utf-8", "replace"))
+            stream.write(atom_entry(change, change.last_modified or about.moment)[1])
             count += 1
-    stream.write(b"</feed>\n")
+    stream.write(ATOM_END)
     return count
 
 
-def _entry(change: Change, about: _About) -> str:
+def atom_head(subject: str, title: str, moment: datetime) -> bytes:
+    """Return the start of a feed, up to its first entry. `ATOM_END` ends it.
+
+    https://www.rfc-editor.org/rfc/rfc4287
+    """
+    return f"""<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom">
+<id>{_urn("feed", subject)}</id>
+<title>{_xml(title)}</title>
+<updated>{_written(moment)}</updated>
+<author><name>usp</name></author>
+<generator version="{_xml(__version__)}">usp</generator>
+""".encode("utf-8", "replace")
+
+
+def atom_entry(change: Change, updated: datetime) -> tuple[str, bytes]:
+    """Return the id of an entry, and the entry.
+
+    The id depends on the URL, the kind of change and the date of the page only. So a reader shows a page again if it
+    has changed again, and not if the feed is written again.
+    """
     date = change.last_modified
+    mark = _urn(change.change, change.url, "" if date is None else _written(date))
     what = f"changed: {', '.join(change.fields)}" if change.fields else str(change.change)
-    return f"""<entry>
-<id>{_urn(change.change, change.url, "" if date is None else _written(date))}</id>
+    entry = f"""<entry>
+<id>{mark}</id>
 <title>{_xml(change.title or change.url)}</title>
 <link href="{_xml(change.url)}"/>
-<updated>{_written(date or about.moment)}</updated>
+<updated>{_written(updated)}</updated>
 <category term="{change.change}"/>
 <summary>{_xml(what)}</summary>
 </entry>
 """
+    return mark, entry.encode("utf-8", "replace")
 
 
 # HTML

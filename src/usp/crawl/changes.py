@@ -134,7 +134,12 @@ class Changes(ReadableTable):
 
 
 def crawl_changes(
-    folder: CrawlFolder, a: RunLike | None = None, b: RunLike | None = None, sites: Iterable[str] | None = None
+    folder: CrawlFolder,
+    a: RunLike | None = None,
+    b: RunLike | None = None,
+    sites: Iterable[str] | None = None,
+    *,
+    new_sites: bool = True,
 ) -> Changes:
     """Return what has changed between two runs. See `Crawl.changes`."""
     from usp.crawl.differences import found_changes, keys_of
@@ -147,4 +152,4 @@ def crawl_changes(
     if earlier > later:
         raise InvalidArgumentError(f"name the earlier run first: {later} {earlier}")
     keys = None if sites is None else keys_of(folder, sites, later)
-    return Changes(lambda: found_changes(folder, earlier, later, keys))
+    return Changes(lambda: found_changes(folder, earlier, later, keys, new_sites=new_sites))

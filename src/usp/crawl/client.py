@@ -15,6 +15,7 @@ from typing import Protocol
 
 from usp.crawl.bodies import StoredResponse
 from usp.crawl.hosts import SharedLimits
+from usp.crawl.records import cache_seconds
 from usp.crawl.state import KnownSite, Row
 from usp.objects.dates import aware
 from usp.origins import requested_url
@@ -87,10 +88,16 @@ class SiteClient(AbstractAsyncWebClient):
             status = response.status_code() if isinstance(response, WebClientErrorResponse) else None
             if status != HTTPStatus.NOT_MODIFIED or not self.exchanges:
                 return response
-            known = self._known.document_at(self.exchanges[-1].url)
+            answer = self.exchanges[-1]
+            known = self._known.document_at(answer.url)
             if known is None or known["url"] in self._unreadable:
                 return response  # nobody has asked for a 304
-            if (earlier := await self._earlier(known)) is not None:
+            fresh = cache_seconds(answer)
+            now = {
+                "fetched_at": answer.answered_at,
+                "cache_seconds": known["cache_seconds"] if fresh is None else fresh,
+            }
+            if (earlier := await self._earlier({**known, **now})) is not None:
                 return earlier
 
     def _need_not_ask(self, url: str, known: Row) -> bool:
@@ -103,7 +110,10 @@ class SiteClient(AbstractAsyncWebClient):
         return 0 <= age < min(self._reuse.max_age, int(known["cache_seconds"]))
 
     async def _earlier(self, known: Row) -> AbstractWebClientResponse | None:
-        """Return an earlier document as the answer; None if its body is lost."""
+        """Return an earlier document as the answer; None if its body is lost.
+
+        If the server was not asked, it is as old as before. Else it would seem fresh for ever.
+        """
         body = await self._bodies.read(known)
         if body is None:
             self._unreadable.add(known["url"])

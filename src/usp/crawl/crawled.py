@@ -23,7 +23,7 @@ __all__ = ["CrawledSite", "Stored", "TreeRow", "kept_rows", "site_row", "tree_ro
 #: Columns of a kept row that say what happened this time. All others describe the last document.
 _OF_THIS_RUN = ("run", "position", "parent", "depth", "status", "reason", "cause", "seconds", "last_modified")
 _PLACE = ("warc", "warc_offset", "warc_length", "warc_date")
-_REUSED = ("digest", "document", "cache_seconds", *_PLACE)
+_REUSED = ("digest", "document", "fetched_at", "cache_seconds", *_PLACE)
 #: Columns that are equal if the pages of a document are.
 _SAME = ("url", "digest", "content_type", "content_encoding")
 _GONE = (Cause.NOT_FOUND, Cause.LOOP, Cause.LEFT_OUT, Cause.DISALLOWED)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,13 +20,14 @@ from itertools import count
 from typing import Any, Literal
 
 from usp.crawl.bodies import FolderBodies
-from usp.crawl.client import Reuse, SiteClient
+from usp.crawl.client import Bodies, Reuse, SiteClient
 from usp.crawl.crawled import CrawledSite
 from usp.crawl.folder import CrawlFolder, PartName, Run
 from usp.crawl.hosts import RequestLimits, SharedLimits
 from usp.crawl.parts import PartWriter
+from usp.crawl.responsive import release_memory
 from usp.crawl.sites import SiteTarget
-from usp.crawl.state import KnownSites, Row
+from usp.crawl.state import KnownSite, KnownSites, Row
 from usp.exceptions import InvalidArgumentError
 from usp.origins import host_of, registered_domain
 from usp.politeness import Politeness
@@ -34,9 +35,10 @@ from usp.stream import AsyncSitemapStream, HomepageOptions
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.lookups import call_in_thread
 
-__all__ = ["CrawlOptions", "CrawlProgress", "crawl_sites"]
+__all__ = ["CrawlOptions", "CrawlProgress", "SiteFetcher", "SiteQueue", "crawl_sites", "run_workers"]
 
 _KNOWN_PATHS: dict[str, bool | Literal["auto"]] = {"auto": "auto", "always": True, "never": False}
+_POLITENESS = Politeness(first_tries=1)
 _PART_PAGES = 1_000_000
 _PART_SITES = 5_000
 _LARGE_BYTES = 4 << 20  # of documents, as transferred: such a site gets a part of its own
@@ -83,7 +85,10 @@ class CrawlOptions:
 
 @dataclass(frozen=True, slots=True)
 class CrawlProgress:
-    """How far a crawl is. `row` is that of the site which has just ended; `total` is None if it is not known."""
+    """How far a crawl is. `row` is that of the site which has just ended.
+
+    `total` is an estimate until the whole list has been read, and None if there is none.
+    """
 
     sites: int
     total: int | None
@@ -109,14 +114,19 @@ async def crawl_sites(
     *,
     known: KnownSites,
     progress: ProgressCallback | None = None,
+    total: Callable[[], int | None] = lambda: None,
+    part: PartName | None = None,
 ) -> Counter[str]:
     """Crawl sites into a folder, which must be open for writing. Return the number of sites for each outcome.
 
     If it is cancelled, the sites that have ended are committed, and the others are not.
+
+    :param total: tells about how many sites there are, for `progress`.
+    :param part: the only part to write, at the end; None for as many as are good.
     """
-    fetch = _SiteFetcher(client, options, limits, known, FolderBodies(folder))
-    queue = _SiteQueue(sites, options.requests.per_domain)
-    async with _SiteWriter(folder, run.run, options, progress) as writer:
+    fetch = SiteFetcher(client, options, limits, known.of, FolderBodies(folder))
+    queue = SiteQueue(sites, options.requests.per_domain)
+    async with _SiteWriter(folder, run.run, options, progress, total, part) as writer:
 
         async def work() -> None:
             while (target := await queue.next()) is not None:
@@ -126,13 +136,18 @@ async def crawl_sites(
                     queue.end(target)
                 await writer.put(crawled, queue.running)
 
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for _ in range(options.sites_at_once):
-                    workers.create_task(work())
-        except BaseExceptionGroup as group:  # what one worker raised, such as that the disk is full, ended the others
-            raise _first_of(group) from None
+        await run_workers(options.sites_at_once, work)
     return writer.outcomes
+
+
+async def run_workers(count: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run some workers until all have ended. What one of them raises, such as a full disk, ends the others."""
+    try:
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(count):
+                workers.create_task(work())
+    except BaseExceptionGroup as group:
+        raise _first_of(group) from None
 
 
 def _first_of(error: BaseException) -> BaseException:
@@ -142,7 +157,7 @@ def _first_of(error: BaseException) -> BaseException:
     return error
 
 
-class _SiteQueue:
+class SiteQueue:
     """Gives sites in their order, but only a few of one domain at once. The others of that domain wait.
 
     The list is read in a thread: its source may be slow.
@@ -220,7 +235,7 @@ def _domain_of(target: SiteTarget) -> str:
     return registered_domain(host_of(target.site))
 
 
-class _SiteFetcher:
+class SiteFetcher:
     """Fetches the trees of sites."""
 
     def __init__(
@@ -228,8 +243,8 @@ class _SiteFetcher:
         client: AbstractAsyncWebClient,
         options: CrawlOptions,
         limits: SharedLimits,
-        known: KnownSites,
-        bodies: FolderBodies,
+        known: Callable[[str], KnownSite],
+        bodies: Bodies,
     ) -> None:
         self._client = client
         self._options = options
@@ -240,7 +255,7 @@ class _SiteFetcher:
     async def site(self, target: SiteTarget) -> CrawledSite:
         """Fetch the tree of a site."""
         started, clock = datetime.now(UTC), time.monotonic()
-        known = self._known.of(target.site)
+        known = self._known(target.site)
         client = SiteClient(self._client, self._limits, known, self._bodies, self._options.reuse)
         stream = AsyncSitemapStream(target.reading, client, memory_bytes=_TREE_MEMORY, **self._tree_options(client))
         try:
@@ -254,7 +269,7 @@ class _SiteFetcher:
     def _tree_options(self, client: SiteClient) -> HomepageOptions:
         options: Any = {
             "concurrency": self._options.requests.per_host,
-            "politeness": Politeness(first_tries=1),
+            "politeness": _POLITENESS,
             "use_known_paths": _KNOWN_PATHS[self._options.known_paths],
             **self._options.tree,
         }
@@ -276,15 +291,25 @@ def _noting(client: SiteClient, choose: Any) -> Callable[..., Any]:
 class _SiteWriter:
     """Writes sites that were fetched, in threads: small ones into a common part, each large one into its own."""
 
-    def __init__(self, folder: CrawlFolder, run: int, options: CrawlOptions, progress: ProgressCallback | None) -> None:
+    def __init__(
+        self,
+        folder: CrawlFolder,
+        run: int,
+        options: CrawlOptions,
+        progress: ProgressCallback | None,
+        total: Callable[[], int | None],
+        only_part: PartName | None,
+    ) -> None:
         self.outcomes: Counter[str] = Counter()
+        self._only_part = only_part
         self._folder = folder
         self._run = run
         self._options = options
         self._progress = progress
+        self._total = total
         self._clock = time.monotonic()
         self._totals: Counter[str] = Counter()
-        self._marks = count(max((int(part.mark) for part in folder.parts(run)), default=0) + 1)
+        self._marks = count(max((int(part.mark) for part in folder.parts(run) if not part.task), default=0) + 1)
         self._part: PartWriter | None = None
         self._part_started = 0.0
         self._unwritten: list[CrawledSite] = []
@@ -316,7 +341,7 @@ class _SiteWriter:
         :raises OSError: if an earlier one cannot be written.
         """
         self._running = running
-        if crawled.bytes >= _LARGE_BYTES:
+        if crawled.bytes >= _LARGE_BYTES and self._only_part is None:
             while True in self._jobs:
                 await self._end_of(True)
             self._jobs[True] = asyncio.create_task(self._job(True, [crawled]))
@@ -344,15 +369,14 @@ class _SiteWriter:
 
     async def _job(self, is_large: bool, sites: list[CrawledSite]) -> None:
         try:
-            rows = await self._in_thread(self._write_alone if is_large else self._write_together, sites)
-        except Exception as error:  # raised again by `_end_of`
+            for row in await self._in_thread(self._write_alone if is_large else self._write_together, sites):
+                self._report(row)
+        except Exception as error:  # also one of the caller's callback; raised again by `_end_of`
             self._error = self._error or error
             self._unwritten.clear()
             return
         finally:
             del self._jobs[is_large]
-        for row in rows:
-            self._report(row)
         self._start()
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -375,9 +399,9 @@ class _SiteWriter:
                 self._part_started = time.monotonic()
                 self._part = self._new_part()
             rows.append(self._part.add(crawled))
-            if self._part.pages >= _PART_PAGES or self._part.sites >= _PART_SITES:
+            if self._only_part is None and (self._part.pages >= _PART_PAGES or self._part.sites >= _PART_SITES):
                 self._commit()
-        if time.monotonic() - self._part_started >= self._options.commit_seconds:
+        if self._only_part is None and time.monotonic() - self._part_started >= self._options.commit_seconds:
             self._commit()
         return rows
 
@@ -388,6 +412,7 @@ class _SiteWriter:
             part.commit()
         finally:
             part.drop()
+        release_memory()
         return rows
 
     def _commit(self) -> None:
@@ -397,9 +422,10 @@ class _SiteWriter:
                 part.commit()
             finally:
                 part.drop()
+            release_memory()
 
     def _new_part(self) -> PartWriter:
-        name = PartName(self._run, f"{next(self._marks):06}")
+        name = self._only_part or PartName(self._run, f"{next(self._marks):06}")
         return PartWriter(self._folder, name, with_pages=self._options.with_pages, with_warc=self._options.with_warc)
 
     # In the event loop
@@ -412,7 +438,7 @@ class _SiteWriter:
             self._progress(
                 CrawlProgress(
                     self.outcomes.total(),
-                    None,
+                    self._total(),
                     self._running,
                     self._totals["pages"],
                     self._totals["bytes"],

@@ -6,17 +6,17 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from usp.crawl.crawler import CrawlOptions, ProgressCallback, crawl_sites
 from usp.crawl.folder import CrawlFolder, Run
-from usp.crawl.hosts import SharedLimits
-from usp.crawl.sites import OnError, SiteTarget, read_sites, site_target
+from usp.crawl.session import crawl_session
+from usp.crawl.sites import OnError, SiteTarget, estimated_count, read_sites, site_target
 from usp.crawl.state import KnownSites, site_rows
 from usp.exceptions import InvalidArgumentError
+from usp.export.dedupe import FirstOfEach
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
 
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
+_NOT_KEPT = "targets_not_kept"  # the option of a run that says that nobody knows them
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +78,23 @@ class Crawl:
         return stored_tree(self.folder, site, self._number(run), **options)
 
     def changes(
-        self, a: RunLike | None = None, b: RunLike | None = None, *, sites: Iterable[str] | None = None
+        self,
+        a: RunLike | None = None,
+        b: RunLike | None = None,
+        *,
+        sites: Iterable[str] | None = None,
+        new_sites: bool = True,
     ) -> Changes:
         """Return what has changed between two runs: pages added, removed, changed, and moved to another sitemap.
 
         :param a: the earlier run; by default, the run before `b`. Or a point in time, as for `sites`.
         :param b: the later run; by default, the last one.
         :param sites: only these sites, as they were given to the crawl, or their URLs in the tables.
+        :param new_sites: whether sites count of which nothing was known before. All their pages are added.
         """
         from usp.crawl.changes import crawl_changes
 
-        return crawl_changes(self.folder, a, b, sites)
+        return crawl_changes(self.folder, a, b, sites, new_sites=new_sites)
 
     def _table(self, name: str, run: RunLike | None, columns: Sequence[str] | str | None) -> CrawlTable:
         from usp.crawl.reading import CrawlTable
@@ -143,46 +150,78 @@ async def crawl_async(
     folder = CrawlFolder.create(path)
     given = [targets] if isinstance(targets, str) else list(targets)
     with folder.writing():
-        run, done = _run_of(folder, given)
+        seen = FirstOfEach()
+        run, done = _run_of(folder, given, seen)
         known = KnownSites(folder)
-        limits = SharedLimits(options.requests)
-        sites = _sites_of(given or list(run.targets), known, column, on_error, retry_failed)
-        async with AsyncExitStack() as stack:
-            if web_client is None:
-                from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: it is heavy
-
-                web_client = await stack.enter_async_context(
-                    AiohttpWebClient(**{**(client_options or {}), "_resolve": limits.resolve})
-                )
-            left = (target for target in sites if target.site not in done)
-            outcomes = await crawl_sites(folder, run, left, web_client, options, limits, known=known, progress=progress)
-        folder.end_run(run, datetime.now(UTC), outcomes + Counter(done.values()))
+        wanted = given or run.targets
+        sites = _sites_of(wanted, known, seen, column, on_error)
+        expected = None if retry_failed else estimated_count(wanted) if wanted else len(known.last)
+        left = _CountedSites(_failed(sites, known) if retry_failed else sites, expected, done.total())
+        async with crawl_session(options.requests, client_options, web_client) as (client, limits):
+            outcomes = await crawl_sites(
+                folder, run, left, client, options, limits, known=known, progress=progress, total=left.total
+            )
+        folder.end_run(run, datetime.now(UTC), outcomes + done)
     return Crawl(folder)
 
 
-def _run_of(folder: CrawlFolder, targets: list[str]) -> tuple[Run, dict[str, str]]:
-    """Return the run to go on with, and the outcomes of its sites that have ended; else a new run."""
+class _CountedSites:
+    """Sites, and how many there are: about, as long as not all have been read."""
+
+    def __init__(self, sites: Iterator[SiteTarget], expected: int | None, done: int) -> None:
+        self._sites = sites
+        self._expected = None if expected is None else expected - done
+        self._given = 0
+        self._is_exhausted = False
+
+    def __iter__(self) -> Iterator[SiteTarget]:
+        return self
+
+    def __next__(self) -> SiteTarget:
+        try:
+            target = next(self._sites)
+        except StopIteration:
+            self._is_exhausted = True
+            raise
+        self._given += 1
+        return target
+
+    def total(self) -> int | None:
+        """Return the number of sites; None if nobody knows."""
+        if self._is_exhausted:
+            return self._given
+        return None if self._expected is None else max(self._expected, self._given)
+
+
+def _run_of(folder: CrawlFolder, targets: list[str], seen: FirstOfEach) -> tuple[Run, Counter[str]]:
+    """Return the run to go on with, and the outcomes of its sites that have ended, which are noted; else a new run."""
     last = folder.runs[-1] if folder.runs else None
     if last is not None and last.ended is None:
-        return last, {row.site: row.outcome for row in site_rows(folder) if row.run == last.run}
+        if not targets and last.options.get(_NOT_KEPT):
+            raise InvalidArgumentError(
+                f"run {last.run} of {folder.path} was interrupted, and its sites came from standard input, or were too"
+                " many to note; name them again to go on"
+            )
+        done = (row for row in site_rows(folder) if row.run == last.run)
+        return last, Counter(row.outcome for row in done if seen.is_first(row.site))
     if last is None and not targets:
         raise InvalidArgumentError(f"{folder.path} has no sites yet: name sites, or a file that lists them")
-    kept = targets if len(targets) <= _KEPT_TARGETS and "-" not in targets else []
-    return folder.start_run(datetime.now(UTC), kept, {}), {}
+    is_kept = len(targets) <= _KEPT_TARGETS and "-" not in targets
+    given, options = (targets, {}) if is_kept else ([], {_NOT_KEPT: True})
+    return folder.start_run(datetime.now(UTC), given, options), Counter()
 
 
 def _sites_of(
-    targets: list[str], known: KnownSites, column: str | None, on_error: OnError | None, retry_failed: bool
+    targets: Sequence[str], known: KnownSites, seen: FirstOfEach, column: str | None, on_error: OnError | None
 ) -> Iterator[SiteTarget]:
     if targets:
-        sites = read_sites(targets, on_error or (lambda text, why: None), column=column)
-    else:
-        sites = (site_target(row.target) for row in known.last().values())
-    if not retry_failed:
-        return sites
-    last = known.last()
-    return (
-        target
-        for target in sites
-        if (row := last.get(target.site)) is None or row.outcome in ("partial", "blocked", "unreachable")
-    )
+        return read_sites(targets, on_error or (lambda text, why: None), column=column, seen=seen)
+    return (site_target(row.target) for row in known.last.values() if seen.is_first(row.site))
+
+
+def _failed(sites: Iterable[SiteTarget], known: KnownSites) -> Iterator[SiteTarget]:
+    """Give the sites that were blocked, unreachable or partial the last time, and those that are new."""
+    for target in sites:
+        row = known.last.get(target.site)
+        if row is None or row.outcome in ("partial", "blocked", "unreachable"):
+            yield target

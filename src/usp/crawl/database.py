@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from usp.crawl.checked import check_part
 from usp.crawl.folder import CrawlFolder, PartName
 from usp.crawl.schema import TABLES
 from usp.crawl.state import LEARNED_NOTHING
@@ -69,9 +70,11 @@ class CrawlDatabase:
     def of_parts(self, name: str, parts: Iterable[PartName | str]) -> str:
         """Return the same for these parts."""
         named = [part if isinstance(part, PartName) else PartName.parse(part) for part in parts]
-        files = self._folder.files(name, [part for part in named if part is not None])
-        if files:
-            return scan(files)
+        found = self._folder.with_rows(name, [part for part in named if part is not None])
+        for part in found:
+            check_part(self._folder, name, part)
+        if found:
+            return scan(self._folder.query_path(self.connection, name, part) for part in found)
         pa = extra("pyarrow", "crawl")
         schema = arrow_schema(TABLES[name], name)
         schema = schema.append(pa.field("filename", pa.large_string())).append(pa.field("file_row_number", pa.int64()))

@@ -15,6 +15,7 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from usp.crawl.checked import checked_source
 from usp.crawl.comparing import CHANGE_COLUMNS, COMPARED, NESTED, compare, first_of_each
 from usp.crawl.database import CrawlDatabase, open_database
 from usp.crawl.folder import CrawlFolder, PartName
@@ -85,11 +86,15 @@ def keys_of(folder: CrawlFolder, sites: Iterable[str], run: int) -> list[str]:
     return found
 
 
-def found_changes(folder: CrawlFolder, earlier: int, later: int, sites: Sequence[str] | None) -> Iterator[pa.Table]:
+def found_changes(
+    folder: CrawlFolder, earlier: int, later: int, sites: Sequence[str] | None, *, new_sites: bool = True
+) -> Iterator[pa.Table]:
     """Give the pages that differ, in the order of the sites."""
     with open_database() as connection:
         database = CrawlDatabase(folder, connection)
         _make_states(database, earlier, later, sites)
+        if not new_sites:
+            connection.execute("delete from new_state where site not in (select site from old_state)")
         _make_documents(database)
         finder = _Finder(database, folder, later)
         for group in _groups(database):
@@ -265,10 +270,11 @@ class _Finder:
         which = "old_position is null or new_position is null"
         documents = self._connection.sql(f"select document from listed where {which} order by document").fetchall()
         wanted = [document for (document,) in documents]
-        paths = [self._folder.file("pages", _part_name(part)) for part in self._parts(which)]
+        parts = [_part_name(part) for part in self._parts(which)]
+        read = partial(_has_values, self._folder, wanted)
         with ThreadPoolExecutor(_READERS) as pool:
-            has_values = list(pool.map(partial(_has_values, wanted), *zip(*product(paths, NESTED), strict=True)))
-        found = {name for (_, name), has in zip(product(paths, NESTED), has_values, strict=True) if has}
+            has_values = list(pool.map(read, *zip(*product(parts, NESTED), strict=True)))
+        found = {name for (_, name), has in zip(product(parts, NESTED), has_values, strict=True) if has}
         return [name for name in NESTED if name in found]
 
 
@@ -278,15 +284,15 @@ def _part_name(text: str) -> PartName:
     return name
 
 
-def _has_values(documents: list[int], path: str, name: str) -> bool:
-    """Return whether a column of many parts has any value in a file, near these documents.
+def _has_values(folder: CrawlFolder, documents: list[int], part: PartName, name: str) -> bool:
+    """Return whether a column of many parts has any value in a part, near these documents.
 
     One of its parts tells where the column itself has a value, even if the part has none.
     """
-    file: Any = extra("pyarrow.parquet", "crawl").ParquetFile(path)
+    file: Any = extra("pyarrow.parquet", "crawl").ParquetFile(checked_source(folder, "pages", part))
     with file:
         paths = (file.schema.column(number).path for number in range(file.metadata.num_columns))
-        part = next(path for path in paths if path.startswith(f"{name}."))
+        leaf = next(path for path in paths if path.startswith(f"{name}."))
         groups = groups_with(file.metadata, documents)
-        batches = file.iter_batches(_ROWS_AT_ONCE, groups, [part], use_threads=False)
+        batches = file.iter_batches(_ROWS_AT_ONCE, groups, [leaf], use_threads=False)
         return any(batch.column(0).null_count < batch.num_rows for batch in batches)

@@ -7,43 +7,43 @@
     problems/00001-000001.parquet
     warc/00001-000001.warc.gz
 
-A part has all rows of its sites. Its files are written as `*.partial`, flushed to disk and renamed, `sites` last. So a
-process may be killed, or the power fail, at any moment: whoever opens the folder to write removes what belongs to no
-committed part. A table without rows has no file in a part.
+A part has all rows of its sites. Each of its files appears when it is complete, `sites` last. So a process may be
+killed, or the power fail, at any moment: whoever opens the folder to write removes what belongs to no committed part. A
+table without rows has no file in a part.
 
-This module knows files and names. It does not know what is in the tables.
+The workers of a cluster write parts named by a hash of their sites, followed by a mark of the attempt. If a task ran
+twice, several parts have the same hash: the first of them by name counts, and the others are as if not committed.
+
+This module knows names. It does not know where the files are (`usp.crawl.storage`), and not what is in the tables.
 """
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
+from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple, Self
 
 from usp.crawl.schema import FORMAT_VERSION, TABLES
+from usp.crawl.storage import LocalStorage, NewFile, storage_at
 from usp.exceptions import CrawlFolderError
-from usp.export.files import open_whole, sync_folder
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-__all__ = ["MANIFEST", "CrawlFolder", "NewFile", "PartName", "Run", "is_crawl_folder"]
+__all__ = ["MANIFEST", "CrawlFolder", "PartName", "Run", "is_crawl_folder"]
 
 MANIFEST = "crawl.json"
 _FORMAT = "usp-crawl"
 _LOCK = "crawl.lock"
-_PARTIAL = ".partial"
+_WATCH_LOCK = "watch.lock"
 _COMMIT = "sites"  # the table whose file commits a part
 _WARC = "warc"
 _SUFFIXES = {**dict.fromkeys(TABLES, ".parquet"), _WARC: ".warc.gz"}
+_TASK_LENGTH, _ATTEMPT_LENGTH = 24, 8  # hexadecimal digits
 _PART = re.compile(r"(\d{5,})-([0-9a-z]{6,40})")
 
 
@@ -55,6 +55,18 @@ class PartName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.run:05}-{self.mark}"
+
+    @property
+    def task(self) -> str:
+        """The hash of the sites of a cluster's task; empty for a part of another kind."""
+        return self.mark[:-_ATTEMPT_LENGTH] if len(self.mark) == _TASK_LENGTH + _ATTEMPT_LENGTH else ""
+
+    @classmethod
+    def of_task(cls, run: int, sites: Iterable[str]) -> Self:
+        """Return a new name for a part that has these sites. All such names have the same `task`."""
+        text = "\0".join(sorted(sites)).encode("utf-8", "surrogatepass")
+        task, attempt = blake2b(text, digest_size=_TASK_LENGTH // 2), os.urandom(_ATTEMPT_LENGTH // 2)
+        return cls(run, task.hexdigest() + attempt.hex())
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
@@ -89,10 +101,25 @@ class Run:
         """Return the entry that `to_json` made. Fields that a later version has added are skipped."""
         known = {name: values[name] for name in (field.name for field in fields(cls)) if name in values}
         ended = known.get("ended")
-        known["started"] = datetime.fromisoformat(known["started"])
-        known["ended"] = None if ended is None else datetime.fromisoformat(ended)
+        known["started"] = _moment(known["started"])
+        known["ended"] = None if ended is None else _moment(ended)
         known["targets"] = tuple(known.get("targets", ()))
-        return cls(**known)
+        run = cls(**known)
+        if not _is_number(run.run) or not all(isinstance(target, str) for target in run.targets):
+            raise ValueError("a run needs a number, and its targets are texts")
+        if not isinstance(run.options, dict) or not all(map(_is_number, run.outcomes.values())):
+            raise ValueError("the options of a run are an object, and its outcomes are numbers")
+        return run
+
+
+def _moment(text: str) -> datetime:
+    """Return the time that `_written` wrote; in UTC, if it does not say in which zone."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
 
 
 def _written(moment: datetime) -> str:
@@ -100,15 +127,19 @@ def _written(moment: datetime) -> str:
 
 
 def is_crawl_folder(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is a crawl folder."""
-    return os.path.isfile(os.path.join(path, MANIFEST))
+    """Return whether a path, or a URL of an object store, is a crawl folder. Of websites, nothing is asked."""
+    return not os.fspath(path).lower().startswith(("http://", "https://")) and storage_at(path).exists(MANIFEST)
 
 
 class CrawlFolder:
-    """A crawl folder, to read. `writing()` locks it to write."""
+    """A crawl folder, to read. `writing()` locks it to write.
+
+    :param path: where it is: a path, or a URL such as s3://bucket/crawl.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self._storage = storage_at(path)
+        self.path = self._storage.path
         self._runs = self._read_manifest()
 
     @classmethod
@@ -117,12 +148,11 @@ class CrawlFolder:
 
         :raises CrawlFolderError: if there is something else at the path.
         """
-        path = os.fspath(path)
-        if not is_crawl_folder(path):
-            if os.path.isdir(path) and any(not name.startswith(".") for name in os.listdir(path)):
+        storage = storage_at(path)
+        if not storage.exists(MANIFEST):
+            if any(not name.startswith(".") for name in storage.names()):
                 raise CrawlFolderError(f"{path} has files, and is not a crawl folder; give a new or an empty folder")
-            os.makedirs(path, exist_ok=True)
-            _write_manifest(path, ())
+            storage.write(MANIFEST, _manifest(()))
         return cls(path)
 
     @property
@@ -130,28 +160,74 @@ class CrawlFolder:
         """The runs, oldest first."""
         return self._runs
 
-    def file(self, table: str, part: PartName) -> str:
-        """Return the path of a file of a part."""
-        return os.path.join(self.path, table, f"{part}{_SUFFIXES[table]}")
-
     def has(self, table: str, part: PartName) -> bool:
         """Return whether a part has rows in a table."""
-        return os.path.exists(self.file(table, part))
+        return self._storage.exists(_name(table, part))
 
     def parts(self, run: int | None = None) -> list[PartName]:
         """Return the committed parts in order, those of one run or all."""
-        return sorted(part for part in self._named(_COMMIT) if run is None or part.run == run)
+        return _without_repeated(part for part in self._named(_COMMIT) if run is None or part.run == run)
 
-    def files(self, table: str, parts: Iterable[PartName] | None = None) -> list[str]:
-        """Return the files of a table in committed parts, in order."""
-        return [self.file(table, part) for part in (self.parts() if parts is None else parts) if self.has(table, part)]
+    def part_of_task(self, name: PartName) -> PartName | None:
+        """Return the committed part of the task that a part belongs to; None if there is none yet."""
+        return next((part for part in self.parts(name.run) if part.task and part.task == name.task), None)
+
+    def with_rows(self, table: str, parts: Iterable[PartName] | None = None) -> list[PartName]:
+        """Return the committed parts that have rows in a table, in order."""
+        present = set(self._named(table))
+        return [part for part in (self.parts() if parts is None else parts) if part in present]
+
+    def arrow_source(self, table: str, part: PartName) -> Any:
+        """Return what pyarrow reads a table of a part from."""
+        return self._storage.arrow_source(_name(table, part))
+
+    def query_path(self, connection: Any, table: str, part: PartName) -> str:
+        """Return the name of the file of a part in queries of a DuckDB connection."""
+        return self._storage.query_path(connection, _name(table, part))
+
+    def state(self, table: str, part: PartName) -> tuple[int, int]:
+        """Return what tells one version of the file of a part from another.
+
+        :raises OSError: if there is no such file.
+        """
+        return self._storage.state(_name(table, part))
+
+    def location(self, table: str, part: PartName) -> str:
+        """Return the path or the URL of the file of a part, for messages."""
+        return self._storage.location(_name(table, part))
+
+    def has_warc(self, name: str) -> bool:
+        """Return whether there is a WARC file."""
+        return self._storage.exists(f"{_WARC}/{os.path.basename(name)}")
+
+    def read_warc(self, name: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a WARC file.
+
+        :raises OSError: if it cannot be read.
+        """
+        return self._storage.read_range(f"{_WARC}/{os.path.basename(name)}", offset, length)
+
+    def open_warc(self, name: str) -> BinaryIO:
+        """Open a WARC file."""
+        return self._storage.open(f"{_WARC}/{os.path.basename(name)}")
 
     def _named(self, table: str) -> Iterator[PartName]:
         """Give the parts that have a file of this table, committed or not."""
         suffix = _SUFFIXES[table]
-        for name in _listed(os.path.join(self.path, table)):
+        for name in self._storage.names(table):
             if name.endswith(suffix) and (part := PartName.parse(name.removesuffix(suffix))) is not None:
                 yield part
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Lock the folder for one process that crawls it again and again. Between its runs, others may write.
+
+        :raises CrawlFolderError: if another process watches it.
+        """
+        if not isinstance(self._storage, LocalStorage):
+            raise CrawlFolderError(f"usp watch needs a folder on disk, and {self.path} is none; use usp crawl and diff")
+        with self._storage.locked(_WATCH_LOCK, f"another usp watch is at work on {self.path}; end it first"):
+            yield
 
     # Writing
 
@@ -161,22 +237,17 @@ class CrawlFolder:
 
         :raises CrawlFolderError: if another process writes to it.
         """
-        with open(os.path.join(self.path, _LOCK), "ab") as lock:
-            _lock(lock, self.path)
+        with self._storage.locked(_LOCK, f"another process is writing to {self.path}; wait until it has ended"):
             self._runs = self._read_manifest()  # another process may have written it
-            self._remove_uncommitted()
+            self.remove_uncommitted()
             yield
 
-    def _remove_uncommitted(self) -> None:
+    def remove_uncommitted(self) -> None:
+        """Remove all files that belong to no committed part. Nothing may be writing."""
         committed = set(self.parts())
-        for table in _SUFFIXES:
-            folder = os.path.join(self.path, table)
-            for name in _listed(folder):
-                if name.endswith(_PARTIAL):
-                    os.remove(os.path.join(folder, name))
-            for part in self._named(table):
-                if part not in committed:
-                    os.remove(self.file(table, part))
+        for table in (_COMMIT, *(table for table in _SUFFIXES if table != _COMMIT)):  # no part loses its pages first
+            left = [_file_name(table, part) for part in self._named(table) if part not in committed]
+            self._storage.remove(table, [*self._storage.unfinished(table), *left])
 
     def start_run(self, started: datetime, targets: Iterable[str], options: Mapping[str, Any]) -> Run:
         """Add a run to the manifest."""
@@ -193,22 +264,20 @@ class CrawlFolder:
 
     def new_file(self, table: str, part: PartName) -> NewFile:
         """Create a file of a part that is not committed yet."""
-        path = self.file(table, part)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        return NewFile(path)
+        return self._storage.new_file(_name(table, part))
 
     def _write_runs(self, runs: tuple[Run, ...]) -> None:
-        _write_manifest(self.path, runs)
+        self._storage.write(MANIFEST, _manifest(runs))
         self._runs = runs
 
     def _read_manifest(self) -> tuple[Run, ...]:
-        path = os.path.join(self.path, MANIFEST)
+        path = self._storage.location(MANIFEST)
         try:
-            with open(path, "rb") as file:
-                manifest = json.load(file)
+            with self._storage.open(MANIFEST) as file:
+                manifest = json.loads(file.read())
         except FileNotFoundError:
             raise CrawlFolderError(f"{self.path} is not a crawl folder: it has no {MANIFEST}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise CrawlFolderError(f"{path} cannot be read: it is not JSON") from None
         if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
             raise CrawlFolderError(f"{self.path} is not a crawl folder: {MANIFEST} is of another program")
@@ -218,64 +287,30 @@ class CrawlFolder:
                 f" {FORMAT_VERSION}; use the usp that wrote it, or a newer one"
             )
         try:
-            return tuple(map(Run.from_json, manifest["runs"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CrawlFolderError(f"{path} cannot be read: {error!r}") from None
+            runs = tuple(map(Run.from_json, manifest["runs"]))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise CrawlFolderError(f"{path} cannot be read: {error!r:.200}") from None
+        if any(later.run <= earlier.run for earlier, later in pairwise(runs)):
+            raise CrawlFolderError(f"{path} cannot be read: its runs are not in order")
+        return runs
 
 
-class NewFile:
-    """A file that gets its name when it is finished."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self.stream: BinaryIO = open(path + _PARTIAL, "wb")  # noqa: SIM115 -- finish() or drop() closes it
-
-    def finish(self) -> None:
-        """Write the file to disk, and give it its name."""
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
-        self.stream.close()
-        os.replace(self._path + _PARTIAL, self._path)
-        sync_folder(os.path.dirname(self._path))
-
-    def drop(self) -> None:
-        """Remove the file, unless it is finished."""
-        with suppress(OSError):  # a full disk may fail to flush; nothing of the file is needed
-            self.stream.close()
-        with suppress(FileNotFoundError):
-            os.remove(self._path + _PARTIAL)
+def _name(table: str, part: PartName) -> str:
+    return f"{table}/{_file_name(table, part)}"
 
 
-def _listed(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
+def _file_name(table: str, part: PartName) -> str:
+    return f"{part}{_SUFFIXES[table]}"
 
 
-def _write_manifest(path: str, runs: Iterable[Run]) -> None:
+def _without_repeated(parts: Iterable[PartName]) -> list[PartName]:
+    """Return parts in order, without those of tasks that ran twice: all but the first with the same hash."""
+    found: dict[tuple[int, str], PartName] = {}
+    for part in sorted(parts):
+        found.setdefault((part.run, part.task or part.mark), part)
+    return list(found.values())
+
+
+def _manifest(runs: Iterable[Run]) -> bytes:
     manifest = {"format": _FORMAT, "version": FORMAT_VERSION, "runs": [run.to_json() for run in runs]}
-    with open_whole(os.path.join(path, MANIFEST)) as file:
-        file.write(json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-
-
-def _lock(file: BinaryIO, path: str) -> None:
-    """Lock a file for as long as it is open."""
-    if fcntl is None:
-        import msvcrt
-
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            raise _locked(path) from None
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            raise _locked(path) from None
-        # Some network file systems have no locks. Nothing protects the folder there.
-
-
-def _locked(path: str) -> CrawlFolderError:
-    return CrawlFolderError(f"another process is writing to {path}; wait until it has ended")
+    return json.dumps(manifest, indent=1, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"

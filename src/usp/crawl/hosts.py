@@ -3,6 +3,9 @@
 Each tree is polite to the hosts that it knows. But a thousand sites may be on one server, or behind one network that
 delivers content for others. A request waits here until its host, its domain and its address have room. A host that
 answers 429 or 503 rests for all sites.
+
+The address of a host is looked up before its first request, so that this one counts, too. The client that makes the
+request uses the same answer, and connects to the address that was counted, unless that does not work.
 """
 
 from __future__ import annotations
@@ -10,22 +13,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from usp.exceptions import InvalidArgumentError
-from usp.origins import host_of, registered_domain
+from usp.origins import host_of, origin_of, registered_domain
 from usp.web_client.exchanges import Exchange
 from usp.web_client.failures import retry_after_seconds
-from usp.web_client.lookups import AddressInfo, system_lookup
+from usp.web_client.lookups import AddressInfo, Resolver, is_address, look_up_async, system_lookup
 
 __all__ = ["RequestLimits", "SharedLimits"]
 
 _OVERLOADED = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _PAUSE = 1.0  # seconds, for a host that does not say how long to wait
 _MAX_PAUSE = 60.0
-_MAX_ADDRESSES = 100_000  # hosts whose addresses are remembered
+_MAX_ADDRESSES = 10_000  # hosts whose addresses are remembered; others are looked up again
+_MAX_UNUSED = 1_000  # lookups that no client has asked for yet
+_LOOKUP_SECONDS = 20.0  # after which a request starts all the same; the client looks up the host again, in its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,23 +70,41 @@ _Key = tuple[str, str]
 
 
 class SharedLimits:
-    """Counts the requests of a crawl, in one event loop."""
+    """Counts the requests of a crawl, in one event loop.
 
-    def __init__(self, limits: RequestLimits) -> None:
+    `is_direct` says whether the client asks `resolve` for the address of a URL's host. Else no address is looked up.
+
+    :param look_up: finds the addresses of a host.
+    """
+
+    def __init__(self, limits: RequestLimits, look_up: Resolver = system_lookup) -> None:
         self._most = {"host": limits.per_host, "domain": limits.per_domain, "address": limits.per_address}
         self._counts: dict[_Key, _Count] = {}
         self._running: dict[str, list[tuple[_Key, ...]]] = {}  # URL -> what its running requests are counted for
+        self._system_lookup = look_up
+        self.is_direct: Callable[[str], bool] = lambda url: False
         self._addresses: dict[str, str] = {}
+        self._lookups: dict[str, asyncio.Task[object]] = {}
+        self._found: dict[tuple[str, int], Sequence[AddressInfo] | Exception] = {}  # for the client, which asks next
 
     def resolve(self, host: str, port: int) -> Sequence[AddressInfo]:
-        """Look up a host, and remember its address. A web client calls it, in any thread."""
-        found = system_lookup(host, port)
-        if found and len(self._addresses) < _MAX_ADDRESSES:
-            self._addresses[host] = str(found[0][4][0])
-        return found
+        """Return the addresses of a host, the one that is counted first. A web client calls it, in any thread."""
+        found = self._found.pop((host, port), None)
+        if isinstance(found, Exception):
+            raise found
+        known = self._addresses.get(host)
+        ordered = sorted(found or self._system_lookup(host, port), key=lambda info: str(info[4][0]) != known)
+        if ordered:
+            self._addresses[host] = str(ordered[0][4][0])
+            if len(self._addresses) > _MAX_ADDRESSES:
+                self._addresses.pop(next(iter(self._addresses)), None)
+        return ordered
 
     async def start(self, url: str) -> None:
         """Wait until a request may start, and count it."""
+        host = host_of(url)
+        if host not in self._addresses and not is_address(host) and self.is_direct(url):
+            await self._learn_address(host, origin_of(url)[2])
         keys = self._keys(url)
         waited: _Count | None = None
         while (blocked := self._blocked(keys)) is not None:
@@ -92,6 +116,23 @@ class SharedLimits:
         for key in keys:
             self._counts.setdefault(key, _Count()).running += 1
         self._running.setdefault(url, []).append(keys)
+
+    async def _learn_address(self, host: str, port: int) -> None:
+        """Look up a host, once for all that ask at the same time. The client raises the error, if there is one."""
+        if host not in self._lookups:
+            self._lookups[host] = asyncio.create_task(self._look_up(host, port))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._lookups[host]), _LOOKUP_SECONDS)
+
+    async def _look_up(self, host: str, port: int) -> None:
+        if len(self._found) > _MAX_UNUSED:  # of requests that were cancelled, and of names that never exist
+            self._found.clear()
+        try:
+            self._found[host, port] = await look_up_async(self.resolve, host, port)
+        except (OSError, ValueError) as error:
+            self._found[host, port] = error.with_traceback(None)  # which would keep everything that led here
+        finally:
+            del self._lookups[host]
 
     async def _wait(self, count: _Count, seconds: float) -> None:
         """Wait until a request has ended or, if `seconds` is not 0, until that time is over."""

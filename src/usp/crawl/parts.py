@@ -6,27 +6,40 @@ columns, and writes them as it goes. So a part takes little memory, however larg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
 from usp.crawl.crawled import CrawledSite, Stored, TreeRow, kept_rows, site_row, tree_rows
-from usp.crawl.folder import CrawlFolder, NewFile, PartName
+from usp.crawl.folder import CrawlFolder, PartName
 from usp.crawl.records import write_exchanges
 from usp.crawl.schema import TABLES
 from usp.crawl.state import Row
-from usp.export.batches import Batch, page_columns, pages_of, repeated_column, repeated_number
+from usp.crawl.storage import NewFile
+from usp.export.batches import (
+    Batch,
+    SitemapPages,
+    joined_columns,
+    page_columns,
+    pages_of,
+    positions,
+    repeated_numbers,
+    repeated_texts,
+    url_parts,
+)
 from usp.export.formats import FORMATS
 from usp.export.formats.base import FormatOptions, Table, Writer
 from usp.export.reading import EPOCH
 from usp.export.selection import newest_date
 from usp.objects.sitemap import AbstractSitemap
-from usp.scan import Column, Columns, column_of
+from usp.scan import PAGE_TYPES, Columns, column_of
 
 __all__ = ["PartWriter"]
 
 _ROWS = 4_096  # of small tables, collected before they are encoded
+_SMALL_BYTES = 1 << 14  # of a document, as transferred, that is inflated in one step
+_PAGE_ROWS, _DOCUMENTS = 8_192, 1_024  # of pages, collected before they are encoded
 
 
 class PartWriter:
@@ -46,6 +59,7 @@ class PartWriter:
         self._stack = ExitStack()
         self._tables: dict[str, _TableFile] = {}
         self._warc: NewFile | None = None
+        self._pages = _CollectedPages(name.run, lambda rows: self._table("pages").write(rows))
 
     def drop(self) -> None:
         """Remove what is not committed, and close everything."""
@@ -69,7 +83,13 @@ class PartWriter:
         return row
 
     def commit(self) -> None:
-        """Finish all files. When that of the sites has its name, the part is there."""
+        """Finish all files. When that of the sites has its name, the part is there.
+
+        A task of a cluster may run twice, even at the same time. If the other one was faster, nothing is committed.
+        """
+        if self.name.task and self._folder.part_of_task(self.name) is not None:
+            return
+        self._pages.flush()
         if self._warc is not None:
             self._warc.finish()
         for table in TABLES:  # in their order
@@ -95,14 +115,17 @@ class PartWriter:
             counted[row["document"]] = {name: row[name] for name in _COUNTS}
 
     def _write_pages(self, site: str, document: int, sitemap: AbstractSitemap) -> tuple[int, Any]:
-        table = self._table("pages") if self._with_pages else None
+        listed = pages_of(sitemap)
+        transport = sitemap.transport
+        if sitemap.parser is not None and transport is not None and transport.size <= _SMALL_BYTES:
+            sitemap.parser.read_ahead()
         count, newest = 0, None
-        for columns in page_columns(pages_of(sitemap), TABLES["pages"] if table else ("last_modified",)):
+        for columns in page_columns(listed, PAGE_TYPES if self._with_pages else ("last_modified",)):
             latest = newest_date(columns)
             newest = latest if newest is None else newest if latest is None else max(newest, latest)
+            if self._with_pages and columns.length:
+                self._pages.add(site, document, listed, count, columns)
             count += columns.length
-            if table is not None and columns.length:
-                table.write(_of_site(columns, site, document, self.name.run))
         self.pages += count
         return count, None if newest is None else EPOCH + timedelta(microseconds=newest)
 
@@ -138,15 +161,46 @@ def _counts(crawled: CrawledSite, row: Row) -> Row | None:
     return {name: before[name] for name in _COUNTS}
 
 
-def _of_site(columns: Columns, site: str, document: int, run: int) -> Columns:
-    """Add the columns that say where pages are from."""
-    length = columns.length
-    added: dict[str, Column] = {
-        "site": repeated_column(site.encode("utf-8", "replace"), length),
-        "document": repeated_number(document, length),
-        "run": repeated_number(run, length),
-    }
-    return Columns(length, {**columns.columns, **added})
+class _CollectedPages:
+    """Rows of the table of pages. Those of small documents are collected, and joined before they are encoded."""
+
+    def __init__(self, run: int, write: Callable[[Columns], None]) -> None:
+        self._run = run
+        self._write = write
+        self._reset()
+
+    def _reset(self) -> None:
+        self._parts: list[Columns] = []
+        self._of_parts: list[tuple[str, int, str, str, int]] = []
+        self._rows = 0
+
+    def add(self, site: str, document: int, listed: SitemapPages, first: int, columns: Columns) -> None:
+        """Add rows of a document. `first` says how many of its rows came before."""
+        if self._rows + columns.length > _PAGE_ROWS or len(self._parts) >= _DOCUMENTS:
+            self.flush()
+        self._parts.append(columns)
+        self._of_parts.append((site, document, listed.url, listed.type, first))
+        self._rows += columns.length
+
+    def flush(self) -> None:
+        """Write what is collected."""
+        if not self._parts:
+            return
+        lengths = [part.length for part in self._parts]
+        sites, documents, urls, types, firsts = zip(*self._of_parts, strict=True)
+        joined = joined_columns(PAGE_TYPES, self._parts)
+        added = {
+            "site": repeated_texts(sites, lengths),
+            "document": repeated_numbers(documents, lengths),
+            "run": repeated_numbers([self._run], [self._rows]),
+            "sitemap_url": repeated_texts(urls, lengths),
+            "sitemap_type": repeated_texts(types, lengths),
+            "position": positions(firsts, lengths),
+            **url_parts(joined.columns["url"], TABLES["pages"]),
+        }
+        rows = Columns(self._rows, {**joined.columns, **added})
+        self._reset()
+        self._write(rows)
 
 
 class _TableFile:

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from usp.crawl.checked import checked_source
 from usp.crawl.database import CrawlDatabase, open_database
-from usp.crawl.folder import CrawlFolder, Run
+from usp.crawl.folder import CrawlFolder, PartName, Run
 from usp.crawl.schema import TABLES
 from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
@@ -70,20 +71,36 @@ class CrawlTable(ReadableTable):
 
     def _pages(self, documents: pa.Array) -> Iterator[pa.RecordBatch]:
         """Give the pages of documents. A database would lose their order, or sort them."""
-        pa_, compute = extra("pyarrow", "crawl"), extra("pyarrow.compute", "crawl")
-        parquet = extra("pyarrow.parquet", "crawl")
+        compute = extra("pyarrow.compute", "crawl")
         parts = [part for part in self._folder.parts() if self._run is None or part.run <= self._run]
-        columns = list(dict.fromkeys(["document", *(path.partition(".")[0] for path in self._chosen)]))
         wanted = sorted(document for document in documents.to_pylist() if document is not None)
-        for path in self._folder.files("pages", parts):
-            with parquet.ParquetFile(path) as file:
-                groups = groups_with(file.metadata, wanted)
-                for batch in file.iter_batches(_ROWS_AT_ONCE, groups, columns):
-                    is_wanted = compute.is_in(batch.column("document"), documents)
-                    rows = batch if is_wanted.true_count == len(is_wanted) else batch.filter(is_wanted)
-                    if rows.num_rows:
-                        values = [_value_at(compute, rows, path) for path in self._chosen]
-                        yield pa_.RecordBatch.from_arrays(values, list(self._chosen)).cast(self.schema)
+        for part in self._folder.with_rows("pages", parts):
+            for batch in self._of_part(part, wanted):
+                is_wanted = compute.is_in(batch.column("document"), documents)
+                rows = batch if is_wanted.true_count == len(is_wanted) else batch.filter(is_wanted)
+                if rows.num_rows:
+                    yield self._chosen_of(rows)
+
+    def of_part(self, part: str) -> Iterator[pa.RecordBatch]:
+        """Give all pages that a part has, in their order."""
+        name = PartName.parse(part)
+        assert name is not None
+        if self._folder.has("pages", name):
+            yield from map(self._chosen_of, self._of_part(name, None))
+
+    def _of_part(self, part: PartName, documents: list[int] | None) -> Iterator[pa.RecordBatch]:
+        """Give the pages of a part: of the groups that have one of these documents, or of all."""
+        columns = list(dict.fromkeys(["document", *(path.partition(".")[0] for path in self._chosen)]))
+        source = checked_source(self._folder, "pages", part)
+        with extra("pyarrow.parquet", "crawl").ParquetFile(source) as file:
+            groups = None if documents is None else groups_with(file.metadata, documents)
+            yield from file.iter_batches(_ROWS_AT_ONCE, groups, columns)
+
+    def _chosen_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the chosen columns of rows as they are stored."""
+        compute = extra("pyarrow.compute", "crawl")
+        values = [_value_at(compute, rows, path) for path in self._chosen]
+        return extra("pyarrow", "crawl").RecordBatch.from_arrays(values, list(self._chosen)).cast(self.schema)
 
 
 def groups_with(metadata: Any, wanted: list[int]) -> list[int]:

@@ -24,7 +24,9 @@ __all__ = ["cache_seconds", "write_exchanges"]
 
 #: Headers of requests that are written. The caller's own may be secret.
 _SENT = frozenset({"user-agent", "accept", "accept-encoding", "if-none-match", "if-modified-since"})
+_SMALL_BYTES = 1 << 16
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*+=\s*+\"?(\d{1,9})", re.IGNORECASE)
+_SECONDS = re.compile(r"\d{1,9}", re.ASCII)
 _NO_CACHE = re.compile(r"(?:^|[\s,])no-(?:cache|store)(?:[\s,=]|$)", re.IGNORECASE)
 
 
@@ -47,7 +49,7 @@ def write_exchanges(file: BinaryIO | None, name: str, crawled: CrawledSite) -> d
             if writer is not None:
                 _write_bodiless(writer, exchange, crawled.known)
             continue
-        body = Payload(pieces=exchange.body.finish().pieces)
+        body = _payload(exchange)
         before = crawled.known.document_at(exchange.url)
         fresh = cache_seconds(exchange)
         if before is not None and before["digest"] == body.digest and (writer is None or before["warc"]):
@@ -64,6 +66,13 @@ def write_exchanges(file: BinaryIO | None, name: str, crawled: CrawledSite) -> d
             place = (None, None, None, None)
         stored[requested_url(exchange.url)] = Stored(body.digest, fresh, *place)
     return stored
+
+
+def _payload(exchange: Exchange) -> Payload:
+    """Return the body of an answer for a record. A large one stays where it is, and is read in pieces."""
+    body = exchange.body
+    assert body is not None
+    return Payload(body.data()) if body.size <= _SMALL_BYTES else Payload(pieces=body.finish().pieces)
 
 
 def _write_bodiless(writer: WarcWriter, exchange: Exchange, known: KnownSite) -> None:
@@ -109,13 +118,16 @@ def cache_seconds(exchange: Exchange) -> int | None:
 
     https://www.rfc-editor.org/rfc/rfc9111#section-4.2.1
     """
-    control = ", ".join(value for name, value in exchange.headers if name.lower() == "cache-control")
-    if _NO_CACHE.search(control):
+    control = ", ".join([value for name, value in exchange.headers if name.lower() == "cache-control"])
+    if control and _NO_CACHE.search(control):
         return 0
-    if age := _MAX_AGE.search(control):
-        return int(age[1])
+    if control and (lifetime := _MAX_AGE.search(control)):
+        age = exchange.header("Age") or ""  # seconds that it has been in a cache on the way
+        return max(int(lifetime[1]) - int(age), 0) if _SECONDS.fullmatch(age) else int(lifetime[1])
+    if (date := exchange.header("Expires")) is None:
+        return None
     try:
-        expires = parsedate_to_datetime(exchange.header("Expires") or "")
+        expires = parsedate_to_datetime(date)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     stated = expires if expires.tzinfo is not None else expires.replace(tzinfo=UTC)

@@ -65,6 +65,8 @@ class StoredSite:
     def tree(self, options: HomepageOptions) -> AbstractSitemap:
         """Return its tree. Options of requests do not matter."""
         rows = self._known.of(self.homepage_url).rows
+        if not rows:
+            raise CrawlFolderError(f"{self._folder.path} has no sitemaps of {self.homepage_url}: a file is missing")
         if any(row["document"] is not None and row["warc"] is None for row in rows):
             raise CrawlFolderError(
                 f"{self._folder.path} has no documents of {self.homepage_url}: it was crawled with --no-warc"
@@ -82,7 +84,7 @@ def stored_sites(folder: CrawlFolder, site: str | None = None, run: int | None =
     :raises InvalidArgumentError: if there is none.
     """
     known = KnownSites(folder, run)
-    sites = known.learned()
+    sites = known.learned
     if site is None:
         if not sites:
             raise InvalidArgumentError(f"{folder.path} has no sites yet; run usp crawl first")

@@ -7,7 +7,7 @@
 | `https://example.org/any/sitemap.xml` | a sitemap and what is below it; if it is no sitemap, the whole site |
 | an existing folder, zip archive or file | its sitemaps |
 | an existing WARC or WACZ file | the sitemaps of the sites in it, each site a source of its own |
-| an existing crawl folder | the sitemaps of the sites in it, each site a source of its own |
+| an existing crawl folder, or `s3://bucket/crawl` | the sitemaps of the sites in it, each site a source of its own |
 | `example.org`, `example.org/path` | as with https://; if nothing answers there, with http:// |
 
 A `Source` is a target of a known kind. It opens a stream of sitemaps, whatever it is.
@@ -97,6 +97,7 @@ _A_KIND = {
     SourceKind.CRAWL: "a crawl folder",
 }
 _MANIFEST = "crawl.json"  # of a crawl folder
+_STORES = ("s3", "gs", "gcs", "abfs", "abfss")  # schemes of object stores; usp reads crawl folders from them
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,8 @@ def _url(wanted: _Wanted) -> Source | None:
     scheme = _SCHEME.match(text) if wanted.is_text else None
     if scheme is None or scheme[1].lower() == "file":
         return None
+    if scheme[1].lower() in _STORES and not _FILE_NAME.fullmatch(text.partition("?")[0]):
+        return Source(_USER.sub("", text, 1), SourceKind.CRAWL, path=text)
     if scheme[1].lower() not in ("http", "https"):
         raise InvalidArgumentError(f"usp reads http and https, not {scheme[1]:.20}: {masked_url(text)}")
     if not _is_requestable(text):
