@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cli
 COMMANDS = {command.name: command for command in _commands(parser())}
 #: A line and what follows when Tab is pressed at its end. Files are those of `folder`.
 CASES = {
-    "usp ": ["ls", "export", "sql", "check", "crawl", "diff", "demo", "completion", "help"],
+    "usp ": ["ls", "export", "sql", "check", "crawl", "watch", "diff", "demo", "completion", "help"],
     "usp comp": ["completion"],
     "usp --ver": ["--version"],
     "usp ls --respect-r": ["--respect-robots"],
