@@ -92,6 +92,8 @@ ROOMS = {
         ),
         *("stream", "tree", "sources", "export"),
     },
+    "spark": {"exceptions", "extras", "export", "crawl"},
+    "ray": {"exceptions", "extras", "export", "crawl"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
         *("tree", "sources", "check", "export", "crawl"),
