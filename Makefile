@@ -5,10 +5,10 @@ PY := $(VENV)/bin/python
 PIP := -m pip --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run quick test lint types format docs screens compat bench wheel wheeltest newest oldest fuzz clean
+.PHONY: help demo run quick test test-cluster lint types format docs screens compat bench wheel wheeltest newest oldest soak fuzz clean
 
-# Two processes: many tests wait for something, and some measure time. In the order of their names the longest are not last.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# More processes than cores, because tests wait for more than half of their time. In the order of their names the longest are not last.
+PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 # Libraries of which usp uses private names.
 CLIENTS := aiohttp requests urllib3
 SPACE := $(subst ,, )
@@ -16,7 +16,7 @@ SPACE := $(subst ,, )
 COMPILED := setup.py src/usp/compiled.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/installed ## run usp on its built-in example website, with no network
 	@$(PY) -m usp demo
@@ -31,6 +31,9 @@ quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in 
 
 test: $(VENV)/compiled ## run all tests
 	@$(PY) -m pytest -q $(PARALLEL)
+
+test-cluster: $(VENV)/clustering ## run the tests of Spark, Ray and object stores; installs them, and Java where it is missing
+	@$(PY) -m pytest -q -m cluster
 
 lint: $(VENV)/developing ## check style
 	@$(PY) -m ruff check .
@@ -88,6 +91,9 @@ oldest: ## test the clients with the oldest aiohttp, requests and urllib3 that p
 	@.oldest/bin/python -m pip freeze | grep -E "^($(subst $(SPACE),|,$(CLIENTS)))=="
 	@.oldest/bin/python -m pytest -q $(PARALLEL) -m network
 
+soak: $(VENV)/compiled ## crawl many sites on loopback, some of them bad; SITES=100000 for more than 2,000
+	@$(PY) tools/soak.py --sites $(or $(SITES),2000)
+
 fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a minute; SECONDS=600 for longer
 	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
 
@@ -117,3 +123,8 @@ $(VENV)/developing: $(VENV)/created pyproject.toml
 $(VENV)/compiled: $(VENV)/developing $(COMPILED)
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@ $(VENV)/installed
+
+$(VENV)/clustering: $(VENV)/compiled
+	@java -version >/dev/null 2>&1 || { apt-get update -qq && apt-get install -qq -y openjdk-17-jre-headless; }
+	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev,cluster]'
+	@touch $@

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from bench import against, cli, crawls, documents, measures, report, rows
+from bench import against, cli, crawls, documents, measures, report, rows, small_sites
 from bench import workshop as workshops
 from bench.measures import Measured, Outcome, Ratio, Sample, Subject
 from bench.report import Result, Target, Verdict
@@ -58,6 +58,20 @@ def test_documents_are_always_the_same() -> None:
     assert hashlib.sha256(documents.urlset(1000)).hexdigest()[:16] == "82c4d422744b3b31"
     assert hashlib.sha256(documents.news(100)).hexdigest()[:16] == "442ddf524db08958"
     assert hashlib.sha256(documents.references(100)).hexdigest()[:16] == "d4cff45db62f8852"
+
+
+@pytest.mark.parametrize("name", ["rss", "atom", "text"])
+def test_feeds_and_texts_have_what_they_say(name: str) -> None:
+    """Each entry has a page of its own, and in feeds a news story with a date."""
+    pages = list(sitemap_from_bytes(FILES[name](50)).all_pages())
+    assert len({page.url for page in pages}) == 50
+    stories = [page.news_story for page in pages if page.news_story is not None]
+    assert len([story for story in stories if story.publish_date is not None]) == (0 if name == "text" else 50)
+
+
+def test_index_has_what_it_says() -> None:
+    """Each sitemap of an index has a URL of its own."""
+    assert len({child.url for child in sitemap_from_bytes(documents.index(50)).sub_sitemaps}) == 50
 
 
 def test_urlset_has_what_it_says() -> None:
@@ -156,7 +170,7 @@ def test_faster_side_is_met() -> None:
         True,
         "50.0x as fast",
         "25.0..60.0x in 2",
-        "100 ms (worst 200 ms) against 5.00 s (worst 6.00 s), 10 pages",
+        "100 ms (worst 200 ms) against 5.00 s (worst 6.00 s), 10 pages, 10.0 ms each",
     )
     assert measures.compared(side(1.0), side(1.0), None).is_met is None
 
@@ -293,6 +307,34 @@ def test_sites_of_one_page_have_hosts_of_their_own(workshop: Workshop) -> None:
     expected = crawls.summary(f"{homepage}page" for homepage in sample)
     assert {**found, **expected} == found
     assert {**at_once, **expected} == at_once
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has more loopback addresses than one")
+def test_small_sites_cost_each_side_the_same_requests(workshop: Workshop) -> None:
+    """Both sides fetch robots.txt, the index, and the two to five sitemaps of each site, and count processor time."""
+    homepages = workshop.small_sites(6, pages=10)
+    assert len({urlsplit(homepage).hostname for homepage in homepages}) == 6
+    for side in small_sites.SIDES:
+        with workshop.fresh_worker("usp") as worker:
+            answer = worker.ask("small sites", side=side, urls=homepages, warm_up=homepages[:1], at_once=3)
+        assert answer["documents"] == 2 * 6 + (2 + 3 + 4 + 5 + 2 + 3)
+        assert answer["cpu"] > 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has more loopback addresses than one")
+def test_small_sites_are_crawled_into_a_folder_twice(workshop: Workshop) -> None:
+    """The second run asks for all documents, gets no body, and finds the same pages, as aiohttp alone does."""
+    homepages = workshop.small_sites(6, pages=10)
+    asked = {"urls": homepages, "warm_up": homepages[:1], "at_once": 3}
+    with workshop.fresh_worker("usp") as worker:
+        first, second = worker.ask("small sites crawled", runs=2, **asked)["runs"]
+    assert first["pages"] == second["pages"] == 10 * (2 + 3 + 4 + 5 + 2 + 3)
+    assert first["requests"] == second["requests"] == 2 * 6 + (2 + 3 + 4 + 5 + 2 + 3)
+    assert (first["bytes"] > 0, second["bytes"]) == (True, 0)
+    assert min(first["cpu"], second["cpu"], first["stored"], second["stored"]) > 0
+    names = [path.name for path in sorted(workshop.site_folder(5, 10).iterdir())]
+    with workshop.fresh_worker("usp") as worker:
+        assert worker.ask("small sites asked again", names=names, **asked)["documents"] == second["requests"]
 
 
 def test_crawls_count_waiting(workshop: Workshop) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 URLSET_PAGES, NEWS_PAGES = 50_000, 20_000
@@ -64,8 +65,12 @@ def _location(i: int, bits: int) -> str:
     return f"{_HOMEPAGE}{section}/part-0000000/{'-'.join(_words(bits))}-{i:06d}{query}"
 
 
+def _date(bits: int) -> datetime:
+    return _FIRST + timedelta(seconds=bits % _SPAN_SECONDS)
+
+
 def _moment(bits: int) -> str:
-    return (_FIRST + timedelta(seconds=bits % _SPAN_SECONDS)).isoformat()
+    return _date(bits).isoformat()
 
 
 def _entry(i: int, more: str = "") -> str:
@@ -118,6 +123,75 @@ def references(pages: int = NEWS_PAGES) -> bytes:
     """Return the same with two references in every title, and one in the name of every publication."""
     entries = (_entry(i, _extensions(i, "Example &amp; Times", " &amp; the day&#8217;s ")) for i in range(pages))
     return (_HEAD + "".join(entries) + _TAIL).encode()
+
+
+def rss(items: int = NEWS_PAGES) -> bytes:
+    """Return an RSS feed, as blogs have it: 9 MB for 20,000 items."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/">\n'
+        "  <channel>\n    <title>Example</title>\n    <link>https://www.example.org/</link>\n"
+        "    <description>What is new</description>\n" + "".join(map(_item, range(items))) + "  </channel>\n</rss>\n"
+    ).encode()
+
+
+def _item(i: int) -> str:
+    words = _words(_mixed(i, 2))
+    url = f"{_HOMEPAGE}{'/'.join(words)}/{i:06d}"
+    return (
+        "    <item>\n"
+        f"      <title>The {words[0]} and the {words[1]}, number {i}</title>\n"
+        f"      <link>{url}</link>\n"
+        f'      <guid isPermaLink="true">{url}</guid>\n'
+        "      <dc:creator>A. Writer</dc:creator>\n"
+        f"      <pubDate>{format_datetime(_date(_mixed(i, 3)))}</pubDate>\n"
+        f"      <description>All about the {words[1]} by the {words[2]}, as seen in the morning.</description>\n"
+        "    </item>\n"
+    )
+
+
+def atom(entries: int = NEWS_PAGES) -> bytes:
+    """Return an Atom feed with the same pages."""
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n'
+        "  <title>Example</title>\n  <id>https://www.example.org/</id>\n"
+        '  <link rel="self" href="https://www.example.org/feed"/>\n'
+        + "".join(map(_atom_entry, range(entries)))
+        + "</feed>\n"
+    ).encode()
+
+
+def _atom_entry(i: int) -> str:
+    words = _words(_mixed(i, 2))
+    url = f"{_HOMEPAGE}{'/'.join(words)}/{i:06d}"
+    moment = _moment(_mixed(i, 3))
+    return (
+        "  <entry>\n"
+        f"    <title>The {words[0]} and the {words[1]}, number {i}</title>\n"
+        f'    <link rel="alternate" href="{url}"/>\n'
+        f"    <id>{url}</id>\n"
+        f"    <published>{moment}</published>\n    <updated>{moment}</updated>\n"
+        "    <author><name>A. Writer</name></author>\n"
+        f"    <summary>All about the {words[1]} by the {words[2]}, as seen in the morning.</summary>\n"
+        "  </entry>\n"
+    )
+
+
+def index(sitemaps: int = URLSET_PAGES) -> bytes:
+    """Return an index of as many sitemaps as the protocol allows."""
+    entries = (
+        f"  <sitemap>\n    <loc>{_HOMEPAGE}sitemaps/{'-'.join(_words(_mixed(i)))}-{i:06d}.xml.gz</loc>\n"
+        f"    <lastmod>{_moment(_mixed(i, 1))}</lastmod>\n  </sitemap>\n"
+        for i in range(sitemaps)
+    )
+    head = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    )
+    return (head + "".join(entries) + "</sitemapindex>\n").encode()
+
+
+def text(pages: int = URLSET_PAGES) -> bytes:
+    """Return a plain text sitemap with the pages of `urlset`."""
+    return "".join(f"{_location(i, _mixed(i)).replace('&amp;', '&')}\n" for i in range(pages)).encode()
 
 
 def compressed(data: bytes) -> bytes:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from bench.crawls import summary
 from bench.documents import MB, write_hostile
 from bench.report import Target, duration, significant
+from bench.servers import SMALL_SITEMAPS
 from bench.workshop import OLD, OLD_WITH_PANDAS, OURS, Answer, NotMeasured, Progress, Worker, Workshop
 
 IMPORTS_PER_ROUND = 8
@@ -36,6 +37,8 @@ DELAY, AT_ONCE = 0.05, 16
 MANY_SITES, SITES_AT_ONCE = 2_000, 64
 #: How many sites 1.8.1 reads: one after the other, all of them would take minutes.
 SITES_SAMPLE = 200
+#: Sites of two to five gzipped sitemaps: how many, the pages of each sitemap, and how many sites at once.
+SMALL_SITES, SMALL_PAGES, SMALL_AT_ONCE, SMALL_WARM_UP = 800, 50, 200, 50
 #: Scrapy takes long, but little enough for several rounds; 1.8.1 is measured once.
 SCRAPY_ROUNDS = 2
 MEMORY_RUNS = 3
@@ -168,7 +171,9 @@ def compared(ours: Measured, theirs: Measured, target: Target | None) -> Outcome
         raise NotMeasured(f"not of the same: {said}")
     is_time = target is not None and target.is_most
     numbers, others = (ours.seconds, theirs.seconds) if is_time else (theirs.seconds, ours.seconds)
-    detail = f"{_range(ours.seconds)} against {_range(theirs.seconds)}, {ours.found['pages']:,} pages"
+    pages = ours.found["pages"]
+    each = f", {duration(min(ours.seconds) / pages)} each" if pages else ""
+    detail = f"{_range(ours.seconds)} against {_range(theirs.seconds)}, {pages:,} pages{each}"
     return judged(Ratio.of(numbers, others), len(numbers), target, detail)
 
 
@@ -445,6 +450,112 @@ def _crawl_many_sites(workshop: Workshop) -> Answer:
     homepages = workshop.sites(MANY_SITES, DELAY)
     asked = {"urls": homepages, "warm_up": workshop.site(*SMALL_SITE), "at_once": SITES_AT_ONCE}
     return _all_pages(workshop.ask_fresh(OURS, "crawl sites asyncio", **asked), homepages)
+
+
+def small_sites(side: str, workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Measure the processor time of the trees of small sites, against the same requests with aiohttp alone."""
+    ours, theirs = [], []
+    for number in workshop.rounds_in_time():
+        progress(f"small-sites, {side}: round {number + 1} of {workshop.rounds}")
+        theirs.append(_fetch_small_sites(workshop, "aiohttp"))
+        ours.append(_fetch_small_sites(workshop, side))
+    detail = f"{_range(ours)} of CPU per site against {_range(theirs)}"
+    return judged(Ratio.of(ours, theirs), len(ours), target, detail)
+
+
+def small_sites_once(side: str, workshop: Workshop) -> Sample:
+    """Measure our side of it: the processor time of a site."""
+    return Sample(_fetch_small_sites(workshop, side))
+
+
+def _fetch_small_sites(workshop: Workshop, side: str) -> float:
+    """Return the processor time of a site."""
+    homepages = workshop.small_sites(SMALL_SITES, SMALL_PAGES)
+    asked = {"urls": homepages, "warm_up": homepages[:SMALL_WARM_UP], "at_once": SMALL_AT_ONCE}
+    answer = workshop.ask_fresh(OURS, "small sites", side=side, **asked)
+    sitemaps = sum(SMALL_SITEMAPS[number % len(SMALL_SITEMAPS)] for number in range(SMALL_SITES))
+    if answer["documents"] != 2 * SMALL_SITES + sitemaps:
+        raise NotMeasured(f"{side}: fetched {answer['documents']:,} of {2 * SMALL_SITES + sitemaps:,} documents")
+    cpu: float = answer["cpu"]
+    return cpu / SMALL_SITES
+
+
+def crawled(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Measure the processor time of a crawl of small sites into a folder, against the requests with aiohttp alone."""
+    ours, theirs = [], []
+    for number in workshop.rounds_in_time():
+        progress(f"crawl: round {number + 1} of {workshop.rounds}")
+        theirs.append(_fetch_small_sites(workshop, "aiohttp"))
+        ours.append(crawled_once(workshop).number)
+    detail = f"{_range(ours)} of CPU per site against {_range(theirs)}"
+    return judged(Ratio.of(ours, theirs), len(ours), target, detail)
+
+
+def crawled_once(workshop: Workshop) -> Sample:
+    """Measure the processor time of a site."""
+    return Sample(_crawl_small_sites(workshop)[0]["cpu"] / SMALL_SITES)
+
+
+def crawled_again(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Measure the processor time of a second run that finds nothing changed, against its requests with aiohttp."""
+    ours, theirs = [], []
+    names = [path.name for path in sorted(workshop.site_folder(max(SMALL_SITEMAPS), SMALL_PAGES).iterdir())]
+    for number in workshop.rounds_in_time():
+        progress(f"crawl-again: round {number + 1} of {workshop.rounds}")
+        first, second = _crawl_small_sites(workshop, runs=2)
+        if second["bytes"] or second["requests"] != first["requests"]:
+            raise NotMeasured(f"{second['bytes']:,} bytes of bodies for {second['requests']:,} requests")
+        answer = workshop.ask_fresh(OURS, "small sites asked again", names=names, **_small_sites(workshop))
+        if answer["documents"] != second["requests"]:
+            raise NotMeasured(f"{answer['documents']:,} of {second['requests']:,} documents did not change")
+        ours.append(second["cpu"] / second["requests"])
+        theirs.append(answer["cpu"] / second["requests"])
+    detail = f"{_range(ours)} of CPU per request against {_range(theirs)}, no bodies"
+    return judged(Ratio.of(ours, theirs), len(ours), target, detail)
+
+
+def crawled_again_once(workshop: Workshop) -> Sample:
+    """Measure the processor time of a request of the second run."""
+    second = _crawl_small_sites(workshop, runs=2)[1]
+    return Sample(second["cpu"] / second["requests"])
+
+
+def _crawl_small_sites(workshop: Workshop, runs: int = 1) -> list[Answer]:
+    answer = workshop.ask_fresh(OURS, "small sites crawled", runs=runs, **_small_sites(workshop))
+    pages = SMALL_PAGES * sum(SMALL_SITEMAPS[number % len(SMALL_SITEMAPS)] for number in range(SMALL_SITES))
+    if answer["pages"] != pages:
+        raise NotMeasured(f"found {answer['pages']:,} of {pages:,} pages")
+    found: list[Answer] = answer["runs"]
+    return found
+
+
+def _small_sites(workshop: Workshop) -> Answer:
+    homepages = workshop.small_sites(SMALL_SITES, SMALL_PAGES)
+    return {"urls": homepages, "warm_up": homepages[:SMALL_WARM_UP], "at_once": SMALL_AT_ONCE}
+
+
+def warc_cost(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Measure the processor time of a crawl that keeps the documents, against one that does not."""
+    kept, others = [], []
+    for number in workshop.rounds_in_time():
+        progress(f"warc-cost: round {number + 1} of {workshop.rounds}")
+        others.append(_crawl_middle_site(workshop, with_warc=False))
+        kept.append(_crawl_middle_site(workshop, with_warc=True))
+    detail = f"{_range(kept)} of CPU against {_range(others)}"
+    return judged(Ratio.of(kept, others), len(kept), target, detail)
+
+
+def warc_cost_once(workshop: Workshop) -> Sample:
+    """Measure the crawl that keeps the documents."""
+    return Sample(_crawl_middle_site(workshop, with_warc=True))
+
+
+def _crawl_middle_site(workshop: Workshop, with_warc: bool) -> float:
+    sitemaps, pages = MIDDLE_SITE
+    asked = {"urls": [workshop.site(*MIDDLE_SITE)], "warm_up": [workshop.site(*WARM_UP_SITE)], "at_once": 1}
+    answer = workshop.ask_ours(sitemaps * pages, "small sites crawled", with_warc=with_warc, **asked)
+    cpu: float = answer["runs"][0]["cpu"]
+    return cpu
 
 
 def _all_pages(answer: Answer, homepages: list[str]) -> Answer:

@@ -151,6 +151,14 @@ METHOD = """\
   `network-memory` is the worst of three processes.
 - The sites of `sites-asyncio` have 2,000 loopback addresses. Both sides use one client for all of them. 1.8.1 reads 200
   of them, one after the other and once a run; its time for all is ten times that, and limited as above.
+- `small-sites` has sites of 2, 3, 4 and 5 gzipped sitemaps of 50 pages, on 800 loopback addresses of one process. The
+  peer is one session of aiohttp that fetches robots.txt, the index and the sitemaps, two at once from each site. It
+  reads all bodies, and parses nothing. The processor time of the client counts. Both sides first fetch 50 sites with
+  another client, which are not counted.
+- `crawl` and `crawl-again` crawl the same sites into a new folder, with the documents and all tables, in one process;
+  its processor time counts, that of all threads. The peer of `crawl-again` makes the same conditional requests. Both
+  first crawl 50 sites into another folder, twice, which is not counted.
+- `warc-cost` crawls one site of a million pages, in a fresh process each time.
 - Hostile documents are read by a fresh process each. Time and memory per megabyte must not grow with the size.
 
 `make bench` prints this table, `make bench WRITE=1` writes this page. `python tools/bench --list` names the rows,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bench import measures
+from bench import bounded, measures
 from bench.measures import (
     AT_ONCE,
     DELAY,
@@ -20,6 +20,8 @@ from bench.measures import (
     SITE_PAGES,
     SITES_AT_ONCE,
     SITES_SAMPLE,
+    SMALL_AT_ONCE,
+    SMALL_SITES,
     WAITS_SITE,
     Outcome,
     Sample,
@@ -115,6 +117,17 @@ ROWS: tuple[Row, ...] = (
         _at_most(1.3, "x its time"),
         Subject(OURS, "fields of any texts", "references.xml"),
         Subject(OURS, "fields of any texts", "news.xml"),
+    ),
+    *(
+        _side_by_side(
+            name, what, "1.8.1", Target(least), Subject(OURS, ours, file), Subject(OLD, f"{ours} of text", file)
+        )
+        for name, what, ours, file, least in (
+            ("rss", "RSS feed of 20,000, every field of every page", "fields", "rss.xml", 5),
+            ("atom", "Atom feed of 20,000, every field of every page", "fields", "atom.xml", 3),
+            ("index", "index of 50,000, every sitemap, not fetched", "children", "index.xml", 10),
+            ("text", "plain text of 50,000, every URL", "urls", "text.txt", 20),
+        )
     ),
     _side_by_side(
         "gzip",
@@ -267,6 +280,44 @@ ROWS: tuple[Row, ...] = (
     ),
     *(
         Row(
+            name,
+            f"{SMALL_SITES} sites of 2 to 5 small gzipped sitemaps, {SMALL_AT_ONCE} at once, asyncio: {what}; CPU time",
+            "aiohttp alone, the same requests, nothing parsed",
+            _at_most(2.5, "x its time"),
+            partial(measures.small_sites, side),
+            partial(measures.small_sites_once, side),
+        )
+        for name, side, what in (
+            ("small-sites", "trees", "trees"),
+            ("small-sites-crawl", "crawl", "trees as `usp crawl` fetches them"),
+        )
+    ),
+    Row(
+        "crawl",
+        f"{SMALL_SITES} sites of 2 to 5 small gzipped sitemaps, {SMALL_AT_ONCE} at once, into a crawl folder; CPU time",
+        "aiohttp alone, the same requests, nothing parsed or written",
+        _at_most(4.5, "x its time"),
+        measures.crawled,
+        measures.crawled_once,
+    ),
+    Row(
+        "crawl-again",
+        "the same a second time, nothing changed; CPU time per request",
+        "aiohttp alone, the same conditional requests",
+        _at_most(1.3, "x its time"),
+        measures.crawled_again,
+        measures.crawled_again_once,
+    ),
+    Row(
+        "warc-cost",
+        f"{_MIDDLE}, into a crawl folder; CPU time",
+        "usp, without keeping the documents",
+        _at_most(1.1, "x its time"),
+        measures.warc_cost,
+        measures.warc_cost_once,
+    ),
+    *(
+        Row(
             f"export-{name}",
             f"{_MIDDLE}, fetched before: every column of every page into a file of {name}",
             f"{_LOOP}.{loop}",
@@ -312,6 +363,30 @@ ROWS: tuple[Row, ...] = (
         _at_most(0.4, " s"),
         measures.changes,
         measures.changes_once,
+    ),
+    Row(
+        "crawl-memory",
+        "crawls of 1,000 sites, 2% with a million pages, and of 10,000 sites, 2% with 150,000 pages; peak memory",
+        "",
+        _at_most(250, " MB"),
+        bounded.memory,
+        bounded.memory_once,
+    ),
+    Row(
+        "crawl-stall",
+        f"a crawl of {bounded.OTHERS} small sites and a bad one, of {len(bounded.BAD)} kinds: longest stall",
+        "",
+        _at_most(0.25, " s"),
+        bounded.stall,
+        bounded.stall_once,
+    ),
+    Row(
+        "crawl-beside",
+        "the same: how long 99% of the small sites take at most",
+        "without the bad one",
+        _at_most(2, "x its time"),
+        bounded.beside,
+        bounded.beside_once,
     ),
 )
 NAMES = [row.name for row in ROWS]

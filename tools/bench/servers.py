@@ -6,6 +6,9 @@
 sites of one page, each at an address of its own. A response leaves that many seconds after its request came, and waits
 for nothing else: all responses are built beforehand, so the loop has next to nothing to do.
 
+`servers.py small FOLDER NUMBER` serves NUMBER sites in the same way, without a delay: each has an address of its own,
+and two to five of the sitemaps of a folder. Their documents have an ETag, and never change.
+
 The process ends when its standard input does, so that it never outlives the process that started it.
 """
 
@@ -16,9 +19,10 @@ import resource
 import selectors
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import cast
@@ -28,13 +32,19 @@ _XML, _GZIP, _TEXT = "application/xml", "application/gzip", "text/plain"
 #: The last byte of an address that starts with 127; all of those are loopback.
 _HOSTS_PER_NETWORK = 250
 
+#: Sites of the kind "small" have this many sitemaps, in turn.
+SMALL_SITEMAPS = (2, 3, 4, 5)
+
+#: Headers of the responses of small sites: nothing changes there.
+VALIDATORS = 'ETag: "1"\r\nLast-Modified: Mon, 06 Jan 2025 10:00:00 GMT\r\n'
+
 #: The body and content type of each path.
 Bodies = dict[str, tuple[bytes, str]]
 
 
-def site(base: str, folder: Path) -> Bodies:
-    """Return a robots.txt, an index, and the files of a folder."""
-    names = sorted(path.name for path in folder.iterdir())
+def site(base: str, folder: Path, most: int | None = None) -> Bodies:
+    """Return a robots.txt, an index, and the files of a folder, or the first of them."""
+    names = sorted(path.name for path in folder.iterdir())[:most]
     entries = "".join(f"<sitemap><loc>{base}{name}</loc></sitemap>\n" for name in names)
     return {
         "/robots.txt": _robots(f"{base}index.xml"),
@@ -87,12 +97,13 @@ def serve_with_threads(folder: Path, port: int = 0) -> None:
 # Delays
 
 
-def response(body: bytes, content_type: str, status: str = "200 OK") -> bytes:
+def response(body: bytes, content_type: str, status: str = "200 OK", validators: str = "") -> bytes:
     """Return a whole response, after which the connection stays open."""
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n{validators}Content-Length: {len(body)}\r\n\r\n"
     return head.encode("ascii") + body
 
 
+_UNCHANGED = f"HTTP/1.1 304 Not Modified\r\n{VALIDATORS}\r\n".encode("ascii")
 _NOT_FOUND = response(b"not here", _TEXT, "404 Not Found")
 
 
@@ -113,7 +124,12 @@ class Connection(asyncio.Protocol):
         *heads, self._received = (self._received + data).split(b"\r\n\r\n")
         for head in heads:
             found = self._responses.get(head.split(b" ", 2)[1], _NOT_FOUND)
-            asyncio.get_running_loop().call_later(self._seconds, self._write, found)
+            if b'\r\nIf-None-Match: "1"' in head:
+                found = _UNCHANGED
+            if self._seconds:
+                asyncio.get_running_loop().call_later(self._seconds, self._write, found)
+            else:
+                self._write(found)
 
     def _write(self, data: bytes) -> None:
         if not self._transport.is_closing():
@@ -127,20 +143,26 @@ def addresses(count: int) -> Iterator[str]:
         yield f"127.0.{network + 1}.{host + 1}"
 
 
-async def serve_with_delay(seconds: float, folder_or_count: str) -> None:
-    """Serve a folder, or a number of sites, until standard input ends."""
+async def serve_with_delay(
+    seconds: float, sites: Iterable[tuple[str, Callable[[str], Bodies]]], validators: str = ""
+) -> None:
+    """Serve sites, each from an address, until standard input ends."""
     loop = asyncio.get_running_loop()
-    is_count = folder_or_count.isdecimal()
     homepages = []
-    for address in addresses(int(folder_or_count)) if is_count else ["127.0.0.1"]:
+    for address, bodies_of in sites:
         listening = socket.create_server((address, 0), backlog=512)
         base = "http://{}:{}/".format(*listening.getsockname())
-        bodies = page_site(base) if is_count else site(base, Path(folder_or_count))
-        responses = {path.encode(): response(*body) for path, body in bodies.items()}
+        responses = {path.encode(): response(*body, validators=validators) for path, body in bodies_of(base).items()}
         await loop.create_server(partial(Connection, responses, seconds), sock=listening)
         homepages.append(base)
     print(*homepages, flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
+
+
+def small_sites(folder: Path, count: int) -> Iterator[tuple[str, Callable[[str], Bodies]]]:
+    """Yield the addresses of small sites, and what they serve."""
+    for address, sitemaps in zip(addresses(count), cycle(SMALL_SITEMAPS), strict=False):
+        yield address, partial(site, folder=folder, most=sitemaps)
 
 
 def precise_loop() -> asyncio.AbstractEventLoop:
@@ -150,16 +172,20 @@ def precise_loop() -> asyncio.AbstractEventLoop:
 
 def main() -> None:
     """Serve what the command line says."""
-    kind, *arguments = sys.argv[1:]
+    kind, first, *others = sys.argv[1:]
     if kind == "threads":
-        folder, *port = arguments
-        serve_with_threads(Path(folder), *map(int, port))
+        serve_with_threads(Path(first), *map(int, others))
         return
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each site has a socket, and each connection
-    seconds, folder_or_count = arguments
-    with asyncio.Runner(loop_factory=None if folder_or_count.isdecimal() else precise_loop) as runner:
-        runner.run(serve_with_delay(float(seconds), folder_or_count))
+    (last,) = others
+    if kind == "small":
+        asyncio.run(serve_with_delay(0, small_sites(Path(first), int(last)), VALIDATORS))
+    elif last.isdecimal():
+        asyncio.run(serve_with_delay(float(first), ((address, page_site) for address in addresses(int(last)))))
+    else:
+        with asyncio.Runner(loop_factory=precise_loop) as runner:
+            runner.run(serve_with_delay(float(first), [("127.0.0.1", partial(site, folder=Path(last)))]))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: no library may find other modules there
 
-from bench import crawls  # after the line that makes it importable
+from bench import bounds, crawls, small_sites  # after the line that makes it importable
 from bench.crawls import MAX_ADDRESS_SPACE, Answer, peak_memory, read_urls, summary
 
 REPEAT_SECONDS = 0.3
@@ -202,7 +202,19 @@ def _advertools_table(url: str) -> Any:
     return import_module("advertools").sitemap_to_df(url)
 
 
+def _read_children(sitemap: Any) -> Any:
+    for child in sitemap.sub_sitemaps:
+        _ = child.url
+    return sitemap
+
+
+def _check_children(sitemap: Any) -> Answer:
+    return summary(child.url for child in sitemap.sub_sitemaps)
+
+
 TASKS = {
+    "children": Task(_bytes, lambda data: _read_children(_from_bytes(data)), _check_children),
+    "children of text": Task(_text, lambda text: _read_children(_from_str(text)), _check_children),
     "urls": Task(_bytes, lambda data: read_urls(_from_bytes(data)), _check_urls),
     "urls of text": Task(_text, lambda text: read_urls(_from_str(text)), _check_urls),
     "urls of gzip": Task(_bytes, lambda data: read_urls(_from_gzip(data)), _check_urls),
@@ -260,6 +272,8 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     "about": about,
     "compiled": is_compiled,
     **crawls.COMMANDS,
+    **small_sites.COMMANDS,
+    **bounds.COMMANDS,
 }
 
 

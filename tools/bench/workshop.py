@@ -20,7 +20,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from bench import documents
+from bench import documents, servers
+from bench.crowd import Crowd
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -42,7 +43,15 @@ PEERS = {
 }
 
 #: The sitemaps that are written, by the names of their files.
-FILES = {"urlset": documents.urlset, "news": documents.news, "references": documents.references}
+FILES = {
+    "urlset": documents.urlset,
+    "news": documents.news,
+    "references": documents.references,
+    "rss": documents.rss,
+    "atom": documents.atom,
+    "index": documents.index,
+    "text": documents.text,
+}
 
 Answer = dict[str, Any]
 Progress = Callable[[str], None]
@@ -214,7 +223,7 @@ class Workshop:
         return answer
 
     def file(self, name: str) -> str:
-        """Return the path of one of `FILES` with `.xml` or `.xml.gz`. Write it at the first call."""
+        """Return the path of one of `FILES` with `.xml`, `.xml.gz` or `.txt`. Write it at the first call."""
         path = self.folder / name
         if not path.exists():
             data = FILES[name.partition(".")[0]]()
@@ -246,11 +255,20 @@ class Workshop:
         """Serve sites of one page, all from one process; return their homepages."""
         return self._served("delayed", str(delay), str(count))
 
-    def _served(self, *arguments: str) -> list[str]:
+    def small_sites(self, count: int, pages: int) -> list[str]:
+        """Serve sites of two to five sitemaps, all from one process; return their homepages."""
+        folder = self.site_folder(max(servers.SMALL_SITEMAPS), pages)
+        return self._served("small", str(folder), str(count))
+
+    def crowd(self, delay: float, *kinds: str) -> Crowd:
+        """Serve a crowd of sites, small ones after a delay; make what these kinds need beforehand."""
+        return Crowd(int(self._served(str(delay), *kinds, script="crowd.py")[0]))
+
+    def _served(self, *arguments: str, script: str = "servers.py") -> list[str]:
         """Start a server unless it runs already; return the homepages that it printed."""
         if arguments not in self._homepages:
             server = subprocess.Popen(  # noqa: S603 -- the command is built here
-                [sys.executable, "-P", str(HERE / "servers.py"), *arguments],
+                [sys.executable, "-P", str(HERE / script), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,
