@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["STRACE", "Disk", "Tree", "record", "write_tree"]
+__all__ = ["STRACE", "Disk", "Tree", "calls_of", "record", "write_tree"]
 
 STRACE = shutil.which("strace")
 #: A folder: its files and folders by their names.
@@ -31,6 +31,8 @@ _TRACED = (
 )
 _LINE = re.compile(r"(\d+) +(?:<\.\.\. \w+ resumed>)?(.*)")
 _CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+)(?: .*)?", re.DOTALL)
+_CLOSE = re.compile(r"close\((\d+)")
+_ENDED = "? "  # in front of the rest of a call that was given already: no call's name
 _ARGUMENT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(?:\.\.\.)?|([^,"]+)')
 
 
@@ -44,14 +46,18 @@ class Call:
 
 
 def record(command: Sequence[str], trace: Path, **options: Any) -> list[Call]:
-    """Run a command under strace, and return its calls about files, in the order in which they ended."""
+    """Run a command under strace, and return its calls about files, in the order in which they took effect."""
     assert STRACE is not None
     strace = [STRACE, "-f", "-qq", "-xx", "-s", str(1 << 26), "-e", "signal=none", "-e", f"trace={_TRACED}"]
     subprocess.run([*strace, "-o", str(trace), *command], check=True, timeout=120, **options)
-    return list(_calls(trace))
+    return list(calls_of(trace))
 
 
-def _calls(trace: Path) -> Iterator[Call]:
+def calls_of(trace: Path) -> Iterator[Call]:
+    """Give the calls in the order in which they ended; a close when it began, because its number is free from then on.
+
+    Another thread may get the number of a file that is being closed, and strace may tell of that first.
+    """
     begun: dict[str, str] = {}
     with open(trace, encoding="ascii") as lines:
         for line in lines:
@@ -61,6 +67,9 @@ def _calls(trace: Path) -> Iterator[Call]:
             text = begun.pop(thread, "") + text.strip()
             if text.endswith("<unfinished ...>"):
                 begun[thread] = text.removesuffix("<unfinished ...>")
+                if (closed := _CLOSE.fullmatch(begun[thread].strip())) is not None:
+                    begun[thread] = _ENDED  # close frees the number, whatever it returns
+                    yield Call("close", (closed[1],), 0)
                 continue
             call = _CALL.fullmatch(text)
             if call is not None and int(call[3]) >= 0:

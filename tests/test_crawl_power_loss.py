@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from many_sites import Sites, serve_sites
-from power_loss import STRACE, Disk, Tree, record, write_tree
+from power_loss import STRACE, Disk, Tree, calls_of, record, write_tree
 from test_crawl_faults import tables
 from usp.crawl import CrawlOptions, crawl
 from usp.crawl.folder import CrawlFolder
@@ -112,6 +112,20 @@ def check(left: Tree, promised: set[str], final: Tree, path: Path) -> None:
         names = set(map(str, folder.parts()))
     assert promised <= names
     assert files_of(tree_of(path / "c"), names) == files_of(final["c"], names)
+
+
+def test_a_number_is_free_as_soon_as_its_close_begins(tmp_path: Path) -> None:
+    """Where strace tells of a close after another thread got its number, the file of the other thread stays open."""
+    (tmp_path / "a").write_bytes(b"")
+    trace = tmp_path.with_suffix(".trace")
+    shown = ("".join(f"\\x{byte:02x}" for byte in f"{tmp_path}/{name}".encode()) for name in "ab")
+    old, new = (f'openat(AT_FDCWD, "{path}", O_WRONLY|O_CREAT, 0666) = 5' for path in shown)
+    lines = [f"1 {old}", "1 close(5 <unfinished ...>", f"2 {new}", "1 <... close resumed>) = 0"]
+    trace.write_text("\n".join([*lines, r'2 write(5, "\x61", 1) = 1', "2 fsync(5) = 0"]), encoding="ascii")
+    disk = Disk(tmp_path)
+    for call in calls_of(trace):
+        disk.apply(call)
+    assert disk.written() == {"a": b"", "b": b"a"}
 
 
 def test_the_power_fails_at_any_moment(served: tuple[Sites, list[str]], tmp_path: Path) -> None:
