@@ -62,6 +62,12 @@ def codes_of(entry: Element, url: str) -> set[str]:
         codes.add(date_code(text, date, OPTIONS))
     if parse_change_frequency(text := entry.get("changefreq")) and not is_lower_frequency(text):
         codes.add("P423")
+    if any(entry.fields.get(name) == "" for name in ("lastmod", "changefreq", "priority")):
+        codes.add("P432")
+    places = [*((at, name) for name, at in entry.offsets.items()), *((child.at, "") for child in entry.children)]
+    order = [("loc", "lastmod", "changefreq", "priority", "").index(name) for _, name in sorted(places)]
+    if order != sorted(order):
+        codes.add("P433")
     if len(entry.all("image")) > MAX_IMAGES:
         codes.add("I611")
     if stories := entry.all("news"):
@@ -128,6 +134,9 @@ class Model:
             self.reader.passed = passed
         self.said: Counter[str] = Counter()
         self.stops: list[str] = []  # codes of the entries at which the survey stopped
+
+    def skips_line(self, url: str, /) -> bool:
+        return False
 
     def entry(self, entry: Element, url: str, /) -> None:
         if entry.name != "url":
@@ -220,6 +229,22 @@ BAD: dict[str, tuple[str, ...]] = {
     ),
     "L305": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("May 8, 2024", "2024/05/08", "2024-05-08 10:00")),
     "L306": tuple(entry(f"<lastmod>{date}</lastmod>") for date in ("2024-05-08T10:00", "2024-05-08T24:00:00")),
+    "L307": tuple(
+        entry(f"<lastmod>{date}</lastmod>")
+        for date in ("1994-12-31", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00+00:00", "Jan 1, 1980", "1990")
+    ),
+    "P432": (
+        *(entry(f"<{name}></{name}>") for name in ("lastmod", "changefreq", "priority")),
+        entry("<lastmod></lastmod><changefreq> </changefreq><priority></priority>", "http://h/a/" + "x" * 2_036),
+    ),
+    "P433": (
+        entry("<priority>1</priority><lastmod>2024</lastmod>"),
+        entry("<priority>1</priority><changefreq>daily</changefreq>"),
+        entry(IMAGE + "<lastmod>2024</lastmod>"),
+        entry(links(*OWN) + "<priority>1</priority>"),
+        f"<url><lastmod>2024</lastmod><loc>{PAGE}</loc></url>",
+    ),
+    "U518": tuple(entry("", f"http://h/a/{text}") for text in ("a%2520b", "caf%25C3%25a9", "?a%253Fb", "%25%252f")),
     "P423": tuple(entry(f"<changefreq>{text}</changefreq>") for text in ("Daily", "WEEKLY", "neveR")),
     "N601": tuple(entry(story(date)) for date in ("2026-11-13T11:59:59Z", "2026-11-12", "2026-10", "2025")),
     "N603": (
@@ -251,7 +276,7 @@ GOOD = (
     entry("<lastmod>2026-11-16</lastmod>", "http://h/a/2"),  # it is that day somewhere
     entry("<lastmod>2024</lastmod><priority>1e-1</priority>", "http://ok/[3]%20"),
     entry("<lastmod>2024-05</lastmod><changefreq> never </changefreq><priority>.25</priority>", "http://ok?x/"),
-    entry("<lastmod></lastmod><changefreq></changefreq><priority></priority>", "http://h/a/" + "x" * 2_036),
+    entry("", "http://h/a/" + "x" * 2_036),
     entry(IMAGE * 1_000, "http://h/a/4"),
     entry(IMAGE, "http://h/a/elsewhere"),
     entry(story("2026-11-13T12:00:00Z") + IMAGE, "http://h/a/5"),
@@ -269,6 +294,7 @@ GOOD = (
 )
 ODD = (
     *("<url><loc>http://h/a/<loc></url>", "<url>", "</url>", "<url><loc>/a/b</loc></url>", "<!-- c -->", "text", "&"),
+    *(entry(f"<lastmod>{year}</lastmod>") for year in ("0000", "9999", "12:4", "\u0661\u0662\u0663\u0664")),
     *(entry("<lastmod>soon</lastmod>"), entry("<priority>7</priority>"), entry("<changefreq>often</changefreq>")),
     *(entry("", "http://h/a/&#233;"), entry("", "http://é/"), entry("", "http://h/a/\u200b"), entry("<news:news/>")),
     entry(links(*(("de", f"http://h/{i}") for i in range(65)))),
@@ -301,5 +327,5 @@ def document(*entries: str) -> bytes:
 
 def readable_by(surveyors: Surveyors, text: str) -> bool:
     """Return whether a survey knows an entry. The one in plain Python knows only the four fields of the protocol."""
-    unknown = (":news", "image:", ":link", "CDATA", "&quot;")
+    unknown = (":news", "image:", ":link", "CDATA", "&quot;", "</priority><l", "</priority><c", "<url><lastmod")
     return surveyors.survey is not PureSurvey or (text.isascii() and not any(x in text for x in unknown))

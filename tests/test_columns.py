@@ -446,7 +446,7 @@ def test_each_page_has_its_own_problems(readers: Readers) -> None:
     assert dict(zip(values(data, "url", readers), values(data, "problems", readers), strict=True)) == {
         "http://h/0": ["P406"],
         "http://h/1": None,
-        "http://h/2": ["L302", "U501"],
+        "http://h/2": ["L302", "P431", "U501"],
         "http://h/3": ["X107"],
         "http://h/4": ["P405"],
         "http://h/5": None,

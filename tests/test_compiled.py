@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,12 @@ def python(package: Path, *arguments: str, **variables: str) -> subprocess.Compl
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of usp."""
-    return shutil.copytree(SOURCE, tmp_path / "usp", ignore=shutil.ignore_patterns("__pycache__", "*.pyx", "*.px[id]"))
+    """A copy of usp, without modules that were compiled for other Pythons."""
+    copy = shutil.copytree(SOURCE, tmp_path / "usp", ignore=shutil.ignore_patterns("__pycache__", "*.pyx", "*.px[id]"))
+    for library in copy.rglob("*.so"):
+        if not library.name.endswith(EXTENSION_SUFFIXES[0]):
+            library.unlink()
+    return copy
 
 
 @needs_compiled

@@ -112,6 +112,17 @@ LINES = [
         b"User-agent: *",
         b"Sitemaps = http://h/e",
     ),
+    *(
+        "http://h/a/1 http\u017f://h/a/2".encode(),
+        b"- 'http://h/a/\xff' #x",
+        b"http://h/a/1\thttp://.h",
+        b"http://h:00080/a",
+        b"www.a.b/c d",
+        "www.a.b/c\u3000d".encode(),
+        "www.a.b/c\u00a0".encode(),
+        b"http://h/a http://h/b,",
+        b"www.\xff.example",
+    ),
     *(b"no URL", b"#", b"", b"\x0b", b"\x0c", b"\x7f", b"http://h/a/\x0bhttp://h/a/15", b"http://h/a/" + b"x" * 2_050),
 ]
 BREAKS = (b"\n", b"\r\n", b"\r", b"\n\r", b"\r\r\n", b"\x0b", b"\xe2\x80\xa8")
@@ -159,6 +170,14 @@ def test_fast_readers_of_lines(text: bytes, cuts: list[int]) -> None:
     expected = read([text], GENERAL)
     for readers in FAST.values():
         assert read(pieces, readers) == expected
+
+
+def test_each_line_many_times() -> None:
+    """Fast readers find on a line what is there, also where its problems are only counted."""
+    for one in LINES:
+        text = (one + b"\n") * 22
+        expected = read([text], GENERAL)
+        assert all(read([text], readers) == expected for readers in FAST.values()), one
 
 
 @settings(max_examples=120)

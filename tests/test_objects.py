@@ -20,6 +20,7 @@ from usp.objects.page import (
     SitemapPageChangeFrequency,
     SitemapVideo,
     SitemapVideoTvShow,
+    video_of,
 )
 from usp.objects.problem import KEPT_PER_CODE, Place, Problem, ProblemLog
 from usp.objects.sitemap import (
@@ -288,3 +289,14 @@ def test_problem_messages_are_short_and_printable() -> None:
 def test_printable() -> None:
     """Invisible characters are escaped; letters of any script are not."""
     assert printable("a\x1b[0m\tü日\u202e\x00 b\ud800") == "a\\x1b[0m\\tü日\\u202e\\x00 b\\ud800"
+
+
+def test_videos_made_from_fields() -> None:
+    """A video that is made from a dictionary is what the constructor makes, with lists of its own."""
+    values = {"title": "V", "duration": 3, "tags": ["a"]}
+    assert video_of(values) == SitemapVideo(title="V", duration=3, tags=["a"])
+    assert video_of({}) == SitemapVideo()
+    assert video_of({}).tags is not video_of({}).tags
+    assert pickle.loads(pickle.dumps(video_of(values))) == video_of(values)
+    with pytest.raises(TypeError, match="name"):
+        video_of({"name": "V"})

@@ -357,7 +357,7 @@ def test_columns() -> None:
         ("http://h/3", -1_000_000, "1969-12-31T23:59:59", None, None, ["P406"]),
         ("http://h/4", -719_162 * day, "0001-01-01", None, None, None),
         ("http://h/5", 2_932_897 * day - 1_000_000, None, None, None, None),
-        ("http://h/6", 0, "1 Jan 1970", None, None, None),
+        ("http://h/6", 0, "1 Jan 1970", None, None, ["P431"]),
         ("http://h/7", None, None, None, None, None),
     ]
 

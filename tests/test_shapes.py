@@ -26,25 +26,8 @@ MOST_UNITS = 48 if IS_COMPILED else 480
 # Shapes that take more when compiled, and how many times as much they may take. Each entry or line of a few bytes is
 # different, so nothing can be remembered, and so unusual that plain Python reads it. Make these numbers smaller.
 SLOWER = {
-    "locs of hosts": 2,
-    "locs of other hosts": 3,
-    "locs without scheme": 3,
-    "locs with wrong dates": 3,
-    "locs with bases": 3,
     "locs with news": 2,
     "empty videos": 3,
-    "items with titles": 2,
-    "text: URLs and fields": 2,
-    "text: URLs and letters": 3,
-    "text: URLs and comments": 4,
-    "text: URLs behind dashes": 4,
-    "text: URLs in quotes": 4,
-    "text: URLs in pairs": 3,
-    "text: URLs and vertical tabs": 4,
-    "text: short hosts": 2,
-    "text: short hosts with accents": 4,
-    "text: short hosts without scheme": 6,
-    "robots.txt: short names of sitemaps": 2,
 }
 SIZE = 125_000  # two huge fields
 TRIES = 3

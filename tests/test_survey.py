@@ -35,11 +35,15 @@ from surveys import (
     moment,
     readable_by,
 )
+from usp.check.scope import scope_of
+from usp.check.subjects import DiscoveryPath
 from usp.compiled import IS_COMPILED
 from usp.fetch_parse import XMLSitemapParser
 from usp.objects.problem import ProblemLog
 from usp.scan.dates import parse_date
-from usp.scan.survey import SURVEYED, SURVEYORS, SurveyOptions, Surveyors, period_of, same_url_key
+from usp.scan.elements import Element
+from usp.scan.survey import SURVEYED, SURVEYORS, SurveyOptions, Surveyors, elsewhere_code, period_of, same_url_key
+from usp.scan.vocabulary import Kind
 
 pytestmark = pytest.mark.compare
 
@@ -123,6 +127,15 @@ def test_mutated_documents(texts: list[str], draw: st.DataObject) -> None:
             model = Model(surveyors, draw.draw(st.sampled_from([0, ALL])), uses_survey=uses_survey)
             outcomes.append(model.read(bytes(data)).outcome(URLS))
         assert outcomes[0] == outcomes[1]
+
+
+@each_kind
+@pytest.mark.parametrize("text", ["<", "<u", ">", "<u a='", "&", "]]>"])
+def test_what_stands_before_entries_that_are_skipped(surveyors: Surveyors, text: str) -> None:
+    """An XML parser stops where the entry starts, or before it, and the code of that is the same without a survey."""
+    data = document(text + "<url><loc>http://h/a/page</loc></url>" * 3)
+    expected = Model(surveyors, ALL, uses_survey=False).read(data).outcome(URLS)
+    assert Model(surveyors, ALL).read(data).outcome(URLS) == expected
 
 
 @each_kind
@@ -317,3 +330,33 @@ def test_a_table_is_small() -> None:
         pytest.skip("where memory is read from is known on Linux only")
     made = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert 8 < float(made.stdout) < 20
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "home", ["http://h.example", "https://www.h.example", "http://h.example:81", "http://\u00fc.example"]
+)
+def test_hosts_of_others(home: str, surveyors: Surveyors) -> None:
+    """A survey finds the code of the scope for every host, also where it need not ask the scope."""
+    scope = scope_of(f"{home}/s.txt", DiscoveryPath())
+    options = SurveyOptions(scope.sites, scope.elsewhere, scope.own_hosts)
+    plain = ("h.example", "www.h.example", "www.www.h.example", "xn--tda.example", "other.example", "127.0.0.1", "www")
+    odd = (
+        "H.example",
+        "h.example.",
+        "h.example:80",
+        "h.example:81",
+        "a..b",
+        "-",
+        "\u00fc.example",
+        "u@h.example",
+        "www.",
+    )
+    found = {}
+    for url in [f"{scheme}://{host}/a" for scheme in ("http", "https", "HTTP") for host in (*plain, "www.", *odd)]:
+        survey = surveyors.survey(options)
+        survey.passed = ALL
+        survey.skips(Element("url", Kind(), 0, {}), url, sum(BITS[code] for code in ("U506", "U507", "U508", "U509")))
+        found[url] = "".join(survey.counts)
+    assert found == {url: elsewhere_code(url, options) for url in found}
+    assert len(set(found.values())) > 2

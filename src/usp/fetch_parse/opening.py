@@ -28,6 +28,7 @@ _DOCUMENT_START = re.compile(
 _TAG_START = re.compile(rb"<[?!A-Za-z][A-Za-z-]{2}")
 _HEAD_BYTES = 1 << 16
 _MAX_BLANK = 1 << 20  # lines and columns of white space that are kept, so that problems have the right place
+_PROLOG = re.compile(rb"\s*+(?:(?><!--.*?-->|<\?(?!xml\s|php)[A-Za-z].*?\?>)\s*+)*+", re.IGNORECASE | re.DOTALL)
 _HTML = re.compile(rb"\s*+(?:(?><\?xml[^>]*>|<!--.*?-->)\s*+)*+<(?:!doctype\s+)?html", re.IGNORECASE | re.DOTALL)
 
 
@@ -133,6 +134,6 @@ def _preamble(head: bytes) -> bytes:
     document = _DOCUMENT_START.search(head, start)
     if document is None or _HTML.match(head):
         return b""
-    if document.start() == start and not document[0].startswith(b"<?"):
-        return b""  # a comment may come first if there is no XML declaration
+    if not document[0].startswith(b"<?") and _PROLOG.fullmatch(head, 0, document.start()):
+        return b""  # comments and instructions may come first if there is no XML declaration
     return head[: document.start()]

@@ -23,6 +23,7 @@ from usp.objects.page import (
     SitemapVideo,
     SitemapVideoTvShow,
     page_of,
+    video_of,
 )
 from usp.objects.problem import At, ProblemLog
 from usp.scan.columns import check_names
@@ -178,6 +179,8 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
 
     https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd
     """
+    if not group.fields and not group.children:
+        return video_of({})
     values = _converted_fields(group, _VIDEO_PLAIN, log)
     children: dict[str, list[Element]] = {}
     for child in group.children:
@@ -200,7 +203,7 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
             values[name] = [(unescape(element.text), element.attributes) for element in elements]
         else:
             values[name] = SitemapVideoTvShow(**_converted_fields(elements[0], _TV_SHOW_FIELDS, log))
-    return SitemapVideo(**values)
+    return video_of(values)
 
 
 def _resolved_video_url(text: str | None, base: str, group: Element, name: str, log: ProblemLog) -> str | None:
@@ -220,7 +223,7 @@ def _resolved_video_url(text: str | None, base: str, group: Element, name: str, 
 
 
 def _converted_fields(group: Element, table: Mapping[str, tuple[str, Convert]], log: ProblemLog) -> dict[str, Any]:
-    values = {}
+    values: dict[str, Any] = {}
     for name, (tag, convert) in table.items():
         if text := group.get(tag):
             values[name] = convert(text)
@@ -408,14 +411,13 @@ _DATES_OF_FEEDS = {"pubdate": ("pubDate", _MAIL_FORM), "date": ("dc:date",)}
 class _FeedPage(abc.ABC):
     """Holds the texts of an RSS item or an Atom entry: the link to its page, and the title and date of a news story."""
 
-    __slots__ = ("base", "entry", "link", "log", "sitemap_url")
+    __slots__ = ("base", "entry", "log", "sitemap_url")
 
     def __init__(self, entry: Element, base: str, log: ProblemLog, sitemap_url: str) -> None:
         self.sitemap_url = sitemap_url
         self.entry = entry
         self.base = base
         self.log = log
-        self.link = self._link() if entry.children or entry.attributes else ""
 
     @property
     def title(self) -> str:
@@ -441,7 +443,10 @@ class _FeedPage(abc.ABC):
         """Return the name of the field that has the date, or an empty text."""
 
     def _link(self) -> str:
-        """Return the first link that is neither empty nor a placeholder; if there is none, the first placeholder."""
+        """Return the first link that is neither empty nor a placeholder; if there is none, the first placeholder.
+
+        Log a problem for a placeholder that another link stands in for.
+        """
         skipped = ""
         for link in filter(None, self._links()):
             if link.startswith("http") or not is_placeholder(unwrapped(link)):
@@ -453,12 +458,13 @@ class _FeedPage(abc.ABC):
 
     def page(self) -> SitemapPage | None:
         """Return the page; log a problem and return None if it has no usable link."""
-        if not self.link:
+        link = self._link() if self.entry.children or self.entry.attributes else ""
+        if not link:
             if not self.entry.cut_off:
                 self.log.add("P411", self.entry.at)
             return None
         is_based = self.base != self.sitemap_url  # there is an xml:base, so links may be relative
-        url = resolved(self.link, self.base, "<link>", self.entry.at, self.log, may_be_relative=is_based)
+        url = resolved(link, self.base, "<link>", self.entry.at, self.log, may_be_relative=is_based)
         if url is None:
             return None
         return page_of(url, self)

@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import abc
 import math
+import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
@@ -54,12 +56,11 @@ from usp.scan.encodings import name_of_encoding
 from usp.scan.entries import XMLScanner
 from usp.scan.entry_pages import EntryCodes
 from usp.scan.lines import (
-    Line,
+    FoundURL,
     LineKind,
     TakeLines,
     line_lists,
     robots_sitemaps,
-    text_lines,
     urls_on_line,
     urls_without_scheme,
     within,
@@ -68,6 +69,7 @@ from usp.scan.places import places_of
 from usp.scan.survey import SURVEYORS, PureURLTable
 from usp.scan.urls import MAX_BASE, URLForm, absolute_url
 from usp.scan.vocabulary import Kind
+from usp.scan.well_formed import WellFormedness, log_refusal, refusal_of
 
 __all__ = [
     "AbstractXMLSitemapParser",
@@ -80,6 +82,9 @@ __all__ = [
     "XMLSitemapParser",
 ]
 
+_MAX_UNKNOWN_BYTES = 1 << 20  # of a document with an unknown root, in which an error is looked for
+_SITEMAP_START = re.compile(rb"\s*+<(?:\?xml\b|urlset|sitemapindex|rss|feed)", re.IGNORECASE)
+_HTML_TAG = re.compile(rb"<(?:!doctype\s+)?html\b", re.IGNORECASE)
 _MAX_TAG_START = 4_096  # bytes at the end of a piece that are searched again together with the next piece
 _TEXT_LINE = Kind(frozenset({"loc"}))  # an inspector sees a line of text as an entry that has only a <loc>
 
@@ -101,20 +106,27 @@ class IndexRobotsTxtSitemapParser(AbstractSitemapParser):
         )
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
-        """Log the problems of `Sitemap:` lines. The lines are no entries, so the inspector is not called."""
-        self._children(log)
+        """Log the problems of `Sitemap:` lines. The inspector is called for each line that names a sitemap."""
+        self._children(log, inspector)
 
-    def _children(self, log: ProblemLog) -> list[ChildSitemap]:
+    def _children(self, log: ProblemLog, inspector: Inspector | None = None) -> list[ChildSitemap]:
         children: dict[str, ChildSitemap] = {}
         skipper = self.readers.line_skipper(log, LineKind.SITEMAPS, self.url)
         for place, value in robots_sitemaps(self.open(log), log, self.is_cut, skipper):
             url, form = absolute_url(value, self.url)
-            if form is URLForm.RELATIVE:
+            if form is URLForm.RELATIVE and not log.keeps("R702"):
+                log.count("R702", 1, place)
+            elif form is URLForm.RELATIVE:
                 log.add("R702", place, text=value)
             elif form is not URLForm.ABSOLUTE:
                 log.add(URL_PROBLEMS[form], place, text=value, where="a Sitemap line")
             if url is not None:
-                children.setdefault(url, ChildSitemap(url))
+                if url not in children:
+                    children[url] = ChildSitemap(url)
+                if inspector is not None:
+                    entry = Element("sitemap", _TEXT_LINE, place, {})
+                    entry.fields["loc"] = url
+                    inspector.entry(entry, url)
         return list(children.values())
 
 
@@ -124,9 +136,8 @@ class PlainTextSitemapParser(AbstractPagesParser):
     def parse(self) -> ParsedSitemap:
         """Return the text as a sitemap, or as an invalid one if it has no URL."""
         log = ProblemLog(self.url)
-        kind = LineKind.URLS_AND_PROBLEMS
-        lines = text_lines(self.open(log), log, self.is_cut, kind, self.readers.line_skipper(log, kind, self.url))
-        if next(_urls_on(lines, self.url, log), None) is None:
+        batches = self._urls(self.open(log), log, None, LineKind.URLS_AND_PROBLEMS)
+        if not any(found or next(urls, None) for found, urls in batches):
             self._note_encoding(log)
             is_empty = not log.counts["P412"]
             return self.not_supported("it is empty" if is_empty else "it is neither XML nor a list of URLs", log)
@@ -146,14 +157,15 @@ class PlainTextSitemapParser(AbstractPagesParser):
             taken, position, lines = reader.take_lines(source, buffer, position)
             return position, lines
 
-        for lines in self._lines(self.open(UNLOGGED), UNLOGGED, take, LineKind.URLS):
+        for found, urls in self._urls(self.open(UNLOGGED), UNLOGGED, take, LineKind.URLS):
             count += len(taken)
             yield from taken
             taken = []
-            for _, url in _urls_on(lines, self.url, UNLOGGED):
-                if reader.is_new(url):
-                    count += 1
-                    yield page_of(url, source)
+            for some in (found, urls):
+                for _, url, *_ in some:
+                    if reader.is_new(url):
+                        count += 1
+                        yield page_of(url, source)
         self.page_count.value = count
 
     def inspect(self, log: ProblemLog, inspector: Inspector | None = None) -> None:
@@ -166,12 +178,16 @@ class PlainTextSitemapParser(AbstractPagesParser):
                 log.count("P427", with_fields)
             return position, lines
 
-        for lines in self._lines(self.open(log), log, take, LineKind.URLS_AND_PROBLEMS):
-            for place, url in _urls_on(lines, self.url, log):
-                if inspector is not None:
-                    entry = Element("url", _TEXT_LINE, place, {})
-                    entry.fields["loc"] = url
-                    inspector.entry(entry, url)
+        for found, urls in self._urls(self.open(log), log, take, LineKind.URLS_AND_PROBLEMS):
+            if inspector is None:
+                deque(urls, maxlen=0)  # logs their problems
+                continue
+            for some in (found, urls):
+                for place, url, *_ in some:
+                    if not inspector.skips_line(url):
+                        entry = Element("url", _TEXT_LINE, place, {})
+                        entry.fields["loc"] = url
+                        inspector.entry(entry, url)
         self._note_encoding(log)
 
     def _read_columns(
@@ -180,15 +196,28 @@ class PlainTextSitemapParser(AbstractPagesParser):
         reader = self.readers.columns(lambda text: None, lambda entry, name: None, wanted)
         log = codes or UNLOGGED
         source = TextLine(self.url)
-        for lines in self._lines(text, log, reader.take_lines, LineKind.URLS):
-            for place, url in _urls_on(lines, self.url, log):
+        for found, urls in self._urls(text, log, reader.take_lines, LineKind.URLS):
+            for _, url, problems in found:
+                reader.append_url(url, source, problems)
+            for place, url in urls:
                 reader.append_url(url, source, codes.codes_from(place) if codes and codes.logged else ())
             yield reader
 
-    def _lines(
-        self, text: Iterable[bytes], log: ProblemLog, take: TakeLines, kind: LineKind
-    ) -> Iterator[Iterator[Line]]:
-        return line_lists(text, log, take, self.is_cut, kind, self.readers.line_skipper(log, kind, self.url))
+    def _urls(
+        self, text: Iterable[bytes], log: ProblemLog, take: TakeLines | None, kind: LineKind
+    ) -> Iterator[tuple[list[FoundURL], Iterator[tuple[Place, str]]]]:
+        """Yield URLs on lines that `take` does not take: those that the skipper found, then those that Python finds."""
+        skipper = self.readers.line_skipper(log, kind, self.url)
+        found: list[FoundURL] = []
+
+        def find(buffer: bytes, position: int, number: int) -> tuple[int, int]:
+            nonlocal found
+            found, position, count = skipper.find(buffer, position, number)
+            return position, count
+
+        for lines in line_lists(text, log, take, self.is_cut, kind, None, find if skipper.skips_any else None):
+            yield found, _urls_on(lines, self.url, log)
+            found = []
 
     def _note_encoding(self, log: ProblemLog) -> None:
         if log.encoding != "utf-8":
@@ -358,6 +387,7 @@ class XMLSitemapParser(AbstractPagesParser):
         scanner = self._scanner(log)
         scanner.find_root()
         if scanner.root is None:
+            self._log_why_unknown(scanner, log)
             unknown = f"its root element is <{printable(scanner.unknown_root[:40])}>" if scanner.unknown_root else None
             return self.not_supported(scanner.tokens.refused or unknown or "it has no root element", log)
         sitemap_class = ROOT_PARSERS[scanner.root].sitemap_class
@@ -407,6 +437,7 @@ class XMLSitemapParser(AbstractPagesParser):
     ) -> Iterator[PureColumns]:
         log = codes or UNLOGGED
         scanner = self.readers.scanner(text, log, self.is_cut)
+        scanner.tokens.judge = None if codes is None else WellFormedness()
         scanner.find_root()
         if scanner.root is None:
             return
@@ -426,7 +457,10 @@ class XMLSitemapParser(AbstractPagesParser):
     def _scanner(self, log: ProblemLog) -> XMLScanner:
         if log is not UNLOGGED:
             log.locate = lambda offsets: places_of(offsets, self.open(UNLOGGED))
-        return self.readers.scanner(self.open(log), log, self.is_cut)
+        scanner = self.readers.scanner(self.open(log), log, self.is_cut)
+        if log is not UNLOGGED:
+            scanner.tokens.judge = WellFormedness()
+        return scanner
 
     def _parser_of_entries(self, scanner: XMLScanner, log: ProblemLog) -> AbstractXMLSitemapParser | None:
         """Return the parser for the entries of a document; None if it was cut before its root."""
@@ -464,6 +498,34 @@ class XMLSitemapParser(AbstractPagesParser):
             log.add("X116", scanner.tokens.tag_at)
         if log.encoding != "utf-8" and scanner.root in ("urlset", "sitemapindex"):
             log.add("E204", text=name_of_encoding(log.encoding))
+        self._log_refusal(scanner, log)
+
+    def _log_refusal(self, scanner: XMLScanner, log: ProblemLog) -> None:
+        """Log what other parsers refuse, unless the scanner has repaired and logged it."""
+        tokens = scanner.tokens
+        if tokens.judge is None or tokens.refused is not None:
+            return
+        end = tokens.finish()
+        error = tokens.judge.error if log.is_cut or self.is_cut() else tokens.judge.finish(end)
+        if tokens.judge.is_accepted:  # then all elements are closed, but some where they may not be
+            log.recode("X107", "P428")
+            log.recode("X106", None)
+        elif error is not None:
+            log_refusal(error, log)
+            if error.code == "X117":  # the one error behind which the rest can be read
+                other = refusal_of(self.open(UNLOGGED), False, is_cut=bool(log.is_cut or self.is_cut()))
+                if other is not None:
+                    log_refusal(other, log)
+
+    def _log_why_unknown(self, scanner: XMLScanner, log: ProblemLog) -> None:
+        """Log why other parsers refuse a document that has no known root, if it was meant to be a sitemap."""
+        if scanner.tokens.refused is not None:
+            return
+        start = next((piece for piece in self.open(UNLOGGED) if piece.strip()), b"")
+        if _SITEMAP_START.match(start) and not _HTML_TAG.search(start):
+            error = refusal_of(self.open(UNLOGGED), most=_MAX_UNKNOWN_BYTES, is_cut=bool(log.is_cut or self.is_cut()))
+            if error is not None and not log.counts[error.code]:
+                log.add(error.code, error.offset, text=error.text, where=error.where)
 
     def _page_lists(self) -> Iterator[Sequence[SitemapPage]]:
         scanner = self._scanner(UNLOGGED)

@@ -48,6 +48,7 @@ GROUPS = {
     "H": "Languages (hreflang)",
     "R": "robots.txt and discovery",
     "T": "Transport",
+    "W": "Web pages (usp check --probe)",
     "C": "Limits that cut a tree or a check",
 }
 

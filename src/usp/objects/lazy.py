@@ -7,12 +7,15 @@ not known here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from usp.compiled import IS_COMPILED
 
-__all__ = ["LazySlot", "Source"]
+__all__ = ["LazySlot", "Source", "maker_of"]
+
+Made = TypeVar("Made")
 
 
 class Source(Protocol):
@@ -56,7 +59,13 @@ class PureLazySlot:
         raise AttributeError(f"{self._name!r} cannot be deleted")
 
 
+def pure_maker_of(made: type[Made]) -> Callable[[dict[str, Any]], Made]:
+    """Return what makes objects of a frozen dataclass with slots from a dictionary of its fields."""
+    return lambda values: made(**values)
+
+
 if TYPE_CHECKING or not IS_COMPILED:
-    LazySlot = PureLazySlot
+    LazySlot, maker_of = PureLazySlot, pure_maker_of
 else:
     from usp.objects._lazy import LazySlot
+    from usp.objects._lazy import Maker as maker_of  # noqa: N813 -- a class that is called like the function

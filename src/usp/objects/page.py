@@ -16,7 +16,7 @@ from enum import Enum, unique
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any, overload
 
-from usp.objects.lazy import LazySlot, Source
+from usp.objects.lazy import LazySlot, Source, maker_of
 from usp.objects.wording import described, moment, plural, quoted, seconds
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "page_of",
     "stated_change_frequency",
     "stated_priority",
+    "video_of",
 ]
 
 #: The priority of a page whose sitemap gives none.
@@ -265,6 +266,10 @@ class SitemapVideo:
     def to_dict(self) -> dict[str, Any]:
         """Return the video as a dictionary of its fields."""
         return _fields_to_dict(self) | {"tv_show": self.tv_show.to_dict() if self.tv_show else None}
+
+
+#: Returns a video with the values of these fields, and nothing in the others.
+video_of = maker_of(SitemapVideo)
 
 
 class _Sourced:

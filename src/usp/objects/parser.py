@@ -48,5 +48,8 @@ class Inspector(Protocol):
     def reader(self) -> CheckingReader:
         """The fast reader, which skips entries that the inspector need not see."""
 
+    def skips_line(self, url: str, /) -> bool:
+        """Return whether the inspector need not see a line of text that has this URL. If so, it counts it."""
+
     def entry(self, entry: Element, url: str, /) -> None:
         """Look at an entry that has a URL, and that the reader did not skip."""

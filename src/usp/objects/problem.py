@@ -160,6 +160,20 @@ class ProblemLog:
         """Count problems of a code that are not kept; `at` is where the last of them is."""
         self.counts[code] += number
 
+    def offsets_of(self, code: str) -> list[int]:
+        """Return the offsets of the problems of a code that were kept, of those that have one."""
+        return [at for kept, _, at, _ in self._kept if kept == code and isinstance(at, int)]
+
+    def recode(self, code: str, better: str | None) -> None:
+        """Give the problems of a code another one, with its message for the same text; or drop them."""
+        number = self.counts.pop(code, 0)
+        changed = [kept for kept in self._kept if kept[0] == code]
+        self._kept = [kept for kept in self._kept if kept[0] != code]
+        if better is not None and number:
+            for _, _, at, text in changed:
+                self.add(better, at, text=text)
+            self.counts[better] += number - len(changed)
+
     def problems(self) -> Problems:
         """Return the problems that were kept, sorted by place. Those without a place come first."""
         offsets = [at for _, _, at, _ in self._kept if isinstance(at, int)]

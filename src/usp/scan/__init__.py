@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from usp.scan.survey import date_code as date_code
     from usp.scan.survey import elsewhere_code as elsewhere_code
     from usp.scan.survey import first_unescaped as first_unescaped
+    from usp.scan.survey import has_double_escape as has_double_escape
     from usp.scan.survey import is_lower_frequency as is_lower_frequency
     from usp.scan.survey import is_old as is_old
+    from usp.scan.survey import is_out_of_order as is_out_of_order
     from usp.scan.survey import may_be_disallowed as may_be_disallowed
     from usp.scan.survey import same_url_key as same_url_key
     from usp.scan.url_parts import URL_PARTS as URL_PARTS
@@ -94,8 +96,10 @@ _MODULES = {
         "date_code",
         "elsewhere_code",
         "first_unescaped",
+        "has_double_escape",
         "is_lower_frequency",
         "is_old",
+        "is_out_of_order",
         "may_be_disallowed",
         "same_url_key",
     ),

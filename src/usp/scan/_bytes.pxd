@@ -52,7 +52,7 @@ cdef extern from *:
     #endif
     }
     static inline int usp_is_tag(uint8_t c) { return c == '<'; }
-    static inline int usp_is_visible(uint8_t c) { return c > 32; }
+    static inline int usp_is_blank(uint8_t c) { return c == ' ' || c == 10 || c == 9 || c == 13; }
 
     /* The next "<", NULL if there is none. */
     #if defined(__SSE2__) && defined(__GNUC__)
@@ -83,14 +83,21 @@ cdef extern from *:
             if (usp_word(a + i) != usp_word(b + i)) return 0;
         return usp_word(a + size - 8) == usp_word(b + size - 8);
     }
-    /* The next byte that is neither white space nor a control character; the end if there is none. */
+    /* The next byte that is no white space; the end if there is none. */
     static inline const uint8_t *usp_next_visible(const uint8_t *at, const uint8_t *end) {
-        while (end - at >= 8) {
-            uint64_t word = usp_word(at), found = (((word & USP_EACH(0x7f)) + USP_EACH(0x5f)) | word) & USP_EACH(0x80);
-            if (found) return at + usp_first(found, at, usp_is_visible);
-            at += 8;
+    #if defined(__SSE2__) && defined(__GNUC__)
+        const __m128i space = _mm_set1_epi8(' '), tab = _mm_set1_epi8(9);
+        const __m128i feed = _mm_set1_epi8(10), carriage = _mm_set1_epi8(13);
+        while (end - at >= 16) {
+            const __m128i block = _mm_loadu_si128((const __m128i *)at);
+            const __m128i breaks = _mm_or_si128(_mm_cmpeq_epi8(block, feed), _mm_cmpeq_epi8(block, carriage));
+            const __m128i blanks = _mm_or_si128(_mm_cmpeq_epi8(block, space), _mm_cmpeq_epi8(block, tab));
+            unsigned visible = ~(unsigned)_mm_movemask_epi8(_mm_or_si128(breaks, blanks)) & 0xffff;
+            if (visible) return at + __builtin_ctz(visible);
+            at += 16;
         }
-        while (at < end && *at <= 32) at++;
+    #endif
+        while (at < end && usp_is_blank(*at)) at++;
         return at;
     }
     #if defined(__GNUC__)

@@ -7,7 +7,7 @@ from usp.scan._texts cimport Link
 
 cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
     U503, U504, U505, U506, U507, U508, U509, U510, P418, P419, R709, L303, L305, L306, P423
-    N601, N603, N604, I611, H631, H632, H634, H635, CODE_COUNT
+    N601, N603, N604, I611, H631, H632, H634, H635, L307, P432, P433, U518, CODE_COUNT
 
 cdef enum:
     MAX_LINKS = 256
@@ -38,6 +38,7 @@ ctypedef struct EntrySummary:
     uint32_t images
     uint32_t links
     bint is_dated
+    int rank  # of its last child, in the order of the schema
     int group  # the open group, and below a bit for each field that it had
     uint32_t has
     int stories

@@ -8,7 +8,7 @@ taking the GIL for each such entry would mean waiting for it each time. This mod
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memchr, memcmp, memcpy, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._buffers cimport enlarge
@@ -78,22 +78,30 @@ from usp.scan._texts cimport (
 
 INTERFACE = USP_INTERFACE
 cdef int64_t HOUR = 3600000000
+cdef int64_t EARLIEST  # see `usp.scan.dates`
 cdef object microseconds, parse_date, parse_priority
 
 
 def bind():
     """Import what this module uses of usp."""
-    global microseconds, parse_date, parse_priority
+    global EARLIEST, microseconds, parse_date, parse_priority
     from usp.scan.columns import microseconds
-    from usp.scan.dates import parse_date
+    from usp.scan.dates import EARLIEST as earliest, parse_date
     from usp.scan.values import parse_priority
+
+    EARLIEST = microseconds(earliest)
 
 
 CODE_BITS = {
     "U503": U503, "U504": U504, "U505": U505, "U506": U506, "U507": U507, "U508": U508, "U509": U509, "U510": U510,
     "P418": P418, "P419": P419, "R709": R709, "L303": L303, "L305": L305, "L306": L306, "P423": P423, "N601": N601,
     "N603": N603, "N604": N604, "I611": I611, "H631": H631, "H632": H632, "H634": H634, "H635": H635,
+    "L307": L307, "P432": P432, "P433": P433, "U518": U518,
 }
+
+cdef inline int64_t days_of_year(int year) noexcept nogil:
+    return 366 if year % 4 == 0 and (year % 100 or year % 400 == 0) else 365
+
 
 cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogil:
     cdef uint8_t bits = 255
@@ -101,6 +109,24 @@ cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogi
     for i in range(size):
         bits &= letters[i]
     return bits & 32
+
+
+cdef inline void note_order(EntrySummary *summary, int tag) noexcept nogil:
+    """Note a child of an entry that should stand before the last one."""
+    cdef int rank = 0 if tag == LOC else 1 if tag == LASTMOD else 2 if tag == CHANGEFREQ else 3 if tag == PRIORITY else 4
+    summary.codes |= <uint32_t>(rank < summary.rank) << P433
+    summary.rank = rank
+
+
+cdef bint ends_cdata(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Return whether a text has "]]>" in it, which other parsers refuse."""
+    cdef const uint8_t *end = text + size
+    cdef const uint8_t *at = <const uint8_t *>memchr(text, c'>', <size_t>size)
+    while at != NULL:
+        if at - text >= 2 and at[-1] == c']' and at[-2] == c']':
+            return True
+        at = <const uint8_t *>memchr(at + 1, c'>', <size_t>(end - at - 1))
+    return False
 
 
 cdef class PlainCheck(Reader):
@@ -280,12 +306,18 @@ cdef class PlainCheck(Reader):
             return False
         if entry_url.flags & HIGH and not self.is_printable(entry_url.url, entry_url.size):
             return False
+        if entry_url.flags & SPECIAL and ends_cdata(entry_url.url, entry_url.size):
+            return False
         for i in range(entry.first, entry.first + entry.count):
             record = &self.batch.records[i]
             tag = self.context.grammar_tables.tags[record.name]
             if summary.group == VIDEO_TAG and (tag != VIDEO_TAG or record.kind != CLOSE):
                 continue
+            if not summary.group and record.kind != CLOSE:
+                note_order(summary, tag)
             if record.kind == TEXT:
+                if not record.size and not summary.group and (tag == LASTMOD or tag == CHANGEFREQ or tag == PRIORITY):
+                    summary.codes |= <uint32_t>1 << P432
                 if i != entry.loc and record.size and not self.is_clean_field(data, record, tag, summary):
                     return False
             elif record.kind == ATTRIBUTES:
@@ -328,6 +360,8 @@ cdef class PlainCheck(Reader):
         if tag == PUBLICATION_DATE:
             return self.is_story_date(text, record, summary)
         flags = record_flags(data, record)
+        if ends_cdata(text, record.size):
+            return False
         if tag == LOC:  # of an image, where a URL that is escaped twice is no problem
             return self.is_clean_url(text, record.size, &flags)
         if summary.publications == 1 and summary.stories == 1:
@@ -367,7 +401,11 @@ cdef class PlainCheck(Reader):
         cdef Link link
         if not parse_link(text, size, &link) or has_ampersand_outside(text, size, &link):
             return False
-        if not link.has_rel and link.href_size and link.hreflang_size:
+        if link.is_odd or (not link.has_rel and link.href_size and link.hreflang_size):
+            return False
+        if not link.href_size or (not link.hreflang_size and not link.has_more):
+            return False  # it is of no use
+        if not link.href_size and link.hreflang_size and flags_of(link.hreflang, link.hreflang_size):
             return False
         if link.href != NULL:
             link.href_flags = flags_of(link.href, link.href_size)
@@ -386,12 +424,25 @@ cdef class PlainCheck(Reader):
         """Read a date, and the codes of its problems. Return false if the text is no date."""
         cdef Moment moment
         cdef PythonResult result
+        cdef uint8_t first_day[10]
         if record.flags:
             return False
+        if record.size == 4:
+            memcpy(first_day, text, 4)
+            memcpy(first_day + 4, b"-01-01", 6)
+            if parse_moment(first_day, 10, &moment):
+                date[0], period[0] = microseconds_of(&moment), days_of_year(moment.year) * 24 * HOUR
+                if date[0] - 14 * HOUR > self.now:
+                    codes[0] |= <uint32_t>1 << L303
+                elif date[0] < EARLIEST:
+                    codes[0] |= <uint32_t>1 << L307
+                return True
         if parse_moment(text, record.size, &moment):
             date[0], period[0] = microseconds_of(&moment), 0 if moment.has_zone else 24 * HOUR
             if date[0] - (0 if moment.has_zone else 14 * HOUR) > self.now:
                 codes[0] |= 1 << L303
+            elif date[0] < EARLIEST:
+                codes[0] |= <uint32_t>1 << L307
             elif moment.has_time and not moment.has_zone:
                 codes[0] |= 1 << L306
             return True

@@ -31,6 +31,7 @@ cdef class Element:
     cdef list _children
 
     cdef bint has_text(self, str name) except -1
+    cdef bint has_children(self) except -1
     cdef object text_of(self, str name)
     cdef object attribute(self, str name)
     cdef int set_text(self, str name, str text) except -1

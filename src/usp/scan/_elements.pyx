@@ -141,6 +141,10 @@ cdef class Element:
         """Return whether a field has a text."""
         return self.text_of(name) is not None
 
+    cdef bint has_children(self) except -1:
+        """Return whether it has groups or fields with attributes."""
+        return self._children is not None and PyList_GET_SIZE(self._children) > 0
+
     cdef object text_of(self, str name):
         """Return the text of a field, None if it has none."""
         cdef PyObject *text

@@ -67,7 +67,7 @@ cdef struct Cursor:
 
 
 cdef inline Stop skip_space(Cursor *c) noexcept nogil:
-    """Move to the next tag or text. Between elements, control characters are skipped like white space."""
+    """Move to the next tag or text."""
     c.at = next_visible(c.data + c.at, c.data + c.size) - c.data
     return ENTRY if c.at < c.size else MORE
 
@@ -189,16 +189,19 @@ cdef Stop take_attributes(Cursor *c, int name, bint *is_empty) noexcept nogil:
 
 
 cdef Stop take_comment(Cursor *c) noexcept nogil:
+    """Read a comment. One that other parsers may refuse is odd."""
     cdef Py_ssize_t at = c.at + 4
     if c.size - c.at < 7:
         return MORE
     if memcmp(c.data + c.at, b"<!--", 4):
         return ODD
     while at + 2 < c.size:
-        if c.data[at] == c'-' and c.data[at + 1] == c'-' and c.data[at + 2] == c'>':
+        if c.data[at] == c'-' and c.data[at + 1] == c'-':
+            if c.data[at + 2] != c'>':
+                return ODD
             c.at = at + 3
             return ENTRY
-        if at - c.at > MAX_COMMENT_BYTES:
+        if at - c.at > MAX_COMMENT_BYTES or c.data[at] > 126 or (c.data[at] < 32 and not is_space(c.data[at])):
             return ODD
         at += 1
     return MORE

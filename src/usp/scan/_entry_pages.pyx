@@ -6,7 +6,6 @@ the log keeps, with its text: only those beyond are counted here.
 """
 
 cimport cython
-from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport uint8_t
 
@@ -30,7 +29,7 @@ INTERFACE = USP_INTERFACE
 
 cdef object last_modified_text, parse_date, parse_priority, parse_change_frequency, unescape
 cdef tuple FORM_CODES = ("U512", "U501", "U514", "U515", "U502")  # in the order of `Form`
-cdef str IANA_RELATION
+cdef Py_ssize_t MAX_BASE
 cdef tuple TITLES = ("title", "description", "summary", "tagline")
 cdef tuple RSS_DATES = ("pubdate", "date")
 cdef tuple ATOM_DATES = ("published", "issued", "updated", "modified", "created")
@@ -46,9 +45,10 @@ cdef enum:
 
 def bind():
     """Import what this module uses of usp."""
-    global last_modified_text, parse_date, parse_priority, parse_change_frequency, unescape
+    global last_modified_text, parse_date, parse_priority, parse_change_frequency, unescape, MAX_BASE
     from usp.objects.page import last_modified_text
     from usp.scan.dates import parse_date
+    from usp.scan.urls import MAX_BASE
     from usp.scan.values import parse_change_frequency, parse_priority, unescape
 
 
@@ -62,14 +62,14 @@ cdef class EntryPages:
     cdef dict strays, sources
     cdef Log log
     cdef str url, base
-    cdef bint is_based  # whether there is an xml:base, so that links may be relative
+    cdef str entry_base  # the base of the last entry whose URL was asked for
 
     def __cinit__(self, parser):
         self.parser, self.plain_log, self.bare_source = parser, parser.log, parser.bare_source
         self.strays, self.sources = dict(parser.strays), dict(parser.sources)
         self.log = Log(parser.log)
         self.url, self.base = parser.url, parser.base
-        self.is_based = self.url != self.base
+        self.entry_base = self.base
 
     def page(self, entry):
         """Return the page of an entry, or None if it has no usable URL."""
@@ -123,6 +123,7 @@ cdef class EntryPages:
             date = date_in(<str>text)
             if date is None and self.log.keeps("L302"):
                 return self.parser.declared(entry)
+        self.entry_base = self.base
         url = self.url_in_loc(element)
         if url is LEAVE:
             return self.parser.declared(entry)
@@ -143,9 +144,20 @@ cdef class EntryPages:
                 reader.append_url(url, self.bare_source, self.codes_of(<Element>entry) if codes is not None else ())
             else:
                 page = self.parser.page(entry) if url is LEAVE else self.made(<Element>entry, url)
-                found = codes.end_entry(entry.at, page, self.parser.fields_of(entry)) if codes is not None else ()
+                found = self.codes_of_page(entry, page, codes) if codes is not None else ()
                 if page is not None:
                     reader.append(page, last_modified_text(page), found)
+
+    cdef object codes_of_page(self, entry, page, codes):
+        """Convert the fields of the page of an entry. Return the codes of its problems, as `EntryCodes.end_entry`."""
+        if page is None or type(entry) is not Element:
+            return codes.end_entry(entry.at, page, self.parser.fields_of(entry))
+        for name in self.parser.fields_of(entry):
+            getattr(page, name)
+        for at in self.log.logged.values():
+            if at is not None and type(at) is not int:
+                return codes.end_entry(entry.at, page, ())
+        return self.codes_of(<Element>entry)
 
     cdef object codes_of(self, Element entry):
         """Return the codes of the problems of an entry, as `EntryCodes` does. All of them have offsets here."""
@@ -167,13 +179,21 @@ cdef class EntryPages:
         if type(entry) is not Element:
             return LEAVE
         element = <Element>entry
-        if element._attributes is not None and "xml:base" in element._attributes:
-            return LEAVE
+        self.entry_base = self.base
+        if element._attributes is not None and element._attributes.get("xml:base"):
+            self.entry_base = self.resolved_base(element._attributes["xml:base"])
         if element.name == "url":
             return self.url_in_loc(element)
         if element.name == "item" or element.name == "entry":
             return self.url_in_link(element)
         return LEAVE
+
+    cdef str resolved_base(self, str written):
+        """Return what an `xml:base` makes of the base around it. One that is too long is ignored."""
+        cdef Form form
+        if len(written) > MAX_BASE:
+            return self.base
+        return url_of(written, self.base, &form) or self.base
 
     cdef int log_stray(self, Element entry) except -1:
         if self.strays and entry.name in self.strays:
@@ -188,7 +208,7 @@ cdef class EntryPages:
             if entry.text and (entry.text[0] == "h" or entry.text[0] == "H"):
                 if not entry.text.isprintable():
                     return LEAVE  # it may be the URL
-                if url_of(entry.text, self.base, &form) == entry.text and form == ABSOLUTE:
+                if url_of(entry.text, self.entry_base, &form) == entry.text and form == ABSOLUTE:
                     self.log_stray(entry)
                     self.log.add("P404", entry.at, "", entry.name)
                     return self.resolved(entry.text, "<loc>", entry.place_of("loc"), False)
@@ -209,7 +229,7 @@ cdef class EntryPages:
             if not entry.cut_off:
                 self.log.add("P411", entry.at, "", "")
             return None
-        return self.resolved(<str>link, "<link>", entry.at, self.is_based)
+        return self.resolved(<str>link, "<link>", entry.at, self.entry_base != self.url)
 
     cdef object rss_link(self, Element entry):
         """Return the link of an item, None if it has none, or LEAVE if it may be a placeholder."""
@@ -262,7 +282,7 @@ cdef class EntryPages:
         cdef object url
         if "&amp;" in text:
             text = text.replace("&amp;", "&")
-        url = url_of(text, self.base, &form)
+        url = url_of(text, self.entry_base, &form)
         if not self.log.is_used:
             return url
         if (form != ABSOLUTE or url != text) and not (form == RELATIVE and may_be_relative):
@@ -278,7 +298,7 @@ cdef class EntryPages:
         cdef int presets = self.presets_of(entry)
         if presets == EVERYTHING:
             return preset_page(url, self.bare_source, presets)
-        return preset_page(url, self.sources[entry.name](entry, self.base, self.plain_log, self.url), presets)
+        return preset_page(url, self.sources[entry.name](entry, self.entry_base, self.plain_log, self.url), presets)
 
     cdef int presets_of(self, Element entry) except -1:
         """Return which fields the page of an entry does not have."""
@@ -322,7 +342,7 @@ cdef class EntryPages:
         cdef bint is_date_wrong = False, is_change_wrong = False, is_priority_wrong = False
         if entry.name != "url":
             return not self.has_story(entry)
-        if entry._children is not None and PyList_GET_SIZE(entry._children):
+        if entry.has_children():
             return False
         if entry._fields is None or len(entry._fields) == 1:
             return True

@@ -134,7 +134,14 @@ cdef Reference numeric_reference(const uint8_t *text, Py_ssize_t left) noexcept 
     if at == first or at >= left or text[at] != c';':
         return found
     found.size = at + 1 if put_character(&found.character, code) else -1
+    if text[2] == c'X' or not is_allowed(code):
+        found.character.flags = NOTED
     return found
+
+
+cdef inline bint is_allowed(uint32_t code) noexcept nogil:
+    """Return whether XML allows references to a character, which is no control: https://www.w3.org/TR/xml/#charsets."""
+    return code < 0xD800 or 0xE000 <= code < 0xFFFE or 0xFFFF < code <= 0x10FFFF
 
 
 cdef bint put_character(Character *character, uint32_t code) noexcept nogil:

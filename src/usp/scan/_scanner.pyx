@@ -32,9 +32,9 @@ cdef extern from "Python.h":
     Py_hash_t PyObject_Hash(object) except? -1
 
 # C variables: a global name of a module is looked up in a dictionary each time.
-cdef object grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, TextNotes
+cdef object grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, note_unknown, TextNotes
 cdef dict DIALECTS, ROOTS, UNPREFIXED
-cdef frozenset PREFIXES, URL_FIELDS
+cdef frozenset PREFIXES, URL_FIELDS, REPEATABLE
 cdef Py_ssize_t MAX_DEPTH, MAX_WRAPPERS, MAX_NAMESPACES, MAX_PLAIN_DEPTH, MAX_GRAMMARS, MAX_NAMES, MAX_FIELD
 cdef KindTable WITH_ATTRIBUTES
 
@@ -46,8 +46,8 @@ cdef enum:
 
 def bind():
     """Import what this module uses of usp."""
-    global grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, TextNotes
-    global DIALECTS, ROOTS, UNPREFIXED, PREFIXES, URL_FIELDS, WITH_ATTRIBUTES
+    global grammar_of, namespace_of_declaration, namespace_of_prefix, note_outside, note_root, note_unknown, TextNotes
+    global DIALECTS, ROOTS, UNPREFIXED, PREFIXES, URL_FIELDS, REPEATABLE, WITH_ATTRIBUTES
     global MAX_DEPTH, MAX_WRAPPERS, MAX_NAMESPACES, MAX_PLAIN_DEPTH, MAX_GRAMMARS, MAX_NAMES, MAX_FIELD
     from usp.scan import entries
     from usp.scan.grammar import grammar_of
@@ -61,8 +61,10 @@ def bind():
         namespace_of_prefix,
         note_outside,
         note_root,
+        note_unknown,
     )
 
+    REPEATABLE = entries._REPEATABLE
     URL_FIELDS, MAX_DEPTH, MAX_WRAPPERS = entries._URL_FIELDS, entries.MAX_DEPTH, entries._MAX_WRAPPERS
     MAX_NAMESPACES, MAX_PLAIN_DEPTH = entries._MAX_NAMESPACES, entries._MAX_PLAIN_DEPTH
     MAX_GRAMMARS, MAX_NAMES, MAX_FIELD = entries._MAX_GRAMMARS, entries._MAX_NAMES, MAX_FIELD_BYTES
@@ -247,6 +249,8 @@ cdef class XMLScanner:
 
     cdef str namespace_of_undeclared(self, str prefix):
         """Return the namespace that an undeclared prefix probably means. Note the prefix the first time."""
+        if prefix == "xml":
+            return "xml"  # needs no declaration
         if prefix not in self.undeclared and len(self.undeclared) < MAX_NAMESPACES:
             self.undeclared.add(prefix)
             self.log.add("X117", self.tokens.tag_at, prefix, "")
@@ -297,6 +301,7 @@ cdef class XMLScanner:
         if self.depth >= MAX_DEPTH:
             if not self.too_deep:
                 self.log.add("X114", tokens.tag_at, str(MAX_DEPTH), "")
+                tokens.judge = None  # as `usp.scan.entries` does
             self.too_deep += 1 + tokens.skip_tags(False, -1)
             return 0
         if tokens.text_size and self.declares():
@@ -377,6 +382,9 @@ cdef class XMLScanner:
         if holder is None:
             if self.field is not None and self.field.name in URL_FIELDS:
                 self.field.is_full = self.field.has_visible_text()
+            if self.log.is_used and self.entry is not None and self.top().element is self.entry:
+                if dialect.home == "sitemap" and called == name.tag:
+                    note_unknown(name.tag, self.entry.name, self.tokens.tag_at, self.plain_log)
             return None
         while self.top().element is not holder:  # a field or group ends where its next sibling starts
             self.log.add("X107", self.tokens.tag_at, self.top().tag, "")
@@ -395,6 +403,8 @@ cdef class XMLScanner:
             holder.children.append(element)
             if inner is not WITH_ATTRIBUTES:
                 return element
+        elif holder is self.entry and called in REPEATABLE and holder.has_text(name.tag):
+            self.log.add("P431", self.tokens.tag_at, name.tag, holder.name)
         self.field = new_field(name.tag, element, name.raw)
         return self.field
 

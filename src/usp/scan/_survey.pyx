@@ -29,12 +29,16 @@ from usp.scan._check cimport (
     P418,
     P419,
     P423,
+    P432,
+    P433,
     R709,
     U503,
     U504,
     U505,
     U510,
+    U518,
     SITE_CODE,
+    U506,
     PARSE_DATE,
     PythonResult,
     EntrySummary,
@@ -68,20 +72,20 @@ INTERFACE = USP_INTERFACE
 
 cdef Py_ssize_t MAX_URL_LENGTH
 cdef uint32_t MAX_IMAGES
-cdef object PlainElement, SitemapStats, date_code, period_of, parse_date, parse_priority, plain_text, text_of
+cdef object PlainElement, SitemapStats, date_code, is_out_of_order, period_of, parse_date, parse_priority, plain_text, text_of
 cdef tuple SURVEYED
 
 #: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it follows.
 STATS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
 OPTIONS = (
-    "sites", "elsewhere", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
+    "sites", "elsewhere", "own_hosts", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
 )
 
 
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
     global PlainElement, parse_date, parse_priority, plain_text, text_of
-    global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, period_of, SURVEYED
+    global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, is_out_of_order, period_of, SURVEYED
     from dataclasses import fields
 
     from usp.scan.dates import parse_date
@@ -93,6 +97,7 @@ def bind():
         SitemapStats,
         SurveyOptions,
         date_code,
+        is_out_of_order,
         period_of,
     )
     from usp.scan.values import parse_priority, plain_text, text_of
@@ -180,9 +185,31 @@ cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags)
         codes |= 1 << U503
     if seen & FRAGMENT:
         codes |= 1 << U510
+    if seen & PERCENT and has_double_escape(url, size):
+        codes |= <uint32_t>1 << U518
     if seen & UNESCAPED or (seen & PERCENT and not is_escaped(url, size)):
         codes |= 1 << U504
     return codes
+
+
+cdef bint has_double_escape(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    """Return what `usp.scan.survey.has_double_escape` does."""
+    cdef Py_ssize_t i
+    cdef uint8_t a, b
+    for i in range(size - 4):
+        if url[i] != c'%' or url[i + 1] != c'2' or url[i + 2] != c'5':
+            continue
+        a, b = url[i + 3], url[i + 4]
+        if not BYTES_OF_URLS[a] & BYTES_OF_URLS[b] & HEXADECIMAL:
+            continue
+        if a == c'2' or (a == c'3' and b > c'9'):
+            return True
+        if a < c'8' or size - i < 10 or url[i + 5] != c'%' or url[i + 6] != c'2' or url[i + 7] != c'5':
+            continue
+        a, b = url[i + 8], url[i + 9]
+        if BYTES_OF_URLS[b] & HEXADECIMAL and (a == c'8' or a == c'9' or a | 32 == c'a' or a | 32 == c'b'):
+            return True
+    return False
 
 
 cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
@@ -372,7 +399,7 @@ cdef class PlainSurvey(PlainCheck):
             return False
         else:
             element = <Element>entry
-        if element is not None and element._children is not None and (element.name == "url" or element.name == "sitemap"):
+        if element is not None and element.has_children() and (element.name == "url" or element.name == "sitemap"):
             return False  # extensions
         self.has_gil = True
         try:
@@ -415,6 +442,10 @@ cdef class PlainSurvey(PlainCheck):
         if entry is None or entry._fields is None or len(entry._fields) == 1 or entry.name == "item" or entry.name == "entry":
             return True
         memset(&record, 0, sizeof(Record))
+        if is_out_of_order(entry._fields):
+            summary.codes |= <uint32_t>1 << P433
+        if "" in entry._fields.values():
+            summary.codes |= <uint32_t>1 << P432
         text = entry.text_of("lastmod")
         if text is not None:
             data = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
@@ -474,6 +505,9 @@ cdef class PlainSurvey(PlainCheck):
         """Add the code of a URL that is not of the sitemap's site. Return false if that needs the GIL."""
         cdef int code = self.patterns.site_code(entry_url.url, entry_url.size)
         if code < 0:
+            if self.patterns.is_of_others(entry_url.url, entry_url.origin):
+                codes[0] |= <uint32_t>1 << U506
+                return True
             if not is_result_for(&self.place, SITE_CODE, entry_url.url, entry_url.origin):
                 if not self.ask_once(SITE_CODE, entry_url.url, entry_url.origin, 0, &self.place):
                     return False

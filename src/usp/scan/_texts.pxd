@@ -20,6 +20,8 @@ ctypedef struct Link:
     Py_ssize_t hreflang_size
     uint8_t href_flags  # set only where they are needed
     bint has_rel
+    bint has_more  # another attribute
+    bint is_odd  # whether an attribute may stand there twice, or have odd characters
 
 
 ctypedef struct Attribute:
@@ -71,6 +73,8 @@ cdef inline int next_attribute(const uint8_t *text, Py_ssize_t size, Py_ssize_t 
         i += 1
     if i == size:
         return 0
+    if i and i == at[0]:
+        return -1  # nothing stands between it and the last one
     found.name = text + i
     while i < size and (c'a' <= text[i] <= c'z' or text[i] == c'_'):
         i += 1

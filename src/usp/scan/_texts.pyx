@@ -248,14 +248,22 @@ cdef bint parse_link(const uint8_t *text, Py_ssize_t size, Link *link) noexcept 
         is_one = next_attribute(text, size, &at, &found)
         if is_one <= 0:
             return is_one == 0
-        if found.name_size == 4 and memcmp(found.name, b"href", 4) == 0 and link.href == NULL:
-            link.href, link.href_size = found.value, found.size
-        elif found.name_size == 8 and memcmp(found.name, b"hreflang", 8) == 0 and link.hreflang == NULL:
-            link.hreflang, link.hreflang_size = found.value, found.size
+        if found.name_size == 4 and memcmp(found.name, b"href", 4) == 0:
+            link.is_odd |= link.href != NULL
+            if link.href == NULL:
+                link.href, link.href_size = found.value, found.size
+        elif found.name_size == 8 and memcmp(found.name, b"hreflang", 8) == 0:
+            link.is_odd |= link.hreflang != NULL or flags_of(found.value, found.size) & (CONTROL | HIGH) != 0
+            if link.hreflang == NULL:
+                link.hreflang, link.hreflang_size = found.value, found.size
         elif found.name_size == 3 and memcmp(found.name, b"rel", 3) == 0:
             if found.size != 9 or memcmp(found.value, b"alternate", 9):
                 return False
+            link.is_odd |= link.has_rel
             link.has_rel = True
+        else:
+            link.is_odd |= link.has_more or flags_of(found.value, found.size) != 0
+            link.has_more = True
     return False
 
 
@@ -336,7 +344,20 @@ cdef bint is_text(const uint8_t *text, Py_ssize_t size, uint8_t flags) noexcept 
         for i in range(size):
             if text[i] == 127 or (text[i] < 32 and not is_space(text[i])):
                 return False
-    return not flags & HIGH or (is_utf8(text, size) and has_visible_edges(text, size))
+    if not flags & HIGH:
+        return True
+    return is_utf8(text, size) and not has_forbidden(text, size) and has_visible_edges(text, size)
+
+
+cdef bint has_forbidden(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Return whether UTF-8 has U+FFFE or U+FFFF, which XML forbids: https://www.w3.org/TR/xml/#charsets."""
+    cdef const uint8_t *end = text + size
+    cdef const uint8_t *at = <const uint8_t *>memchr(text, 0xEF, <size_t>size)
+    while at != NULL:
+        if at[1] == 0xBF and at[2] >= 0xBE:
+            return True
+        at = <const uint8_t *>memchr(at + 3, 0xEF, <size_t>(end - at - 3))
+    return False
 
 
 cdef Py_ssize_t unify_line_ends(uint8_t *text, Py_ssize_t size) noexcept nogil:

@@ -28,6 +28,8 @@ cdef class Tokenizer:
     cdef Py_ssize_t text_at  # the offset of `text`
     cdef readonly Py_ssize_t tag_at  # the offset of the last tag
     cdef readonly object refused
+    cdef public object judge  # is given what is read here, not what is skipped
+    cdef Py_ssize_t judged  # how much of the buffer the judge has, or needs not have
 
     cdef object chunks
     cdef object ask_whether_cut
@@ -46,7 +48,8 @@ cdef class Tokenizer:
 
     cdef Kind next(self) except *
     cdef bint extend(self) except -1
-    cdef void skip_to(self, Py_ssize_t position) noexcept
+    cdef int skip_to(self, Py_ssize_t position) except -1
+    cdef int give_to_judge(self) except -1
     cdef Kind start_of_leaf(self) except *
     cdef Py_ssize_t skip_tags(self, bint are_ends, Py_ssize_t most) noexcept
     cdef bint may_start_entry(self) noexcept

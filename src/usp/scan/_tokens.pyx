@@ -211,11 +211,13 @@ cdef class Tokenizer:
         self.started_size = size
         return 0
 
-    cdef void skip_to(self, Py_ssize_t position) noexcept:
+    cdef int skip_to(self, Py_ssize_t position) except -1:
         """Continue at a position in the buffer."""
         if position != self.position:
-            self.position = position
+            self.give_to_judge()
+            self.position = self.judged = position
             self.started_size = 0
+        return 0
 
     cdef Py_ssize_t skip_tags(self, bint are_ends, Py_ssize_t most) noexcept:
         """Skip start tags or end tags, without attributes, that follow directly. Return how many there were."""
@@ -258,12 +260,24 @@ cdef class Tokenizer:
 
     cdef int continue_with(self, bytes buffer) except -1:
         """Use another buffer, which begins with the unread text of this one."""
+        self.give_to_judge()
         self.base += self.position
         self.buffer = buffer
         self.data = <const uint8_t *>PyBytes_AS_STRING(buffer)
         self.size = len(buffer)
-        self.position = 0
+        self.position = self.judged = 0
         return 0
+
+    cdef int give_to_judge(self) except -1:
+        if self.judge is not None and self.position > self.judged:
+            self.judge.read(self.buffer, self.judged, self.position, self.base + self.judged)
+        return 0
+
+    def finish(self):
+        """Give the judge the last part of the document. Return where the document ends."""
+        self.give_to_judge()
+        self.judged = self.position
+        return self.base + self.position
 
     cdef bint extend(self) except -1:
         """Read on until there is twice as much unread text. Return False at the end of the document."""

@@ -12,11 +12,14 @@ cdef class URLPatterns:
     cdef list kept  # keeps the bytes of the texts alive
     cdef Text *sites
     cdef Text *sequences  # one after the other
-    cdef int site_count, text_count
+    cdef Text *hosts  # of the sites, without "www."
+    cdef bint has_hosts
+    cdef int site_count, text_count, host_count
     cdef Text common  # what all sequences start with
     cdef uint8_t next_bytes[256]  # which bytes may follow that
 
     cdef Text text(self, str text, int number) except *
     cdef void find_common(self) noexcept
     cdef int site_code(self, const uint8_t *url, Py_ssize_t size) noexcept nogil
+    cdef bint is_of_others(self, const uint8_t *url, Py_ssize_t origin) noexcept nogil
     cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil

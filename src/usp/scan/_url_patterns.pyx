@@ -56,8 +56,13 @@ cdef class URLPatterns:
         self.text_count = sum(map(len, options.may_disallow))
         self.sites = <Text *>calloc(self.site_count + 1, sizeof(Text))
         self.sequences = <Text *>calloc(self.text_count + 1, sizeof(Text))
-        if self.sites == NULL or self.sequences == NULL:
+        own_hosts = sorted(options.own_hosts or ())
+        self.has_hosts, self.host_count = options.own_hosts is not None, len(own_hosts)
+        self.hosts = <Text *>calloc(self.host_count + 1, sizeof(Text))
+        if self.sites == NULL or self.sequences == NULL or self.hosts == NULL:
             raise MemoryError
+        for i, host in enumerate(own_hosts):
+            self.hosts[i] = self.text(host, 0)
         for i, (start, code) in enumerate(options.sites):
             self.sites[i] = self.text(start, CODE_BITS[code] + 1 if code else 0)
         i = 0
@@ -69,6 +74,7 @@ cdef class URLPatterns:
         self.find_common()
 
     def __dealloc__(self):
+        free(self.hosts)
         free(self.sites)
         free(self.sequences)
 
@@ -107,6 +113,28 @@ cdef class URLPatterns:
             if starts_with(url, size, &self.sites[i]):
                 return self.sites[i].number
         return -1
+
+    cdef bint is_of_others(self, const uint8_t *url, Py_ssize_t origin) noexcept nogil:
+        """Return whether a URL certainly has the code U506, by its scheme and host. A port needs a closer look."""
+        cdef Py_ssize_t start, i
+        cdef int k
+        if not self.has_hosts or origin < 8 or memcmp(url, b"http", 4):
+            return False
+        start = 8 if url[4] == c's' else 7
+        if memcmp(url + start - 3, b"://", 3) or start == origin:
+            return False
+        for i in range(start, origin):
+            if url[i] == c'.':
+                if i == start or i == origin - 1 or url[i - 1] == c'.':
+                    return False
+            elif not (c'a' <= url[i] <= c'z' or c'0' <= url[i] <= c'9' or url[i] == c'-'):
+                return False
+        if origin - start > 4 and memcmp(url + start, b"www.", 4) == 0:
+            start += 4
+        for k in range(self.host_count):
+            if self.hosts[k].size == origin - start and memcmp(self.hosts[k].start, url + start, origin - start) == 0:
+                return False
+        return True
 
     cdef bint may_be_disallowed(self, const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
         """Do as `usp.scan.survey.may_be_disallowed`."""

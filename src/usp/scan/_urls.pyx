@@ -36,10 +36,17 @@ cdef enum:
     MAX_UP = 4  # "../" at the start of a text
     MAX_BASES = 64  # that are remembered
 
+cdef enum:  # kinds of relative URLs; numbers up to MAX_UP are those that start with "../" so many times
+    ROOT = MAX_UP + 1
+    QUERY
+    KINDS_OF_RELATIVE
+
+cdef object ASK_PYTHON = object()
+
 cdef unsigned char KINDS[128]
 cdef bint STARTS_PLACEHOLDER[128]
 cdef bint has_strict_schemes  # whether "1:2" is a path to Python: some versions find a scheme in it
-cdef object pure_absolute_url, is_http_url, urljoin, own_hosts_of
+cdef object pure_absolute_url, is_http_url, unwrapped, urljoin, own_hosts_of
 cdef frozenset PLACEHOLDERS
 cdef dict INNER_BREAKS
 cdef Py_ssize_t MAX_BASE
@@ -50,14 +57,14 @@ cdef dict BASES = {}
 
 def bind():
     """Import what this module uses of usp."""
-    global pure_absolute_url, is_http_url, urljoin, own_hosts_of, PLACEHOLDERS, MAX_BASE, FORMS, FORM_NUMBERS
+    global pure_absolute_url, is_http_url, unwrapped, urljoin, own_hosts_of, PLACEHOLDERS, MAX_BASE, FORMS, FORM_NUMBERS
     global has_strict_schemes, INNER_BREAKS
     cdef int c
     from urllib.parse import urljoin
 
     from usp.scan import urls
 
-    pure_absolute_url, is_http_url = urls.pure_absolute_url, urls.is_http_url
+    pure_absolute_url, is_http_url, unwrapped = urls.pure_absolute_url, urls.is_http_url, urls.unwrapped
     own_hosts_of, PLACEHOLDERS, MAX_BASE = urls._scheme_and_own_hosts, urls._PLACEHOLDERS, urls.MAX_BASE
     FORMS, INNER_BREAKS = tuple(urls.URLForm), urls._INNER_BREAKS
     if [form.name for form in FORMS] != ["ABSOLUTE", "RELATIVE", "WITHOUT_SCHEME", "PLACEHOLDER", "NOT_HTTP"]:
@@ -82,18 +89,39 @@ cdef class Base:
     """What a base puts before relative URLs of each kind; None if it cannot resolve them."""
 
     cdef str url
-    cdef list folders  # the item `n` for texts that start with "../" so many times
-    cdef object root, query
-    cdef object hosts  # that a text may start with, without a scheme
+    cdef list known  # what is put before each kind, ASK_PYTHON until it is needed
+    cdef object own_start, own_hosts
 
     def __cinit__(self, str url):
         self.url = url
-        self.folders = [self.before("../" * up, "x") for up in range(MAX_UP + 1)]
-        self.root = self.before("", "/x")
-        self.query = self.before("", "?x")
-        self.hosts = own_hosts_of(url)[1]
+        self.known = [ASK_PYTHON] * KINDS_OF_RELATIVE
 
-    cdef object before(self, str up, str text):
+    cdef object before(self, int kind):
+        """Return what stands before a relative URL of a kind once it is resolved."""
+        before = self.known[kind]
+        if before is ASK_PYTHON:
+            if kind == 0 and has_plain_path(self.url):
+                before = PyUnicode_Substring(self.url, 0, self.url.rindex("/") + 1)
+            elif kind == QUERY or kind == ROOT:
+                before = self.resolved("", "?x" if kind == QUERY else "/x")
+            else:
+                before = self.resolved("../" * kind, "x")
+            self.known[kind] = before
+        return before
+
+    cdef object start(self):
+        """Return what stands before a URL that lacks only its scheme."""
+        if self.own_start is None:
+            scheme, self.own_hosts = own_hosts_of(self.url)
+            self.own_start = f"{scheme}://"
+        return self.own_start
+
+    cdef bint has_host(self, str text, Py_ssize_t size) except -1:
+        """Return whether a text starts with the host of the base, of this size."""
+        self.start()
+        return bool(self.own_hosts) and PyUnicode_Substring(text, 0, size).lower() in self.own_hosts
+
+    cdef object resolved(self, str up, str text):
         """Return what stands before a relative URL once it is resolved, in place of "../"."""
         if len(self.url) > MAX_BASE:
             return None
@@ -102,6 +130,23 @@ cdef class Base:
         except ValueError:
             return None
         return joined.removesuffix(text) if is_http_url(joined) else None
+
+
+cdef bint has_plain_path(str url):
+    """Return whether a URL has a path of letters, digits and "/" only, in which nothing is to be resolved."""
+    cdef Py_ssize_t size = len(url), at = 7 if url.startswith("http://") else 8, i
+    cdef uint32_t c
+    if size > MAX_BASE or not PyUnicode_IS_ASCII(url) or not url.startswith(("http://", "https://")):
+        return False
+    if not has_plain_host(url, at):
+        return False
+    while at < size and character_at(url, at) != c'/':
+        at += 1
+    for i in range(at + 1, size):
+        c = character_at(url, i)
+        if not Py_UNICODE_ISALNUM(c) and (c != c'/' or character_at(url, i - 1) == c'/'):
+            return False
+    return at < size
 
 
 cdef Base last_base = None
@@ -133,7 +178,7 @@ cdef object url_of(str text, str base, Form *form):
     cdef int seen
     cdef str whole = text, without_breaks
     cdef Py_ssize_t size = len(text), start, end
-    cdef Py_ssize_t rest = after_http(text)
+    cdef Py_ssize_t rest = after_http(text, 0)
     seen = kinds_in(text)
     if seen & ODD:
         without_breaks = text.translate(INNER_BREAKS)
@@ -155,7 +200,7 @@ cdef object url_of(str text, str base, Form *form):
         text, size = PyUnicode_Substring(text, start, end), end - start
         if size and character_at(text, size - 1) == c']':
             return left_to_python(whole, base, form)  # that of a CDATA section is removed, too
-        rest = after_http(text)
+        rest = after_http(text, 0)
         if rest:
             if has_plain_host(text, rest) or is_http_url(text):
                 form[0] = ABSOLUTE
@@ -178,6 +223,7 @@ cdef object relative(str text, str base, int seen, Form *form):
     cdef uint32_t c = PyUnicode_READ(kind, data, 0)
     cdef Base known
     cdef object before
+    cdef bint is_www
     if c == c'!' and size > 1 and PyUnicode_READ(kind, data, 1) == c'[':
         return left_to_python(text, base, form)  # it may be the start of a CDATA section
     if c == c'#' or may_start_placeholder(c) and size < MAX_PLACEHOLDER and text.lower() in PLACEHOLDERS:
@@ -187,8 +233,14 @@ cdef object relative(str text, str base, int seen, Form *form):
     if seen & HAS_DOT:
         while first < size and not ends_part(PyUnicode_READ(kind, data, first)):
             first += 1
-        if starts_with_www(text) or known.hosts and first and PyUnicode_Substring(text, 0, first).lower() in known.hosts:
-            return left_to_python(text, base, form)  # it may lack only its scheme
+        is_www = starts_with_www(text)
+        if is_www and seen & HAS_HIGH:
+            return left_to_python(text, base, form)
+        if is_www and is_www_host(text, first) or known.has_host(text, first):
+            if not has_plain_host(text, 0):
+                return left_to_python(text, base, form)
+            form[0] = WITHOUT_SCHEME
+            return PyUnicode_Concat(known.start(), text)
     if seen & HAS_COLON:
         if seen & HAS_HIGH:
             return left_to_python(text, base, form)
@@ -197,23 +249,25 @@ cdef object relative(str text, str base, int seen, Form *form):
         if not has_strict_schemes:
             return left_to_python(text, base, form)
     if seen & HAS_SEMICOLON and not seen & (HAS_DOT | ENDS_PART) and has_no_parameters(text):
-        if known.folders[0] is None:
+        before = known.before(0)
+        if before is None:
             return None
         form[0] = RELATIVE
-        return PyUnicode_Concat(known.folders[0], PyUnicode_Substring(text, 0, size - 1))
-    if c == c'/' and not seen & (HAS_HIGH | HAS_SEMICOLON) and is_other_host(text) and known.root is not None:
+        return PyUnicode_Concat(before, PyUnicode_Substring(text, 0, size - 1))
+    if c == c'/' and not seen & (HAS_HIGH | HAS_SEMICOLON) and is_other_host(text) and known.before(ROOT) is not None:
+        before = known.before(ROOT)
         form[0] = RELATIVE
-        return PyUnicode_Concat(known.root[:known.root.index("/")], text)
+        return PyUnicode_Concat(before[:before.index("/")], text)
     if seen & HAS_SEMICOLON and seen & HAS_DOT or c == c'/' and size > 1 and PyUnicode_READ(kind, data, 1) == c'/':
         return left_to_python(text, base, form)
     if c == c'/':
-        before = known.root
+        before = known.before(ROOT)
     elif c == c'?':
-        before = known.query
+        before = known.before(QUERY)
     else:
         while up < MAX_UP and size > 3 * up + 3 and starts_with_up(kind, data, 3 * up):
             up += 1
-        before = known.folders[up]
+        before = known.before(up)
     if not is_as_written(text, 3 * up):
         return left_to_python(text, base, form)
     if before is None:
@@ -256,6 +310,35 @@ cdef bint starts_with_www(str text):
     return character_at(text, 3) == c'.'
 
 
+cdef bint is_www_host(str text, Py_ssize_t size):
+    """Return whether ASCII that starts with "www." goes on with two names or more, maybe a dot, and maybe a port."""
+    cdef int kind = PyUnicode_KIND(text), dots = 0
+    cdef void *data = PyUnicode_DATA(text)
+    cdef Py_ssize_t i = 4, name = 4, port
+    cdef uint32_t c
+    while i < size:
+        c = PyUnicode_READ(kind, data, i)
+        if c == c'.':
+            if i == name:
+                return False
+            dots += 1
+            name = i + 1
+        elif c == c':':
+            break
+        elif not (c == c'-' or c == c'_' or Py_UNICODE_ISALNUM(c)):
+            return False
+        i += 1
+    if dots < 1 or i == name and dots < 2:
+        return False
+    if i == size:
+        return True
+    port = i + 1
+    for i in range(port, size):
+        if not c'0' <= PyUnicode_READ(kind, data, i) <= c'9':
+            return False
+    return 1 <= size - port <= 5
+
+
 cdef inline bint wraps(str text, Py_ssize_t at):
     cdef uint32_t c = character_at(text, at)
     return c < 128 and KINDS[c] & WRAPS
@@ -264,7 +347,7 @@ cdef inline bint wraps(str text, Py_ssize_t at):
 cdef inline bint is_word(str text, Py_ssize_t at):
     """Return whether a character is not one that is removed around a URL."""
     cdef uint32_t c = character_at(text, at)
-    return Py_UNICODE_ISALNUM(c) if c >= 128 else not KINDS[c] & WRAPS
+    return Py_UNICODE_ISALNUM(c) if c >= 128 else not KINDS[c] & (WRAPS | ODD)
 
 
 cdef inline bint ends_part(uint32_t c):
@@ -279,21 +362,23 @@ cdef inline bint starts_with_up(int kind, void *data, Py_ssize_t at):
     )
 
 
-cdef Py_ssize_t after_http(str text):
-    """Return where a text goes on behind "http://" or "https://", or 0 if it does not start with that."""
+cdef Py_ssize_t after_http(str text, Py_ssize_t at):
+    """Return where a text goes on behind "http://" or "https://" at a position, or 0 if that is not there."""
     cdef int kind = PyUnicode_KIND(text), i
     cdef void *data = PyUnicode_DATA(text)
-    cdef Py_ssize_t size = len(text), at = 4
+    cdef Py_ssize_t size = len(text)
     cdef const char *http = b"http"
     cdef uint32_t c
-    if size < 7:
+    if size < at + 7:
         return 0
     for i in range(4):
-        c = PyUnicode_READ(kind, data, i)
+        c = PyUnicode_READ(kind, data, at + i)
         if c >= 128 or c | 32 != <uint32_t>http[i]:
             return 0
-    if PyUnicode_READ(kind, data, 4) | 32 == c's':
-        at = 5
+    at += 4
+    c = PyUnicode_READ(kind, data, at)
+    if c | 32 == c's' or c == 0x17F:  # to a pattern, the letter of old for "s" is one
+        at += 1
     if (
         size < at + 3
         or PyUnicode_READ(kind, data, at) != c':'
@@ -302,6 +387,27 @@ cdef Py_ssize_t after_http(str text):
     ):
         return 0
     return at + 3
+
+
+cdef bint is_http(str text) except -1:
+    """Return whether this is an absolute http or https URL, as `usp.scan.urls.is_http_url`."""
+    cdef Py_ssize_t rest = after_http(text, 0)
+    return rest > 0 and has_plain_host(text, rest) or bool(is_http_url(text))
+
+
+cdef str unwrapped_text(str text):
+    """Remove what is around a URL, as `usp.scan.urls.unwrapped`."""
+    cdef Py_ssize_t start = 0, end = len(text)
+    while start < end and wraps(text, start):
+        start += 1
+    while start < end and wraps(text, end - 1):
+        end -= 1
+    if start < end and (
+        not is_word(text, start) or not is_word(text, end - 1)
+        or character_at(text, start) == c'!' or character_at(text, end - 1) == c']'
+    ):
+        return unwrapped(text)
+    return PyUnicode_Substring(text, start, end) if end - start < len(text) else text
 
 
 cdef bint has_plain_host(str text, Py_ssize_t at):

@@ -263,10 +263,13 @@ def microseconds(date: datetime) -> int:
     return min(max(found, _EARLIEST), _LATEST)
 
 
+_DIGITS = bytes.maketrans(b"\0\1", b"01")
+
+
 def bits(flags: Iterable[bool]) -> memoryview:
     """Return a bit for each flag, the lowest of a byte first."""
-    text = "".join("1" if flag else "0" for flag in flags)[::-1]
-    return memoryview(int(text or "0", 2).to_bytes((len(text) + 7) // 8, "little"))
+    text = bytes(flags).translate(_DIGITS)[::-1]
+    return memoryview(int(text or b"0", 2).to_bytes((len(text) + 7) // 8, "little"))
 
 
 def flags_of(bits: memoryview, length: int) -> list[bool]:
@@ -281,7 +284,7 @@ def column_of(kind: Type, values: Sequence[Any]) -> Column:
     """Build a column; `None` becomes null."""
     if kind is Scalar.NUMBER:  # a float cannot hold every Decimal
         values = [value if value is not None and isfinite(value) else None for value in values]
-    valid = bits(value is not None for value in values) if None in values else None
+    valid = bits([value is not None for value in values]) if None in values else None
     if isinstance(kind, Struct):
         parts = (
             column_of(part, [None if value is None else _part(value, name) for value in values])
@@ -293,7 +296,7 @@ def column_of(kind: Type, values: Sequence[Any]) -> Column:
         return Column(len(values), None, _offsets(values), valid, (items,))
     if kind is Scalar.TEXT:
         texts = [b"" if value is None else value.encode("utf-8", "replace") for value in values]
-        return Column(len(values), memoryview(b"".join(texts)), _offsets(texts), valid)
+        return Column(len(values), memoryview(b"".join(texts)), _offsets_of(map(len, texts)), valid)
     return Column(len(values), _FIXED[kind](values), None, valid)
 
 
@@ -331,7 +334,18 @@ def _bits_between(view: memoryview, start: int, end: int) -> memoryview:
 
 
 def _offsets(values: Iterable[Sequence[Any] | None]) -> memoryview:
-    return memoryview(array("q", accumulate((len(value) if value else 0 for value in values), initial=0)))
+    return _offsets_of(len(value) if value else 0 for value in values)
+
+
+def _integers(values: list[int]) -> memoryview:
+    try:
+        return memoryview(array("q", values))
+    except OverflowError:  # some are moved to the nearest that fits
+        return memoryview(array("q", [min(max(value, MIN_INTEGER), MAX_INTEGER) for value in values]))
+
+
+def _offsets_of(lengths: Iterable[int]) -> memoryview:
+    return memoryview(array("q", accumulate(lengths, initial=0)))
 
 
 def _part(value: Any, name: str) -> Any:
@@ -348,7 +362,7 @@ _FIXED: dict[Scalar, Callable[[Sequence[Any]], memoryview]] = {
     Scalar.TIME: lambda values: memoryview(array("q", [0 if v is None else microseconds(v) for v in values])),
     Scalar.FREQUENCY: lambda values: memoryview(bytes(255 if v is None else _NUMBER_OF[v] for v in values)),
     Scalar.NUMBER: lambda values: memoryview(array("d", [0 if v is None else float(v) for v in values])),
-    Scalar.INTEGER: lambda values: memoryview(array("q", [min(max(v or 0, MIN_INTEGER), MAX_INTEGER) for v in values])),
+    Scalar.INTEGER: lambda values: _integers([v or 0 for v in values]),
     Scalar.BOOLEAN: lambda values: bits(map(bool, values)),
 }
 

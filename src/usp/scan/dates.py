@@ -12,7 +12,10 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from functools import lru_cache
 
-__all__ = ["parse_date"]
+__all__ = ["EARLIEST", "parse_date"]
+
+#: Nothing on the web was modified before.
+EARLIEST = datetime(1995, 1, 1, tzinfo=UTC)
 
 _MAX_LENGTH = 80
 _DIGITS_OF_DATES = (4, 8, 12, 14)  # if there is nothing else: a year, a day, and a day with hours and minutes
@@ -85,6 +88,8 @@ def _attempt(parse: Callable[[str], datetime | None], text: str) -> datetime | N
 
 
 def _usual(text: str) -> datetime | None:
+    if len(text) == 4 and text.isascii() and text.isdecimal():
+        return datetime(int(text), 1, 1)
     return datetime.fromisoformat(text) if _USUAL.fullmatch(text) else None
 
 

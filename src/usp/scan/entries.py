@@ -30,6 +30,7 @@ from usp.scan.vocabulary import (
     namespace_of_prefix,
     note_outside,
     note_root,
+    note_unknown,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _MAX_PLAIN_DEPTH = 8  # elements around a plain entry
 _MAX_GRAMMARS = 16  # changes of namespaces; after that, no plain entries are looked for
 _MAX_NAMES = 1_000  # distinct tag names to remember
 _WITH_ATTRIBUTES = Kind()
+_REPEATABLE = frozenset({"lastmod", "changefreq", "priority"})  # fields that sites write twice by mistake
 
 
 class XMLScanner:
@@ -167,6 +169,8 @@ class XMLScanner:
 
         Note the prefix the first time. After that, plain entries may have it.
         """
+        if prefix == "xml":
+            return "xml"  # needs no declaration
         if prefix not in self._undeclared and len(self._undeclared) < _MAX_NAMESPACES:
             self._undeclared.add(prefix)
             self._log.add("X117", self.tokens.tag_at, text=prefix)
@@ -190,6 +194,7 @@ class XMLScanner:
         if len(self._stack) >= MAX_DEPTH:
             if not self._too_deep:
                 self._log.add("X114", self.tokens.tag_at, text=str(MAX_DEPTH))
+                self.tokens.judge = None  # expat keeps every element that is open
             self._too_deep += 1 + self.tokens.skip_tags(START_TAG)
             return
         outer = self._declare(token.data) if b"xmlns" in token.data.lower() else None
@@ -257,6 +262,9 @@ class XMLScanner:
         if holder is None:
             if self._field is not None and self._field.name in _URL_FIELDS:
                 self._field.is_full = any(not token.data.isspace() for token in self._field.tokens)
+            entry = self._entry
+            if entry is not None and self._stack[-1].meaning is entry and dialect.home == "sitemap" and name == tag:
+                note_unknown(tag, entry.name, self.tokens.tag_at, self._log)
             return None
         while self._stack[-1].meaning is not holder:  # a field or group ends where its next sibling starts
             self._log.add("X107", self.tokens.tag_at, text=self._stack[-1].tag)
@@ -275,6 +283,8 @@ class XMLScanner:
             holder.children.append(element)
             if name in kind.groups:
                 return element
+        elif holder is self._entry and name in _REPEATABLE and holder.fields.get(tag):
+            self._log.add("P431", self.tokens.tag_at, text=tag, where=holder.name)
         self._field = Field(tag, element, token.name)
         return self._field
 

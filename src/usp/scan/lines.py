@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import islice
 
@@ -13,6 +13,8 @@ from usp.scan.urls import INVISIBLE, is_http_url, is_without_scheme, unwrapped
 
 __all__ = [
     "MAX_ROBOTS_TXT_BYTES",
+    "FindURLs",
+    "FoundURL",
     "Line",
     "LineKind",
     "PureLineSkipper",
@@ -37,7 +39,9 @@ _TOO_LONG = b"x" * (MAX_LINE_BYTES + 1)  # stands for a line whose text is not k
 # Where Python's str.splitlines() splits, in UTF-8, except at the separators of files, groups and records.
 _BREAK = re.compile(rb"\r\n?|[\n\x0b\x0c]|\xc2\x85|\xe2\x80[\xa8\xa9]")
 # As nearly all are: with nothing to repair, and nothing that could be a second URL.
-_USUAL_SITEMAP_LINE = re.compile(r"sitemap: ?+(https?://[a-z0-9][a-z0-9/._?=&%-]*+)", re.IGNORECASE | re.ASCII)
+_USUAL_SITEMAP_LINE = re.compile(
+    r"sitemap: ?+(https?://[a-z0-9][a-z0-9/._?=&%-]*+|[a-z0-9/](?:[a-z0-9/._-]*[a-z0-9])?)", re.IGNORECASE | re.ASCII
+)
 _SITEMAP_LINE = re.compile(r"\s*site-?map\s*:(.*)", re.IGNORECASE)
 # Lines that were meant to name a sitemap: "Video Sitemap: URL", "Sitemaps: URL", "Sitemap = URL", or just its URL.
 # The spaces are possessive: each is read once, whatever follows.
@@ -64,6 +68,10 @@ _CONTROLS.pop(ord("\t"))
 Line = tuple[Place, str]
 #: Takes lines of a buffer, from a position on. Returns where they end, and how many they are.
 TakeLines = Callable[[bytes, int], tuple[int, int]]
+#: The same, given also the number of the first of these lines.
+FindURLs = Callable[[bytes, int, int], tuple[int, int]]
+#: A URL on a line, its place, and the codes of the problems of the line.
+FoundURL = tuple[Place, str, Sequence[str]]
 
 
 class LineKind(Enum):
@@ -77,8 +85,8 @@ class LineKind(Enum):
 class PureLineSkipper:
     """Skips lines that say nothing, and counts their problems. This one, in plain Python, skips none.
 
-    The compiled one (`_line_skipper.pyx`) skips lines that name no sitemap or have no URL, unless the log keeps their
-    problems. `base` is the URL of the document.
+    The compiled one (`_line_skipper.pyx`) skips lines that name no sitemap or have no URL, and finds the URLs on
+    others, unless the log keeps the problems of the line. `base` is the URL of the document.
     """
 
     skips_any = False
@@ -89,6 +97,13 @@ class PureLineSkipper:
     def skip(self, buffer: bytes, position: int, /) -> tuple[int, int]:
         """Return where the lines end that it skips, from a position on, and how many they are."""
         return position, 0
+
+    def find(self, buffer: bytes, position: int, number: int, /) -> tuple[list[FoundURL], int, int]:
+        """Return the URLs on lines of a text sitemap, where these lines end, and how many they are.
+
+        The first of them has this number. Lines without URLs are among them, and their problems are counted.
+        """
+        return [], position, 0
 
 
 def text_lines(
@@ -113,19 +128,29 @@ def line_lists(
     is_cut: IsCut = never_cut,
     kind: LineKind = LineKind.URLS_AND_PROBLEMS,
     skipper: PureLineSkipper | None = None,
+    find: FindURLs | None = None,
 ) -> Iterator[Iterator[Line]]:
-    """Yield the same lines, some at a time, except those that `take` takes and those that the skipper skips."""
+    """Yield the same lines, some at a time, except those that `take` takes, and that the skipper skips or `find` reads.
+
+    What they took and read comes before the lines of the same iteration: first what `take` took.
+    """
     skip = skipper.skip if skipper is not None and skipper.skips_any else None
     number = 1
     rest = b""
     for piece in in_parts(pieces):
         buffer = rest + piece
         start, odd = 0, 1
-        while take is not None or skip is not None:
+        while take is not None or skip is not None or find is not None:
             before = number
             for pass_lines in filter(None, (take, skip)):
                 start, count = pass_lines(buffer, start)
                 number += count
+            if find is not None:
+                start, count = find(buffer, start, number)
+                number += count
+                if count:
+                    yield iter(())
+                    continue
             odd = 1 if number > before else min(odd * 2, _MANY_LINES)  # if lines are odd, do not ask for each of them
             ends = [*islice(_BREAK.finditer(buffer, start), odd)]
             if not ends or ends[-1].end() == len(buffer):

@@ -57,8 +57,8 @@ Resolve = Callable[[str], str | None]
 Convert = Callable[[Element, str], Any]
 
 _ENTRY = re.compile(
-    rb"\s*+<url>\s*+<loc>([^<]++)</loc>\s*+(?:<lastmod>([^<]*+)</lastmod>\s*+)?+"
-    rb"(?:<changefreq>([^<]*+)</changefreq>\s*+)?+(?:<priority>([^<]*+)</priority>\s*+)?+</url>"
+    rb"[ \t\r\n]*+<url>[ \t\r\n]*+<loc>([^<]++)</loc>[ \t\r\n]*+(?:<lastmod>([^<]*+)</lastmod>[ \t\r\n]*+)?+"
+    rb"(?:<changefreq>([^<]*+)</changefreq>[ \t\r\n]*+)?+(?:<priority>([^<]*+)</priority>[ \t\r\n]*+)?+</url>"
 )
 _START_OF_ENTRY = re.compile(
     rb"\s*+(?:<url>\s*+(?:<(loc|lastmod|changefreq|priority)>[^<]*+</\1>\s*+)*+"
@@ -233,8 +233,8 @@ class PureCheck:
 
 def is_clean(loc: bytes, last_modified: bytes, change_frequency: bytes, priority: bytes) -> bool:
     """Return whether each text is a valid value of its field and needs no repair."""
-    if b"&amp;amp;" in loc:
-        return False  # escaped twice
+    if b"&amp;amp;" in loc or b"]]>" in loc:
+        return False  # escaped twice; the end of a CDATA section that never started
     url = plain_text_of(loc.replace(b"&amp;", b"+"))
     if url is None or not is_plain_http_url(url) or not _are_clean(change_frequency, priority):
         return False

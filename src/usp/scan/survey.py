@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from calendar import isleap, monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from usp.compiled import IS_COMPILED
 from usp.scan.columns import microseconds
-from usp.scan.dates import parse_date
+from usp.scan.dates import EARLIEST, parse_date
 from usp.scan.elements import Element
 from usp.scan.grammar import Grammar
 from usp.scan.plain import Taken, is_clean, may_go_on, next_entry, next_url_line
@@ -42,9 +42,12 @@ __all__ = [
     "date_code",
     "elsewhere_code",
     "first_unescaped",
+    "has_double_escape",
+    "is_ancient",
     "is_future",
     "is_lower_frequency",
     "is_old",
+    "is_out_of_order",
     "may_be_disallowed",
     "period_of",
     "same_url_key",
@@ -56,6 +59,7 @@ SURVEYED = (
     *("U503", "U504", "U505", "U506", "U507", "U508", "U509", "U510"),
     *("P418", "P419", "R709", "L303", "L305", "L306", "P423"),
     *("N601", "N603", "N604", "I611", "H631", "H632", "H634", "H635"),
+    *("L307", "P432", "P433", "U518"),
 )
 MAX_URL_LENGTH = 2_048  # a URL must be shorter
 MAX_IMAGES = 1_000
@@ -68,6 +72,9 @@ _W3C_DATE = re.compile(
     r"\d{4}(?:-\d\d(?:-\d\d(?P<time>T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?)?)?", re.ASCII
 )
 _ESCAPED_ASCII = re.compile("%[0-7]")
+# An escaped "%" before two digits that make an escape: of ASCII that is escaped in URLs, or of two bytes of UTF-8.
+_DOUBLE_ESCAPE = re.compile("%25(?:2[0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f]%25[89ABab][0-9A-Fa-f])")
+_ORDER = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
 _HOUR = 3_600_000_000
 _EARLIEST_ZONE = 14 * _HOUR  # in the first time zone a day begins 14 hours before it does in UTC
 _DAY = 24 * _HOUR
@@ -93,13 +100,15 @@ class SurveyOptions:
     """What a survey compares the entries of one sitemap with. Times are in microseconds since 1970, UTC.
 
     `sites` are pairs: the start of URLs, and the code of URLs that start like that, or an empty text. The first match
-    counts. `elsewhere` returns the code of all other URLs, given their scheme and host.
+    counts. `elsewhere` returns the code of all other URLs, given their scheme and host. `own_hosts`, if not None, says
+    when it need not be asked: all plain hosts that are not among them, with or without "www.", have the code U506.
 
     `may_disallow` are sequences of texts for `may_be_disallowed`; the first text is a scheme and host.
     """
 
     sites: tuple[tuple[str, str], ...] = ()
     elsewhere: Callable[[str], str] = _nothing
+    own_hosts: frozenset[str] | None = None
     now: int = 1 << 62  # later is in the future
     news_since: int = -(1 << 62)  # earlier is old
     may_disallow: tuple[tuple[str, ...], ...] = ()
@@ -245,6 +254,7 @@ def url_codes(url: str, options: SurveyOptions) -> list[str]:
         "U504": first_unescaped(url) >= 0,
         "U505": not url.isascii(),
         "U510": "#" in url,
+        "U518": has_double_escape(url),
         "R709": may_be_disallowed(url, options) and options.is_disallowed(url),
     }
     elsewhere = elsewhere_code(url, options)
@@ -280,11 +290,27 @@ def is_old(text: str, date: datetime, options: SurveyOptions) -> bool:
     return microseconds(date) + period_of(text, date) < options.news_since
 
 
+def is_ancient(date: datetime) -> bool:
+    """Return whether a time is before the web: no page was modified then."""
+    return microseconds(date) < microseconds(EARLIEST)
+
+
+def has_double_escape(url: str) -> bool:
+    """Return whether a URL has an escape that was escaped again, such as %2520 for a space."""
+    return "%25" in url and _DOUBLE_ESCAPE.search(url) is not None
+
+
+def is_out_of_order(names: Iterable[str]) -> bool:
+    """Return whether children of an entry are not in the order of the schema. Extensions come last."""
+    ranks = [_ORDER.get(name, len(_ORDER)) for name in names]
+    return ranks != sorted(ranks)
+
+
 def date_code(text: str, date: datetime, options: SurveyOptions) -> str:
-    """Return the code of a date that is in the future or in the wrong format, or an empty text."""
+    """Return the code of a date that is in the future, too old, or in the wrong format, or an empty text."""
     if is_future(date, options):
         return "L303"
-    return _form_of(text)
+    return "L307" if is_ancient(date) else _form_of(text)
 
 
 def is_lower_frequency(text: str) -> bool:
@@ -319,6 +345,7 @@ class PureSurvey:
         """Skip entries without problems; see `plain`."""
         while match := next_entry(grammar, buffer, position):
             loc, last_modified, change_frequency, priority = match.groups(b"")
+            is_any_empty = any(text is not None and not text.strip() for text in match.groups())
             if not is_clean(loc, last_modified, change_frequency, priority):
                 return [], position, False, False
             url, date_text = text_of(loc), text_of(last_modified)
@@ -328,6 +355,8 @@ class PureSurvey:
                 codes.append(code)
             if not is_lower_frequency(text_of(change_frequency)):
                 codes.append("P423")
+            if is_any_empty:
+                codes.append("P432")
             if any(not _BITS[code] & self.passed for code in codes):
                 return [], position, False, False
             self._skip(url, codes)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from usp.objects.problem import UNLOGGED, ProblemLog
 from usp.scan.encodings import IsCut, decode_field, never_cut
 from usp.scan.values import TextNotes, unescape
+from usp.scan.well_formed import WellFormedness
 
 __all__ = ["END_TAG", "START_TAG", "Token", "TokenKind", "Tokenizer", "attributes"]
 
@@ -100,6 +101,8 @@ class Tokenizer:
         self._leaf_text = 0  # where the text of the last leaf starts in the buffer
         self.tag_at = 0  # the offset of the last tag
         self.refused: str | None = None
+        self.judge: WellFormedness | None = None  # is given what is read here, not what is skipped
+        self._judged = 0  # how much of the buffer the judge has, or needs not have
 
     @property
     def offset(self) -> int:
@@ -114,7 +117,8 @@ class Tokenizer:
     def skip_to(self, position: int) -> None:
         """Continue at a position in the buffer."""
         if position != self._position:
-            self._position = position
+            self._give_to_judge()
+            self._position = self._judged = position
             self._started = b""
 
     def extend(self) -> bool:
@@ -193,9 +197,20 @@ class Tokenizer:
 
     def _continue_with(self, buffer: bytes) -> None:
         """Use another buffer, which begins with the unread text of this one."""
+        self._give_to_judge()
         self._base += self._position
         self._buffer = buffer
-        self._position = 0
+        self._position = self._judged = 0
+
+    def _give_to_judge(self) -> None:
+        if self.judge is not None:
+            self.judge.read(self._buffer, self._judged, self._position, self._base + self._judged)
+
+    def finish(self) -> int:
+        """Give the judge the last part of the document. Return where the document ends."""
+        self._give_to_judge()
+        self._judged = self._position
+        return self.offset
 
     def _find(self, what: bytes, offset: int, most: int = MAX_TAG_BYTES) -> int:
         """Return where something is next, counted from the current position; else `_NOWHERE` or `_TOO_FAR`.

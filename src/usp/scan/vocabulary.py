@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum, auto
 from functools import lru_cache
 
@@ -34,6 +35,7 @@ __all__ = [
     "namespace_of_prefix",
     "note_outside",
     "note_root",
+    "note_unknown",
 ]
 
 
@@ -282,6 +284,20 @@ def note_outside(at: int, is_before: bool, log: ProblemLog) -> None:
     code = "X101" if is_before else "X118"
     if not log.counts[code]:
         log.add(code, at)
+
+
+def note_unknown(tag: str, entry: str, at: int, log: ProblemLog) -> None:
+    """Note an element of the sitemap's own namespace that an entry may not have."""
+    if tag.encode() in VOID_TAGS:
+        return  # of a warning that a program printed
+    entries = DIALECTS["urlset"].entries
+    if tag in entries["url"].fields:
+        log.add("P430", at, text=tag)
+    elif not log.keeps("P429"):  # a hint takes long
+        log.count("P429", 1, at)
+    else:
+        near = get_close_matches(tag, sorted(name for name in entries[entry].names() if ":" not in name), 1)
+        log.add("P429", at, text=tag, where=f"a <{entry}>", hint=f": did you mean <{near[0]}>?" if near else "")
 
 
 def note_root(tag: str, name: bytes, attributes: Mapping[str, str], at: int, log: ProblemLog) -> None:

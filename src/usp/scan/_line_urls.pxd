@@ -1,0 +1,1 @@
+cdef list urls_on(str line)
