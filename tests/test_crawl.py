@@ -276,6 +276,18 @@ def test_without_pages_the_other_tables_are_written(sites: Sites, tmp_path: Path
     assert rows(tmp_path / "c", "SELECT pages FROM {sites}") == [(2,)]
 
 
+def test_pages_that_a_run_has_left_out_are_written_later(sites: Sites, tmp_path: Path) -> None:
+    """After a run without pages, documents that did not change are read for their pages, once."""
+    url = sites.add(HOST, {"/a.xml": ["/1", "/2"]})
+    for with_pages in (True, False, True, True):
+        crawled = crawl([url], tmp_path / "c", options=replace(OPTIONS, with_pages=with_pages))
+    expected = [sites.url(HOST, "/1"), sites.url(HOST, "/2")]
+    assert [pages_of_run(tmp_path / "c", run) for run in (1, 3, 4)] == [expected] * 3
+    assert set(states(tmp_path / "c", 3).values()) == {"unchanged"}
+    assert not crawled.changes(1, 4).counts().total
+    assert rows(tmp_path / "c", "SELECT DISTINCT run FROM {pages} ORDER BY ALL") == [(1,), (3,)]
+
+
 def test_a_run_that_was_cancelled_goes_on(sites: Sites, tmp_path: Path) -> None:
     """What has ended before a cancellation is kept; the same call again fetches only the other sites."""
     urls = [sites.add(f"127.0.2.{number}", {"/a.xml": ["/1"]}) for number in range(1, 21)]

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn, Self, Unpack
 from usp.documents import Document, Failure
 from usp.drivers.blocking import check_client, client_or_default, is_single_threaded, steps
 from usp.drivers.fetch import ResponseReader
-from usp.drivers.options import HomepageOptions, Reading, reusable, walk_for
+from usp.drivers.options import Fetching, HomepageOptions, Reading, policy_for_reading, reusable, walk_for
 from usp.exceptions import TreeInterrupted, UspError
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
@@ -37,11 +37,13 @@ from usp.web_client.policy import RequestPolicy, applying
 __all__ = [
     "AsyncSitemapStream",
     "AsyncTreeStream",
+    "Fetching",
     "HomepageOptions",
     "LoadedTree",
     "Reading",
     "SitemapStream",
     "TreeStream",
+    "early_policy",
     "reusable",
 ]
 
@@ -259,6 +261,14 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         self._is_closed = self._is_in_block = False
         self._sitemaps = sitemaps
 
+    def fetching(self) -> Fetching | None:
+        """Return how the stream fetches, for requests of pages; None if it reads files."""
+        run = self._run
+        if not isinstance(run, _Run):
+            return None
+        ends_at = time.monotonic() + self._seconds() if self._ends_at is None else self._ends_at
+        return Fetching(run.options, run.secret_url, self._client.given, ends_at)
+
     @property
     def is_single_threaded(self) -> bool:
         """Whether all requests run in your thread, one at a time: the web client is not made for several threads."""
@@ -298,7 +308,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     def with_pauses(self) -> Iterator[AbstractSitemap | None]:
         """Iterate over the sitemaps, and give None after each answer, whether or not it brought a sitemap.
 
-        Use it to do other work while you wait for the network.
+        While no answer arrives, it gives None twice a second, unless requests run in your thread. Use it to do other
+        work while you wait for the network.
         """
         with suppress(StopIteration):
             while True:
@@ -371,7 +382,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         if seconds < _LEAST_SECONDS:
             return Failure("the time limit of the tree is reached")
         limits = replace(limits, request_seconds=seconds, max_sitemap_bytes=min(max_bytes, limits.max_sitemap_bytes))
-        policy = self._fetching.options.policy(self._fetching.secret_url, limits)
+        policy = self._fetching.options.policy(self._fetching.secret_url, limits, shares_addresses=False)
         # The addresses of the homepage's host are known only to the requests of the tree. Here all that are not public
         # are refused, unless the homepage itself is such an address.
         policy.mark_resolved_elsewhere(host_of(self._fetching.secret_url))
@@ -600,6 +611,11 @@ async def _loaded_async(run: _LoadedRun) -> AsyncGenerator[AbstractSitemap, None
     await asyncio.to_thread(run.tree)
     for sitemap in run.sitemaps():
         yield sitemap
+
+
+def early_policy(reading: Reading, memory_bytes: int, **options: Unpack[HomepageOptions]) -> RequestPolicy:
+    """Return the policy of a stream with these options, for requests that are made before it."""
+    return policy_for_reading(reading, memory_bytes, time.monotonic(), **options)
 
 
 def _reading_of(target: str | Reading) -> Reading:

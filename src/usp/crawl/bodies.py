@@ -21,14 +21,19 @@ class FolderBodies:
 
     def __init__(self, folder: CrawlFolder) -> None:
         self._folder = folder
-        self._present: set[str] = set()  # names of files that are there
+        self._sizes: dict[str, int] = {}  # of files that are there
 
     def has(self, known: Row) -> bool:
-        """Return whether the file of a body is there."""
+        """Return whether the file of a body is there, and long enough."""
         name = known["warc"]
-        if name and name not in self._present and self._folder.has_warc(name):
-            self._present.add(name)
-        return name in self._present
+        if not name:
+            return False
+        if name not in self._sizes:
+            size = self._folder.warc_size(name)
+            if size is None:
+                return False
+            self._sizes[name] = size
+        return bool(known["warc_offset"] + known["warc_length"] <= self._sizes[name])
 
     async def read(self, known: Row) -> bytes | None:
         """Return a body; None if it cannot be read."""

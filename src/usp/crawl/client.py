@@ -6,6 +6,7 @@ server answers 304, or usp need not ask at all, the earlier document is the answ
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -51,6 +52,10 @@ class Reuse:
     trust_lastmod: bool = False
 
 
+#: What a client makes of the answer to a request, or what it raises, and the last exchange.
+_Answer = tuple[AbstractWebClientResponse | Exception, Exchange | None]
+
+
 class SiteClient(AbstractAsyncWebClient):
     """The client of one site. After the tree is fetched, `exchanges` and `reused` say how."""
 
@@ -64,6 +69,7 @@ class SiteClient(AbstractAsyncWebClient):
     ) -> None:
         self.exchanges: list[Exchange] = []
         self.reused: dict[str, Row] = {}  # by the URL of the document
+        self.confirmed: dict[str, Row] = {}  # the same for documents that the server says have not changed
         self.declared: dict[str, datetime | None] = {}  # URLs of sitemaps -> the dates that indexes give them
         self.request_errors = client.request_errors
         self.user_agent: str = getattr(client, "user_agent", "usp")
@@ -73,6 +79,7 @@ class SiteClient(AbstractAsyncWebClient):
         self._bodies = bodies
         self._reuse = reuse
         self._unreadable: set[str] = set()  # URLs of earlier documents whose bodies are lost
+        self._answers: dict[str, _Answer] = {}  # of requests that `is_unchanged` has made, for `get`
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:
         """Do nothing: the policy of each tree has its limit, and all sites share the client."""
@@ -83,22 +90,42 @@ class SiteClient(AbstractAsyncWebClient):
         if known is not None and self._need_not_ask(url, known) and (earlier := await self._earlier(known)) is not None:
             return earlier
         while True:
-            with observing(self):
-                response = await self._client.get(url)
-            status = response.status_code() if isinstance(response, WebClientErrorResponse) else None
-            if status != HTTPStatus.NOT_MODIFIED or not self.exchanges:
+            response, answer = self._answers.pop(url) if url in self._answers else await self._asked(url)
+            if isinstance(response, Exception):
+                raise response
+            if answer is None or not _is_not_modified(response):
                 return response
-            answer = self.exchanges[-1]
             known = self._known.document_at(answer.url)
             if known is None or known["url"] in self._unreadable:
                 return response  # nobody has asked for a 304
-            fresh = cache_seconds(answer)
-            now = {
-                "fetched_at": answer.answered_at,
-                "cache_seconds": known["cache_seconds"] if fresh is None else fresh,
-            }
-            if (earlier := await self._earlier({**known, **now})) is not None:
+            if (earlier := await self._earlier(_as_of(known, answer))) is not None:
                 return earlier
+
+    async def is_unchanged(self, known: Row, url: str) -> bool:
+        """Return whether a server says that an earlier document has not changed.
+
+        Each answer is also kept for `get`. If all documents of a site are unchanged, nobody calls that: then
+        `confirmed` has their rows.
+
+        :param url: the URL to request, with a user and password if it needs them.
+        """
+        started = time.monotonic()
+        try:
+            response, answer = self._answers[url] = await self._asked(url)
+        except Exception as error:
+            self._answers[url] = error, None
+            return False
+        asked = requested_url(known["url"])
+        if answer is None or not _is_not_modified(response) or requested_url(answer.url) != asked:
+            return False
+        self.confirmed[asked] = {**_as_of(known, answer), "seconds": time.monotonic() - started}
+        return True
+
+    async def _asked(self, url: str) -> tuple[AbstractWebClientResponse, Exchange | None]:
+        """Request a URL. Return what the client makes of the answer, and the last exchange."""
+        with observing(self):
+            response = await self._client.get(url)
+        return response, self.exchanges[-1] if self.exchanges else None
 
     def _need_not_ask(self, url: str, known: Row) -> bool:
         declared = self.declared.get(url)
@@ -146,3 +173,14 @@ class SiteClient(AbstractAsyncWebClient):
     def record(self, exchange: Exchange) -> None:
         """Note an exchange."""
         self.exchanges.append(exchange)
+
+
+def _is_not_modified(response: AbstractWebClientResponse) -> bool:
+    return isinstance(response, WebClientErrorResponse) and response.status_code() == HTTPStatus.NOT_MODIFIED
+
+
+def _as_of(known: Row, answer: Exchange) -> Row:
+    """Return the row of an earlier document, as old as the answer that says that it has not changed."""
+    fresh = cache_seconds(answer)
+    seconds = known["cache_seconds"] if fresh is None else fresh
+    return {**known, "fetched_at": answer.answered_at, "cache_seconds": seconds}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from usp.crawl.schema import State, document_key
 from usp.crawl.state import NOTHING_KNOWN, KnownSite, Row
 from usp.export.reading import SitemapPlace, sitemap_places, sitemap_values
-from usp.objects.outcome import Cause
+from usp.objects.outcome import Cause, OutcomeKind
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 from usp.origins import requested_url
 from usp.web_client.exchanges import Exchange
@@ -34,12 +34,12 @@ class CrawledSite:
     """What a run has fetched of one site.
 
     `reused` has the rows of earlier documents that did not change, by the URL that was requested: the server said so,
-    or it was not asked.
+    or it was not asked. `tree` is None if nothing of the site has changed; see `usp.crawl.unchanged`.
     """
 
     site: str
     target: str
-    tree: AbstractSitemap
+    tree: AbstractSitemap | None
     started: datetime
     seconds: float
     exchanges: Sequence[Exchange] = ()
@@ -71,13 +71,13 @@ class TreeRow(NamedTuple):
     is_new_document: bool
 
 
-def tree_rows(crawled: CrawledSite, run: int, stored: Mapping[str, Stored]) -> Iterator[TreeRow]:
-    """Give a row for each sitemap of a tree, in tree order.
+def tree_rows(crawled: CrawledSite, tree: AbstractSitemap, run: int, stored: Mapping[str, Stored]) -> Iterator[TreeRow]:
+    """Give a row for each sitemap of the tree of a site, in tree order.
 
     :param stored: the documents of this run by their URLs, after redirects.
     """
     written: set[int] = set(crawled.known.documents)
-    for position, place in enumerate(sitemap_places(crawled.tree)):
+    for position, place in enumerate(sitemap_places(tree)):
         row = _row(crawled, run, position, place, stored)
         document = row["document"]
         is_new = document is not None and document not in written
@@ -100,7 +100,8 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
         values["state"] = State.FAILED
     url = requested_url(transport.url)
     if (reused := crawled.reused.get(url)) is not None:
-        return {**values, **{name: reused[name] for name in _REUSED}, "state": State.UNCHANGED}
+        values |= {name: reused[name] for name in _REUSED}
+        return {**values, "document": _same_document(crawled, run, sitemap.url, reused), "state": State.UNCHANGED}
     document = stored.get(url)
     if document is None:
         return {**values, "document": None}
@@ -112,10 +113,17 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
     if before is None:
         values["state"] = State.NEW
     elif all(before[name] == values[name] for name in _SAME):
-        return {**values, "document": before["document"], "state": State.UNCHANGED}
+        return {**values, "document": _same_document(crawled, run, sitemap.url, before), "state": State.UNCHANGED}
     else:
         values["state"] = State.CHANGED
     return {**values, "document": document_key(run, crawled.site, sitemap.url, document.digest)}
+
+
+def _same_document(crawled: CrawledSite, run: int, url: str, before: Row) -> int:
+    """Return the number of a document that did not change: a new one, if its pages have to be written now."""
+    number: int = before["document"]
+    is_written = number in crawled.known.documents
+    return number if is_written else document_key(run, crawled.site, url, before["digest"])
 
 
 def kept_rows(rows: Sequence[Row], known: KnownSite) -> list[Row]:
@@ -143,15 +151,17 @@ def kept_rows(rows: Sequence[Row], known: KnownSite) -> list[Row]:
 
 def site_row(crawled: CrawledSite, run: int, rows: Sequence[Row]) -> Row:
     """Return the row of a site, from those of its sitemaps."""
-    outcome = crawled.tree.outcome
+    kind, reason = OutcomeKind.COMPLETE, ""
+    if crawled.tree is not None:
+        kind, reason = crawled.tree.outcome.kind, crawled.tree.outcome.reason
     good = [row for row in rows if row["document"] is not None]
     first = {row["document"]: row for row in reversed(good)}.values()
     return {
         "run": run,
         "site": crawled.site,
         "target": crawled.target,
-        "outcome": str(outcome.kind),
-        "reason": outcome.reason or None,
+        "outcome": str(kind),
+        "reason": reason or None,
         "started": crawled.started,
         "seconds": crawled.seconds,
         "requests": len(crawled.exchanges),

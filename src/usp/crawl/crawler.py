@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Container, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,10 +28,11 @@ from usp.crawl.parts import PartWriter
 from usp.crawl.responsive import release_memory
 from usp.crawl.sites import SiteTarget
 from usp.crawl.state import KnownSite, KnownSites, Row
+from usp.crawl.unchanged import documents_to_ask, is_unchanged, walk_key
 from usp.exceptions import InvalidArgumentError
 from usp.origins import host_of, registered_domain
 from usp.politeness import Politeness
-from usp.stream import AsyncSitemapStream, HomepageOptions
+from usp.stream import AsyncSitemapStream, HomepageOptions, early_policy
 from usp.web_client.abstract_client import AbstractAsyncWebClient
 from usp.web_client.lookups import call_in_thread
 
@@ -124,7 +125,8 @@ async def crawl_sites(
     :param total: tells about how many sites there are, for `progress`.
     :param part: the only part to write, at the end; None for as many as are good.
     """
-    fetch = SiteFetcher(client, options, limits, known.of, FolderBodies(folder))
+    same_walks = {other.run for other in folder.runs if other.walk and other.walk == walk_key(options)}
+    fetch = SiteFetcher(client, options, limits, known.of, FolderBodies(folder), same_walks)
     queue = SiteQueue(sites, options.requests.per_domain)
     async with _SiteWriter(folder, run.run, options, progress, total, part) as writer:
 
@@ -236,7 +238,12 @@ def _domain_of(target: SiteTarget) -> str:
 
 
 class SiteFetcher:
-    """Fetches the trees of sites."""
+    """Fetches the trees of sites.
+
+    :param known: returns what is known of a site.
+    :param bodies: reads the documents of earlier runs.
+    :param same_walks: the runs that made the same walks as this crawl; see `usp.crawl.unchanged`.
+    """
 
     def __init__(
         self,
@@ -245,26 +252,41 @@ class SiteFetcher:
         limits: SharedLimits,
         known: Callable[[str], KnownSite],
         bodies: Bodies,
+        same_walks: Container[int] = (),
     ) -> None:
         self._client = client
         self._options = options
         self._limits = limits
         self._known = known
         self._bodies = bodies
+        self._same_walks = same_walks
 
     async def site(self, target: SiteTarget) -> CrawledSite:
-        """Fetch the tree of a site."""
+        """Fetch the tree of a site, unless all its documents are those of an earlier run."""
         started, clock = datetime.now(UTC), time.monotonic()
         known = self._known(target.site)
         client = SiteClient(self._client, self._limits, known, self._bodies, self._options.reuse)
-        stream = AsyncSitemapStream(target.reading, client, memory_bytes=_TREE_MEMORY, **self._tree_options(client))
+        options = self._tree_options(client)
         try:
-            tree = await stream.read()
+            if await self._is_unchanged(target, client, known, options):
+                tree, reused = None, client.confirmed
+            else:
+                stream = AsyncSitemapStream(target.reading, client, memory_bytes=_TREE_MEMORY, **options)
+                tree, reused = await stream.read(), client.reused
         finally:
             self._client.close_idle(host_of(target.site))
         return CrawledSite(
-            target.site, target.target, tree, started, time.monotonic() - clock, client.exchanges, known, client.reused
+            target.site, target.target, tree, started, time.monotonic() - clock, client.exchanges, known, reused
         )
+
+    async def _is_unchanged(
+        self, target: SiteTarget, client: SiteClient, known: KnownSite, options: HomepageOptions
+    ) -> bool:
+        documents = documents_to_ask(known, target, self._same_walks, self._options.reuse)
+        if not documents or not all(map(self._bodies.has, documents)):
+            return False
+        policy = early_policy(target.reading, _TREE_MEMORY, **options)
+        return await is_unchanged(client, documents, policy, self._options.requests.per_host)
 
     def _tree_options(self, client: SiteClient) -> HomepageOptions:
         options: Any = {

@@ -15,6 +15,7 @@ from usp.crawl.folder import CrawlFolder, Run
 from usp.crawl.session import crawl_session
 from usp.crawl.sites import OnError, SiteTarget, estimated_count, read_sites, site_target
 from usp.crawl.state import KnownSites, site_rows
+from usp.crawl.unchanged import walk_key
 from usp.exceptions import InvalidArgumentError
 from usp.export.dedupe import FirstOfEach
 
@@ -151,8 +152,8 @@ async def crawl_async(
     given = [targets] if isinstance(targets, str) else list(targets)
     with folder.writing():
         seen = FirstOfEach()
-        run, done = _run_of(folder, given, seen)
-        known = KnownSites(folder)
+        run, done = _run_of(folder, given, seen, options)
+        known = KnownSites(folder, needs_pages=options.with_pages)
         wanted = given or run.targets
         sites = _sites_of(wanted, known, seen, column, on_error)
         expected = None if retry_failed else estimated_count(wanted) if wanted else len(known.last)
@@ -193,9 +194,11 @@ class _CountedSites:
         return None if self._expected is None else max(self._expected, self._given)
 
 
-def _run_of(folder: CrawlFolder, targets: list[str], seen: FirstOfEach) -> tuple[Run, Counter[str]]:
+def _run_of(
+    folder: CrawlFolder, targets: list[str], seen: FirstOfEach, options: CrawlOptions
+) -> tuple[Run, Counter[str]]:
     """Return the run to go on with, and the outcomes of its sites that have ended, which are noted; else a new run."""
-    last = folder.runs[-1] if folder.runs else None
+    walk, last = walk_key(options), folder.runs[-1] if folder.runs else None
     if last is not None and last.ended is None:
         if not targets and last.options.get(_NOT_KEPT):
             raise InvalidArgumentError(
@@ -203,12 +206,13 @@ def _run_of(folder: CrawlFolder, targets: list[str], seen: FirstOfEach) -> tuple
                 " many to note; name them again to go on"
             )
         done = (row for row in site_rows(folder) if row.run == last.run)
-        return last, Counter(row.outcome for row in done if seen.is_first(row.site))
+        resumed = folder.resume_run(last, walk, has_pages=options.with_pages)
+        return resumed, Counter(row.outcome for row in done if seen.is_first(row.site))
     if last is None and not targets:
         raise InvalidArgumentError(f"{folder.path} has no sites yet: name sites, or a file that lists them")
     is_kept = len(targets) <= _KEPT_TARGETS and "-" not in targets
-    given, options = (targets, {}) if is_kept else ([], {_NOT_KEPT: True})
-    return folder.start_run(datetime.now(UTC), given, options), Counter()
+    given, noted = (targets, {}) if is_kept else ([], {_NOT_KEPT: True})
+    return folder.start_run(datetime.now(UTC), given, noted, walk, has_pages=options.with_pages), Counter()
 
 
 def _sites_of(

@@ -157,8 +157,9 @@ class _Finder:
         self._connection.execute(
             f"""
             create or replace temp table places as
-            select document, max(parse_filename(filename, true)) as part from {database.table("sitemaps", later)}
-            where state in ('new', 'changed') and document in (select document from documents) group by document
+            select document, arg_min(parse_filename(filename, true), run) as part
+            from {database.table("sitemaps", later)}
+            where document in (select document from documents) group by document
             """
         )
 

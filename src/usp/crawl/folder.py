@@ -42,6 +42,7 @@ _LOCK = "crawl.lock"
 _WATCH_LOCK = "watch.lock"
 _COMMIT = "sites"  # the table whose file commits a part
 _WARC = "warc"
+_WALK, _HAS_PAGES = "walk", "has_pages"  # among the options of a run
 _SUFFIXES = {**dict.fromkeys(TABLES, ".parquet"), _WARC: ".warc.gz"}
 _TASK_LENGTH, _ATTEMPT_LENGTH = 24, 8  # hexadecimal digits
 _PART = re.compile(r"(\d{5,})-([0-9a-z]{6,40})")
@@ -85,6 +86,16 @@ class Run:
     targets: tuple[str, ...] = ()  #: what was given, if a later call can read it again
     options: Mapping[str, Any] = field(default_factory=dict)
     outcomes: Mapping[str, int] = field(default_factory=dict)  #: outcome -> number of sites
+
+    @property
+    def walk(self) -> str | None:
+        """What tells the walks of the run from others; None if nobody knows. See `usp.crawl.unchanged`."""
+        return self.options.get(_WALK)
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether the pages of all sites were written."""
+        return self.options.get(_HAS_PAGES) is not False
 
     @property
     def sites(self) -> int:
@@ -196,9 +207,12 @@ class CrawlFolder:
         """Return the path or the URL of the file of a part, for messages."""
         return self._storage.location(_name(table, part))
 
-    def has_warc(self, name: str) -> bool:
-        """Return whether there is a WARC file."""
-        return self._storage.exists(f"{_WARC}/{os.path.basename(name)}")
+    def warc_size(self, name: str) -> int | None:
+        """Return the size of a WARC file; None if there is none."""
+        try:
+            return self._storage.state(f"{_WARC}/{os.path.basename(name)}")[1]
+        except OSError:
+            return None
 
     def read_warc(self, name: str, offset: int, length: int) -> bytes:
         """Return some bytes of a WARC file.
@@ -249,22 +263,46 @@ class CrawlFolder:
             left = [_file_name(table, part) for part in self._named(table) if part not in committed]
             self._storage.remove(table, [*self._storage.unfinished(table), *left])
 
-    def start_run(self, started: datetime, targets: Iterable[str], options: Mapping[str, Any]) -> Run:
-        """Add a run to the manifest."""
+    def start_run(
+        self,
+        started: datetime,
+        targets: Iterable[str],
+        options: Mapping[str, Any],
+        walk: str | None = None,
+        *,
+        has_pages: bool = True,
+    ) -> Run:
+        """Add a run to the manifest.
+
+        :param walk: what tells the walks of the run from others.
+        :param has_pages: whether its pages are written.
+        """
         last = self._runs[-1].run if self._runs else 0
-        run = Run(last + 1, started, targets=tuple(targets), options=dict(options))
+        noted = {**options, **({} if walk is None else {_WALK: walk}), **({} if has_pages else {_HAS_PAGES: False})}
+        run = Run(last + 1, started, targets=tuple(targets), options=noted)
         self._write_runs((*self._runs, run))
         return run
 
+    def resume_run(self, run: Run, walk: str | None, *, has_pages: bool = True) -> Run:
+        """Go on with a run. If it walks differently now, nobody knows any more how it has walked."""
+        options = dict(run.options)
+        if run.walk != walk:
+            options.pop(_WALK, None)
+        if not has_pages:
+            options[_HAS_PAGES] = False
+        return run if options == run.options else self._write_run(replace(run, options=options))
+
     def end_run(self, run: Run, ended: datetime, outcomes: Mapping[str, int]) -> Run:
         """Note in the manifest that a run has ended."""
-        ended_run = replace(run, ended=ended, outcomes=dict(outcomes))
-        self._write_runs(tuple(ended_run if other.run == run.run else other for other in self._runs))
-        return ended_run
+        return self._write_run(replace(run, ended=ended, outcomes=dict(outcomes)))
 
     def new_file(self, table: str, part: PartName) -> NewFile:
         """Create a file of a part that is not committed yet."""
         return self._storage.new_file(_name(table, part))
+
+    def _write_run(self, run: Run) -> Run:
+        self._write_runs(tuple(run if other.run == run.run else other for other in self._runs))
+        return run
 
     def _write_runs(self, runs: tuple[Run, ...]) -> None:
         self._storage.write(MANIFEST, _manifest(runs))

@@ -153,7 +153,8 @@ async def _fetch(
     queue = SiteQueue(iter(sites.values()), options.requests.per_domain)
     writing = asyncio.Lock()
 
-    def read(site: str, tree: AbstractSitemap) -> None:
+    def read(site: str, tree: AbstractSitemap | None) -> None:
+        assert tree is not None  # nothing is known of any site
         for sitemap in filter(FirstPlaces().is_first, tree.all_sitemaps()):
             for batch in batches.add(site, sitemap):
                 put(batch)

@@ -17,6 +17,7 @@ from usp.crawl.records import write_exchanges
 from usp.crawl.schema import TABLES
 from usp.crawl.state import Row
 from usp.crawl.storage import NewFile
+from usp.crawl.unchanged import unchanged_rows
 from usp.export.batches import (
     Batch,
     SitemapPages,
@@ -68,19 +69,26 @@ class PartWriter:
     def add(self, crawled: CrawledSite) -> Row:
         """Write everything of a site. Return its row."""
         stored = self._write_documents(crawled)
-        rows: list[Row] = []
-        counted: dict[int, Row] = {}
-        for tree_row in tree_rows(crawled, self.name.run, stored):
-            self._read_document(crawled, tree_row, counted)
-            rows.append(tree_row.row)
-        rows = kept_rows(rows, crawled.known)
+        if crawled.tree is None:
+            rows = unchanged_rows(crawled.known, self.name.run, crawled.reused)
+        else:
+            rows = self._write_tree(crawled, crawled.tree, stored)
         for row in rows:
             self._table("sitemaps").add(row)
         row = site_row(crawled, self.name.run, rows)
-        self._write_problems(crawled.site, None, crawled.tree)
         self._table("sites").add(row)
         self.sites += 1
         return row
+
+    def _write_tree(self, crawled: CrawledSite, tree: AbstractSitemap, stored: Mapping[str, Stored]) -> list[Row]:
+        """Write the pages and problems of a tree. Return the rows of its sitemaps."""
+        rows: list[Row] = []
+        counted: dict[int, Row] = {}
+        for tree_row in tree_rows(crawled, tree, self.name.run, stored):
+            self._read_document(crawled, tree_row, counted)
+            rows.append(tree_row.row)
+        self._write_problems(crawled.site, None, tree)
+        return kept_rows(rows, crawled.known)
 
     def commit(self) -> None:
         """Finish all files. When that of the sites has its name, the part is there.

@@ -43,6 +43,7 @@ _LIST_FILE = re.compile(r".*\.(txt|lst|list|csv|tsv|parquet)(\.gz)?", re.IGNOREC
 _STANDARD_INPUT = "-"
 _MAX_LINE = 1 << 16
 _COUNTED_BYTES = 1 << 22  # of a list, to count its lines; the rest is taken to be like these
+_PIECE_BYTES = 8_192
 
 
 class SiteTarget(NamedTuple):
@@ -151,11 +152,26 @@ def _count_in(path: str) -> int:
     if _kind_of(path) == "parquet":
         return int(extra("pyarrow.parquet", "crawl").ParquetFile(path).metadata.num_rows)
     with open(path, "rb") as file:
-        with gzip.open(file, "rb") if path.lower().endswith(".gz") else nullcontext(file) as lines:
+        with gzip.open(_Pieces(file), "rb") if path.lower().endswith(".gz") else nullcontext(file) as lines:
             start = lines.read(_COUNTED_BYTES)
             is_all = not lines.read(1)
         count = start.count(b"\n") + (is_all and not start.endswith(b"\n"))
         return count if is_all else count * os.fstat(file.fileno()).st_size // max(file.tell(), 1)
+
+
+class _Pieces:
+    """A file read in small pieces. gzip reads 128 KiB ahead since Python 3.12, and the position would be beyond."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Read at most a small piece."""
+        return self._file.read(min(size, _PIECE_BYTES))
+
+    def seek(self, position: int) -> int:
+        """Go to a position."""
+        return self._file.seek(position)
 
 
 def _listed_in(path: str, column: str | None) -> Iterator[str]:

@@ -25,7 +25,7 @@ from usp.origins import requested_url
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LEARNED_NOTHING", "KnownSite", "KnownSites", "Row", "SiteRow"]
+__all__ = ["LEARNED_NOTHING", "KnownSite", "KnownSites", "Row", "SiteBefore", "SiteRow"]
 
 #: A row of a table, by the names of its columns.
 Row = dict[str, Any]
@@ -47,18 +47,30 @@ class SiteRow(NamedTuple):
     part: PartName
 
 
+class SiteBefore(NamedTuple):
+    """What a run says about a site as a whole. `has_problems`: about the tree, not about one document."""
+
+    run: int
+    target: str
+    outcome: str
+    requests: int
+    has_problems: bool
+
+
 class KnownSite:
     """The sitemaps of a site, as the latest run that learned something has them, in tree order."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Row], before: SiteBefore | None = None, *, has_pages: bool = True) -> None:
         self.rows = rows
+        self.before = before
         self._by_url: dict[str, Row] = {}
         for row in rows:
             if row["document"] is not None:
                 for name in ("url", "requested_url"):
                     if row[name]:
                         self._by_url.setdefault(requested_url(row[name]), row)
-        self.documents = {row["document"] for row in rows if row["document"] is not None}
+        #: Documents that need not be read again. Without the tables of pages, that is none.
+        self.documents = {row["document"] for row in rows if row["document"] is not None and has_pages}
 
     def document_at(self, url: str) -> Row | None:
         """Return the row of the document at a URL, or of the one that it redirected to."""
@@ -83,12 +95,22 @@ class KnownSites:
     """The state of all sites of a folder as of a run; of the last one, if none is given.
 
     :param rows: the only rows of sites that count; all of the folder if None.
+    :param needs_pages: whether documents of runs that wrote no pages must be read again.
     """
 
-    def __init__(self, folder: CrawlFolder, as_of: int | None = None, rows: Iterable[SiteRow] | None = None) -> None:
+    def __init__(
+        self,
+        folder: CrawlFolder,
+        as_of: int | None = None,
+        rows: Iterable[SiteRow] | None = None,
+        *,
+        needs_pages: bool = False,
+    ) -> None:
         self._folder = folder
+        self._without_pages = {run.run for run in folder.runs if not run.has_pages} if needs_pages else set()
         self._tables: OrderedDict[PartName, tuple[pa.Table, Mapping[str, tuple[int, int]]]] = OrderedDict()
         self._block = lru_cache(_BLOCKS_IN_MEMORY)(self._decoded)
+        self._sites_before = lru_cache(_TABLES_IN_MEMORY)(self._sites_of)
         self._as_of = as_of
         self._parts: list[PartName] = []
         self._part_numbers = _PartNumbers()
@@ -122,7 +144,26 @@ class KnownSites:
         rows = chain.from_iterable(self._block(part, block) for block in range(first, last + 1))
         names = table.column_names
         found = islice(rows, start - first * _BLOCK_ROWS, end - first * _BLOCK_ROWS)
-        return KnownSite([_with_whole_place(dict(zip(names, values, strict=True))) for values in found])
+        sitemaps = [_with_whole_place(dict(zip(names, values, strict=True))) for values in found]
+        before = self._sites_before(part).get(site)
+        return KnownSite(sitemaps, before, has_pages=part.run not in self._without_pages)
+
+    def _sites_of(self, part: PartName) -> dict[str, SiteBefore]:
+        """Return what a part says about its sites."""
+        parquet, compute = extra("pyarrow.parquet", "crawl"), extra("pyarrow.compute", "crawl")
+        names = ["site", *SiteBefore._fields[:-1]]
+        table = parquet.read_table(checked_source(self._folder, "sites", part), columns=names)
+        bad: set[str] = set()
+        if self._folder.has("problems", part):
+            of_trees = compute.field("document").is_null()
+            source = checked_source(self._folder, "problems", part)
+            bad.update(parquet.read_table(source, columns=["site"], filters=of_trees)["site"].to_pylist())
+        rows = zip(*(table[name].to_pylist() for name in names), strict=True)
+        whole = (row for row in rows if None not in row)
+        return {
+            site: SiteBefore(run, target, outcome, requests, site in bad)
+            for site, run, target, outcome, requests in whole
+        }
 
     def _decoded(self, part: PartName, number: int) -> list[tuple[Any, ...]]:
         """Return some rows of a part, each a tuple of its values."""

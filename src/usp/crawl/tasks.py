@@ -27,6 +27,7 @@ from usp.crawl.folder import CrawlFolder, PartName, Run
 from usp.crawl.session import crawl_session
 from usp.crawl.sites import SiteTarget, site_target
 from usp.crawl.state import LEARNED_NOTHING, KnownSites, SiteRow
+from usp.crawl.unchanged import walk_key
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
 from usp.extras import extra
 from usp.objects.outcome import OutcomeKind
@@ -98,7 +99,7 @@ class ClusterRun:
         return str(folder.part_of_task(name))
 
     async def _crawl(self, folder: CrawlFolder, name: PartName, targets: dict[str, tuple[str, SiteTarget]]) -> None:
-        known = KnownSites(folder, rows=_known_rows(targets))
+        known = KnownSites(folder, rows=_known_rows(targets), needs_pages=self.options.with_pages)
         ordered = (target for _, target in sorted(targets.values(), key=lambda found: (found[0], found[1].site)))
         async with crawl_session(self.options.requests, self.client_options) as (client, limits):
             run = Run(self.run, datetime.now(UTC))
@@ -123,7 +124,11 @@ def clustered_run(
     folder = CrawlFolder.create(path)
     with folder.writing():
         last = folder.runs[-1] if folder.runs else None
-        run = folder.start_run(datetime.now(UTC), (), {}) if last is None or last.ended is not None else last
+        walk = walk_key(wanted)
+        if last is None or last.ended is not None:
+            run = folder.start_run(datetime.now(UTC), (), {}, walk, has_pages=wanted.with_pages)
+        else:
+            run = folder.resume_run(last, walk, has_pages=wanted.with_pages)
         earlier = tuple(map(str, folder.parts()))
         yield ClusterRun(folder.path, run.run, wanted, dict(client_options or {}), earlier)
         folder.remove_uncommitted()  # parts of attempts that were too late

@@ -35,6 +35,8 @@ __all__ = [
 
 Result = Document | Failure | ParsedSitemap
 
+_PAUSE_SECONDS = 0.5  # between two pauses, at most
+
 
 def run(walk: Walk, client: AbstractWebClient, options: Options, homepage_url: str) -> None:
     """Fetch everything that a walk asks for."""
@@ -70,9 +72,9 @@ def steps(
     homepage_url: str,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Generator[None, None, None]:
-    """Fetch everything that a walk asks for, and pause after each result. Closing the generator stops at once.
+    """Fetch everything that a walk asks for, and pause after each result, and twice a second while waiting for one.
 
-    During a pause no request starts, so a slow consumer slows the fetching down.
+    Closing the generator stops at once. During a pause no request starts, so a slow consumer slows the fetching down.
     """
     options.check_guards(client)
     now, limits = time.monotonic, options.limits
@@ -93,7 +95,7 @@ def steps(
                 workers.start(task)
             if schedule.is_done:
                 return
-            if (done := workers.wait(schedule.wait_seconds(now()))) is not None:
+            if (done := workers.wait(min(schedule.wait_seconds(now()), _PAUSE_SECONDS))) is not None:
                 schedule.done(*done, now())
             else:
                 schedule.idle()

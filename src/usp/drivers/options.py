@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
+from usp.bodies import DocumentStore
 from usp.drivers.budget import LateReading, ReadingBudget
 from usp.exceptions import InvalidArgumentError, SitemapException
 from usp.fetch_parse.choice import ChooseCallbackType, Patterns, SitemapChoice
@@ -22,15 +23,18 @@ from usp.politeness import Politeness
 from usp.progress import ProgressCallbackType
 from usp.scan.urls import is_http_url, strip_url_to_homepage
 from usp.walk import KNOWN_PATHS, HomepageWalk, Walk
-from usp.web_client.policy import RequestPolicy
+from usp.web_client.abstract_client import AbstractWebClient
+from usp.web_client.policy import FirstAddresses, RequestPolicy
 
 __all__ = [
     "FetchOptions",
+    "Fetching",
     "HomepageOptions",
     "NewOptions",
     "Options",
     "Reading",
     "homepage_walk",
+    "policy_for_reading",
     "reusable",
     "walk_for",
 ]
@@ -86,6 +90,8 @@ class Options:
     progress: ProgressCallbackType | None = None
     memory_bytes: int = MEMORY_BYTES  # of documents; the rest goes to a temporary file
     bounds_reading: bool = False  # whether documents may not be read for long, either, once the tree's time is up
+    #: Shared by all requests of a tree and of its pages; see `RequestPolicy`.
+    first_addresses: FirstAddresses = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if type(self.concurrency) is not int or not 1 <= self.concurrency <= MAX_CONCURRENCY:
@@ -105,11 +111,20 @@ class Options:
         if self.progress is not None and not callable(self.progress):
             raise InvalidArgumentError(f"progress must be a function, not {self.progress!r}")
 
-    def policy(self, homepage_url: str, limits: Limits | None = None, expires: float = math.inf) -> RequestPolicy:
+    def policy(
+        self,
+        homepage_url: str,
+        limits: Limits | None = None,
+        expires: float = math.inf,
+        *,
+        shares_addresses: bool = True,
+    ) -> RequestPolicy:
         """Return the request policy for a tree.
 
         :param limits: other limits than those of the options.
         :param expires: when the tree's time is up, by `time.monotonic()`.
+        :param shares_addresses: whether private hosts keep the addresses that they had at first, in all policies of
+            these options.
         """
         return RequestPolicy(
             homepage_url,
@@ -118,6 +133,7 @@ class Options:
             allow_hosts=self.allow_hosts,
             private=self.private,
             expires=expires,
+            first_addresses=self.first_addresses if shares_addresses else None,
         )
 
     def check_guards(self, client: object | None) -> None:
@@ -138,6 +154,15 @@ class Options:
     def needs_rules(self) -> bool:
         """Whether to read the robots.txt of each host before anything else of it."""
         return self.respect_robots or self.politeness.crawl_delay
+
+
+class Fetching(NamedTuple):
+    """How a stream fetches: its options, its URL, which may have a password, the caller's client, and its end."""
+
+    options: Options
+    secret_url: str
+    client: AbstractWebClient | None
+    ends_at: float  # by time.monotonic()
 
 
 class Reading(NamedTuple):
@@ -176,6 +201,17 @@ def walk_for(
     limits = fetching.limits if in_tree_order else replace(fetching.limits, max_pages=None)
     walk = Walk([fetcher(url, False)], limits, lambda other: outside(other, url, fetching.cross_host))
     return walk, fetching, reading.url
+
+
+def policy_for_reading(
+    reading: Reading, memory_bytes: int, now: float, **options: Unpack[HomepageOptions]
+) -> RequestPolicy:
+    """Return the request policy for a reading that starts now, by `time.monotonic()`, as its driver makes it."""
+    fetching = _fetching_options(options)
+    url = _check_homepage(reading.url, options.get("normalize_homepage_url", True)) if reading.is_site else reading.url
+    policy = fetching.policy(url, expires=now + fetching.limits.tree_seconds)
+    policy.store = DocumentStore(memory_bytes, max_total_bytes=fetching.limits.max_total_bytes)
+    return policy
 
 
 def homepage_walk(
@@ -222,10 +258,7 @@ def _check_options(
 ) -> tuple[Options, MakeFetcher]:
     """Check the parameters that every walk has."""
     check_keywords(fetching, HomepageOptions.__annotations__, "web_client")
-    given = {name: value for name, value in fetching.items() if name in FetchOptions.__annotations__}
-    if given.get("allow_hosts") is not None:
-        given["allow_hosts"] = HostPatterns(given["allow_hosts"])
-    options = Options(**{name: value for name, value in given.items() if value is not None})
+    options = _fetching_options(fetching)
     choice = SitemapChoice.of(include, exclude, modified_since, choose_callback)
     for callback in (recurse_callback, recurse_list_callback):
         if callback is not None and not callable(callback):
@@ -244,6 +277,14 @@ def _check_options(
         )
 
     return options, fetcher
+
+
+def _fetching_options(given: Mapping[str, Any]) -> Options:
+    """Return those of the parameters that say how to fetch a tree."""
+    known = {name: given[name] for name in FetchOptions.__annotations__ if given.get(name) is not None}
+    if "allow_hosts" in known:
+        known["allow_hosts"] = HostPatterns(known["allow_hosts"])
+    return Options(**known)
 
 
 def _check_url(url: str) -> None:

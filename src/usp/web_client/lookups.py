@@ -17,6 +17,7 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from usp.web_client.policy import RefusedError, RequestPolicy
@@ -131,6 +132,7 @@ def _check_special(host: str) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
 
+@lru_cache(4096)
 def is_address(host: str) -> bool:
     """Return whether a host is an address, and no name."""
     try:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from usp.bodies import DocumentStore
 
 __all__ = [
+    "FirstAddresses",
     "MayFollow",
     "RefusedError",
     "RequestPolicy",
@@ -53,6 +54,9 @@ __all__ = [
 MayFollow = Callable[[str], bool]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+#: Hosts that need not be public -> the addresses that they had at first.
+FirstAddresses = dict[str, frozenset[Address]]
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052
 _LOOPBACK: dict[int, Address] = {4: ipaddress.IPv4Address("127.0.0.1"), 6: ipaddress.IPv6Address("::1")}
@@ -84,6 +88,7 @@ class RequestPolicy:
         allow_hosts: HostPatterns | None = None,
         private: str = "allow",
         expires: float = math.inf,  # by time.monotonic()
+        first_addresses: FirstAddresses | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.is_cancelled = False
@@ -97,7 +102,7 @@ class RequestPolicy:
         self._trusts_home = private == "allow" or self._allow_hosts.match(self._home[1])
         # Hosts that need not be public -> the addresses that they may use although these are not public. Empty: the
         # host is public. Missing: not known yet.
-        self._first_addresses: dict[str, frozenset[Address]] = {}
+        self._first_addresses: FirstAddresses = {} if first_addresses is None else first_addresses
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self._callbacks: dict[object, Callable[[], object]] = {}
         self._lock = threading.RLock()  # reentrant: the garbage collector may cancel a stream anywhere
