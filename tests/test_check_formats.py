@@ -27,7 +27,7 @@ from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import rule_page
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES, Severity
-from usp.objects.problem import Problem, Problems
+from usp.objects.problem import Problem, Problems, printable, shortened
 from usp.version import __version__
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -92,11 +92,14 @@ def test_text_of_a_clean_site() -> None:
     assert rendered("text", CLEAN) == "1 sitemap, 1 page, no problems\n"
 
 
-def test_text_aligns_each_sitemap_on_its_own() -> None:
-    """The long URL of one sitemap does not move the columns of another."""
+def test_text_aligns_the_whole_report() -> None:
+    """Severities stand in one column over all sitemaps. A very long URL sticks out, and moves nobody else's columns."""
+    report = Report(BASE, (sitemap("a.xml", problem("X102", 1, 2)), sitemap("maps/b.xml", problem("X102", 1, 2))))
+    first, second, _ = rendered("text", report).splitlines()
+    assert first.index("error") == second.index("error") == len("maps/b.xml:1:2  ")
     report = Report(BASE, (sitemap("a.xml", problem("X102", 1, 2)), sitemap("b" * 300, problem("X102", 1, 2))))
     first, second, _ = rendered("text", report).splitlines()
-    assert first.startswith("a.xml:1:2  error    X102  ")
+    assert first.index("error") == 74
     assert second.startswith(f"{'b' * 300}:1:2  error    X102  ")
 
 
@@ -125,9 +128,10 @@ def test_the_most_severe_are_shown() -> None:
     assert limited(mixed(), 1_000) == mixed()
     lines = rendered("text", limited(mixed(), 2)).splitlines()
     assert lines[2:-1] == [
-        "… and 1 more P420 in sitemap.xml",
         "… and 4,729 more X102 in sitemap.xml",
-        "… and 2 more in 1 other sitemap",
+        f"… and 1 more U502 in {printable(HOSTILE)}",
+        f"… and 1 more P418 in {printable(HOSTILE)}",
+        "… and 1 more P420 in sitemap.xml",
     ]
     assert rendered("text", limited(mixed(), 0)) == f"{mixed().summary()}\n"
 
@@ -324,7 +328,7 @@ def test_html_needs_nothing_else() -> None:
     text = rendered("html", mixed())
     page = Page(text)
     tags = {tag for tag, _ in page.elements}
-    assert tags.isdisjoint({"script", "link", "img", "iframe", "object", "embed", "form", "base", "svg"})
+    assert tags.isdisjoint({"script", "link", "img", "iframe", "object", "embed", "form", "base", "foreignobject"})
     assert page.values("src") == []
     assert not re.search(r"url\(|@import|\son\w+=", STYLE + re.sub(r"(?s)<style>.*</style>", "", text))
     assert any("default-src 'none'" in content for content in page.values("content"))
@@ -349,12 +353,14 @@ def test_html_shows_rules_and_entries() -> None:
     page = Page(rendered("html", mixed()))
     bars = [float(found[1]) for style in page.values("style") if (found := re.match(r"width: ([\d.]+)%", style))]
     assert bars[0] == 100
-    assert len(bars) == len(mixed().counts()) == len(page.all("details"))
+    assert len(bars) == len(mixed().counts()) == len([one for one in page.all("details") if one])
     assert 0 < bars[1] == bars[2] == bars[3] < bars[0]
     words = " ".join(text for _, text in page.texts)
     assert "4,731 errors" in words
     assert "… and 4,711 more." in words
-    assert words.count(MESSAGE) == 22
+    assert words.count(MESSAGE) == 3  # equal sentences stand there once
+    assert "20 times" in words
+    assert "15 more places" in words
     for code in mixed().counts():
         assert f"#{code}-page" in page.values("href")
         assert " ".join(rule_page(code).why.replace("`", " ").split())[:20] in " ".join(words.split())
@@ -377,6 +383,29 @@ def test_html_links_what_is_on_a_site() -> None:
         page = Page(rendered("html", Report(BASE, (sitemap("sitemap.xml", AMPERSAND, is_file=is_file),))))
         own = {BASE, *rule_page("X102").specifications}
         assert {href for href in page.values("href") if not href.startswith("#")} - own == links
+
+
+def test_html_links_pages() -> None:
+    """URLs in the text of a problem and in its message are links; other schemes, and URLs that were cut, are not."""
+    texts = (f"{BASE}a?b=1&c=2", "javascript:alert(1)", f"ftp://{HOSTILE}", shortened(f"{BASE}{'long/' * 99}"))
+    problems = [problem("U506", 3, 1, text=text, message=f"see {BASE}maps, or not") for text in texts]
+    page = Page(rendered("html", Report(BASE, (sitemap("a.xml", *problems, is_file=True),))))
+    links = {href for href in page.values("href") if not href.startswith("#")}
+    assert links - set(rule_page("U506").specifications) == {BASE, f"{BASE}a?b=1&c=2", f"{BASE}maps"}
+
+
+def test_html_lists_all_sitemaps_and_draws_the_worst() -> None:
+    """The table has every sitemap, also those without problems. The chart has the worst, with links to their rows."""
+    clean = [sitemap(f"clean-{number}.xml") for number in range(30)]
+    bad = [sitemap(f"bad-{number}.xml", *[AMPERSAND] * (number + 1), SAME) for number in range(25)]
+    page = Page(rendered("html", Report(BASE, (ROOT, *clean, *bad))))
+    rows = {row["id"] for row in page.all("tr") if "id" in row}
+    assert len(rows) == 55
+    drawn = {href for href in page.values("href") if href.startswith("#sitemap-")}
+    assert drawn == {f"#sitemap-{number}" for number in range(35, 55)}
+    widths = [float(one["width"] or 0) for one in page.all("rect") if one["class"] == "error"]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] / widths[-1] == pytest.approx(25 / 6, rel=0.01)
 
 
 def test_html_of_a_clean_site() -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 import pytest
 
 from support import FakeClient, FakeResponse
-from usp.check import check_homepage
+from usp.check import check
 from usp.check.rules import RULES
 from usp.check.rules.page import Example, explain, rule_page
 from usp.exceptions import InvalidArgumentError
@@ -35,6 +35,8 @@ ILLUSTRATED = {
     *("X108", "X109", "X114", "X115", "E203", "E204", "E205"),
     *("P415", "P416", "U503", "N602", "I611"),
     *("L304", "U507", "R704", "R708", "T801", "T802", "T804", "T805", "T808", "C901", "C902", "R711", "R713", "R714"),
+    *("W802", "W808"),
+    "R715",
 }
 
 _PARAGRAPH = r"(?:(?!#|```).+\n)+"
@@ -61,7 +63,7 @@ def site_of(shown: list[Example]) -> dict[str, AbstractWebClientResponse]:
         elif "Location" in headers:
             moved[url] = urljoin(url, headers["Location"])
         else:
-            site[url] = WebClientErrorResponse(f"{status} as in the example", retryable=False)
+            site[url] = WebClientErrorResponse(f"{status} as in the example", retryable=False, status=status)
     site |= {url: site[target] for url, target in moved.items()}
     if HOMEPAGE + "robots.txt" not in site:
         listed = {url for example in shown for url in _CHILD.findall(example.text)}
@@ -74,7 +76,7 @@ def site_of(shown: list[Example]) -> dict[str, AbstractWebClientResponse]:
 
 
 def content_type(file: str) -> str:
-    return CONTENT_TYPES[file.rpartition(".")[2]]
+    return CONTENT_TYPES.get(file.rpartition(".")[2], "text/html")
 
 
 def answer(text: str) -> tuple[int, dict[str, str], str]:
@@ -84,9 +86,11 @@ def answer(text: str) -> tuple[int, dict[str, str], str]:
     return int(status.split(" ")[1]), dict(header.split(": ", 1) for header in headers), body
 
 
-def problems_of(shown: list[Example]) -> list[Problem]:
-    """Return the problems in the files of an example."""
-    return list(check_homepage(HOMEPAGE, FakeClient(site_of(shown)), now=NOW).problems())
+def problems_of(shown: list[Example], code: str) -> list[Problem]:
+    """Return the problems in the files of an example; for a code of pages, also in the pages."""
+    client = FakeClient(site_of(shown))
+    report = check(HOMEPAGE, client, read_as="site", now=NOW, probe="all" if code.startswith("W") else None)
+    return list(report.problems())
 
 
 def is_run(shown: list[Example]) -> bool:
@@ -132,7 +136,7 @@ def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
 def test_bad_examples_have_this_problem_only(code: str) -> None:
     """The bad example has exactly this problem, once, at the place that the page states, in a complete message."""
     shown = rule_page(code).examples("Bad")
-    (problem,) = problems_of(shown)
+    (problem,) = problems_of(shown, code)
     assert problem.code == code
     assert not re.search(r"{\w+}", problem.message), "the rule gives no value for this name"
     placed = [example for example in shown if example.line] or [Example("", None, None, None, "")]
@@ -145,7 +149,7 @@ def test_good_examples_have_no_problem(code: str) -> None:
     """The good example has no problem."""
     shown = rule_page(code).examples("Good")
     if is_run(shown):
-        assert problems_of(shown) == []
+        assert problems_of(shown, code) == []
 
 
 @pytest.mark.parametrize("code", CODES)

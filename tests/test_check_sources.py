@@ -96,7 +96,9 @@ def test_files(tmp_path: Path) -> None:
     for target in (path, tmp_path, str(tmp_path)):
         for url in (None, "https://www.example.org/maps/"):
             assert check(target, url=url, now=NOW) == check_path(target, url=url, now=NOW)
-    assert all(sitemap.is_file for sitemap in check(tmp_path).sitemaps)
+    root, *files = check(tmp_path).sitemaps
+    assert not root.is_file
+    assert all(sitemap.is_file for sitemap in files)
 
 
 def test_notes_on_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

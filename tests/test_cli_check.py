@@ -435,8 +435,11 @@ def test_guide_shows_what_is_printed(run_here: RunHere, file: Path) -> None:
 
 
 @pytest.mark.parametrize("example", re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL))
-def test_guide_examples_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_guide_examples_run(
+    example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every Python example of the guide runs, on the example website."""
+    monkeypatch.chdir(tmp_path)  # one writes a table
     with demo_site() as homepage:
         exec(compile(example.replace("https://www.example.org/", homepage), "check.md", "exec"), {})  # noqa: S102 -- running it is the test
     assert capsys.readouterr().out

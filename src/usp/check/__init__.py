@@ -14,11 +14,14 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as typing has it, whose import takes longer than this module's
 if TYPE_CHECKING:
     from usp.check.checking import check, check_bytes, check_homepage, check_path, check_tree
+    from usp.check.probing import Probe, ProbeProgress
     from usp.check.report import CheckedSitemap, Report
     from usp.check.rules.page import explain
 
 __all__ = [
     "CheckedSitemap",
+    "Probe",
+    "ProbeProgress",
     "Report",
     "check",
     "check_bytes",
@@ -30,7 +33,13 @@ __all__ = [
 
 
 #: A name -> its module; all others are in `checking`.
-_MODULES = {"CheckedSitemap": "report", "Report": "report", "explain": "rules.page"}
+_MODULES = {
+    "CheckedSitemap": "report",
+    "Probe": "probing.probe",
+    "ProbeProgress": "probing.probe",
+    "Report": "report",
+    "explain": "rules.page",
+}
 
 
 def __getattr__(name: str) -> object:

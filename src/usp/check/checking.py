@@ -8,36 +8,53 @@ alternates are read again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 from urllib.parse import urlsplit
 
 from usp.check.report import CheckedSitemap, Report, merged
 from usp.check.return_links import MAX_LINKS, check_return_links
 from usp.check.robots import MAX_RULES
-from usp.check.rules.rule import Finding, SitemapRule, SiteRule
+from usp.check.rules.rule import ERROR, Finding, SitemapRule, SiteRule
 from usp.check.scope import CrossSubmissions
 from usp.check.sitemaps import MAX_PAGES, Site, SitemapReader
 from usp.check.subjects import SitemapCheck, TreePlace, tree_places
 from usp.exceptions import InvalidArgumentError, TreeInterrupted
 from usp.limits import SMALL_MEMORY_BYTES
 from usp.objects.outcome import Cause, RootAnswer, lost_roots, outcome_of
-from usp.objects.problem import UNLOGGED, ProblemLog, Problems
+from usp.objects.problem import UNLOGGED, At, Problem, ProblemLog, Problems
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, IndexWebsiteSitemap, InvalidSitemap
+from usp.origins import requested_url
 from usp.scan import (
+    Element,
+    PureSurvey,
+    SurveyOff,
+    SurveyOptions,
     strip_url_to_homepage,
 )
 
 if TYPE_CHECKING:
+    from usp.check.probing import Probe
     from usp.sources import ReadAs, Source, Targets
     from usp.stream import HomepageOptions, SitemapStream
     from usp.web_client.abstract_client import AbstractWebClient
 
-__all__ = ["Check", "check", "check_bytes", "check_homepage", "check_path", "check_sources", "check_tree"]
+__all__ = [
+    "Check",
+    "check",
+    "check_bytes",
+    "check_homepage",
+    "check_path",
+    "check_read",
+    "check_sources",
+    "check_tree",
+]
 
 _CUT = "C901"
+#: Codes that say how the scanner looked for a root, or that T807 states already.
+_REPAIRED = frozenset({"X101", "X106", "X107", "X109", "X116"})
 #: Options with which sitemaps may be left out.
 _CHOOSING = ("recurse_callback", "recurse_list_callback", "choose_callback", "include", "exclude", "modified_since")
 
@@ -49,6 +66,7 @@ def check(
     url: str | None = None,
     read_as: ReadAs = "auto",
     now: datetime | None = None,
+    probe: Probe | int | Literal["all"] | None = None,
     **options: Unpack[HomepageOptions],
 ) -> Report:
     """Check a site, a sitemap, a file, a folder or an archive, or several of these, and return one report.
@@ -63,6 +81,7 @@ def check(
 
     :param targets: as for `usp.open`, like `url`, `read_as` and the options.
     :param now: the time that "in the future" and "two days ago" refer to, instead of now.
+    :param probe: also fetch so many of the listed pages, or "all", and check these; see `usp.check.Probe`.
     :raises InvalidArgumentError: if a target is not a site, a host, a file or a folder.
     :raises OSError: if a file cannot be read.
     :raises TreeInterrupted: on Ctrl-C. Its `report` covers what was read until then.
@@ -70,7 +89,7 @@ def check(
     from usp.sources import find_sources
 
     sources = find_sources(targets, url=url, read_as=read_as)
-    report = check_sources(sources, web_client, now=now, **options)
+    report = check_sources(sources, web_client, now=now, probe=probe, **options)
     return replace(report, notes=(*(source.note for source in sources if source.note), *report.notes))
 
 
@@ -79,6 +98,7 @@ def check_sources(
     web_client: AbstractWebClient | None = None,
     *,
     now: datetime | None = None,
+    probe: Probe | int | Literal["all"] | None = None,
     **options: Unpack[HomepageOptions],
 ) -> Report:
     """Check sources one after the other, and return one report; see `check`.
@@ -86,12 +106,14 @@ def check_sources(
     The notes of the report are those of reading. A source has its own: `source.note`.
     """
     checked_time = _checked_time(now)
+    probing = None if probe is None else _checked_probe(probe, sources)
     streams = [
         source.stream(web_client, memory_bytes=SMALL_MEMORY_BYTES, bounds_reading=True, **options) for source in sources
     ]
     reports: list[Report] = []
     for source, stream in zip(sources, streams, strict=True):
         checking = _StreamCheck(stream, checked_time, options, source, has_short_names=len(sources) == 1)
+        checking.probe = probing
         try:
             reports.append(checking.report())
         except TreeInterrupted as interrupted:
@@ -131,6 +153,22 @@ def check_tree(tree: AbstractSitemap, *, now: datetime | None = None) -> Report:
     return Check(tree, SitemapReader(Site(_homepage_of(tree), _checked_time(now), {}))).report()
 
 
+def check_read(
+    stream: SitemapStream,
+    source: Source,
+    *,
+    now: datetime | None = None,
+    has_short_names: bool = True,
+    **options: Unpack[HomepageOptions],
+) -> Report:
+    """Check what a stream of a source has read. Its tree is complete, and the stream is not closed yet.
+
+    :param has_short_names: whether the names of sitemaps leave out the URL of the site.
+    :param options: those that the stream was opened with.
+    """
+    return _StreamCheck(stream, _checked_time(now), options, source, has_short_names).report_of(stream.tree)
+
+
 def check_path(path: str | os.PathLike[str], *, url: str | None = None, now: datetime | None = None) -> Report:
     """Check a file, or a folder of files as a site. Nothing is requested.
 
@@ -161,7 +199,15 @@ def _check_files(
 ) -> Report:
     is_folder = isinstance(tree, IndexWebsiteSitemap)
     homepage = _homepage_of(tree) if has_short_names else ""
-    site = Site(homepage, now, names, url is not None or is_folder, url is not None)
+    site = Site(
+        homepage,
+        now,
+        names,
+        url is not None or is_folder,
+        url is not None,
+        folder=target if is_folder else "",
+        stated_url=url or "",
+    )
     # Without a robots.txt in the folder, the site may still have one.
     has_robots = is_folder and any(isinstance(sub, IndexRobotsTxtSitemap) for sub in tree.sub_sitemaps)
     return Check(tree, SitemapReader(site), target=target, is_robots_known=has_robots, is_whole=has_robots).report()
@@ -185,6 +231,8 @@ class _StreamCheck:
         self._has_short_names = has_short_names
         self._is_named = CrossSubmissions(stream.fetch_extra).is_named
         self._reader: SitemapReader | None = None
+        self._probed: Report | None = None  # what a probe had found when it was interrupted
+        self.probe: Probe | None = None
 
     def report(self) -> Report:
         """Check everything."""
@@ -195,14 +243,36 @@ class _StreamCheck:
 
             tree = check_while_fetching(self._stream, self._receive)
             report = self._check(tree, self._first_reader(), is_whole=_is_whole(self._options))
-        return replace(report, notes=self._stream.notes)
+        report = replace(report, notes=self._stream.notes)
+        return report if self.probe is None else self._probe(self.probe, self._stream.tree, report)
+
+    def _probe(self, probe: Probe, tree: AbstractSitemap, report: Report) -> Report:
+        """Fetch pages of the tree, and add what is wrong with them."""
+        from usp.check.probing.prober import Prober
+
+        prober = Prober(probe, self._stream, tree, report, self._first_reader().robots, self._now)
+        try:
+            prober.run()
+        except KeyboardInterrupt:
+            self._probed = prober.report()
+            raise TreeInterrupted(tree) from None
+        return prober.report()
 
     def partial_report(self, tree: AbstractSitemap) -> Report:
         """Check the tree of a stream that was interrupted."""
+        if self._probed is not None:
+            return self._probed
+        # Not with the same reader: it may have read a part of a sitemap.
+        return self._report_of(tree, is_whole=False)
+
+    def report_of(self, tree: AbstractSitemap) -> Report:
+        """Check the tree of a stream that somebody else has read."""
+        return self._report_of(tree, is_whole=_is_whole(self._options))
+
+    def _report_of(self, tree: AbstractSitemap, *, is_whole: bool) -> Report:
         if self._is_local:
             return self._check_files(tree)
-        # Not with the same reader: it may have read a part of a sitemap.
-        return self._check(tree, SitemapReader(self._site()), is_whole=False)
+        return self._check(tree, SitemapReader(self._site()), is_whole=is_whole)
 
     @property
     def _is_local(self) -> bool:
@@ -233,6 +303,24 @@ class _StreamCheck:
         return Site(homepage, self._now, {}, is_placed=self._stream.is_site, is_named=self._is_named)
 
 
+def _checked_probe(probe: Probe | int | str, sources: Sequence[Source]) -> Probe:
+    """Return the options of a probe, before anything is fetched. Raise an error if they cannot work."""
+    from usp.check.probing.page import html_reader
+    from usp.check.probing.probe import probe_of
+    from usp.check.probing.table import output_of
+
+    found = probe_of(probe)
+    for source in sources:
+        if source.kind.is_local:
+            raise InvalidArgumentError(f"only pages of a site can be probed; {source.target} is read from files")
+    if found.table is not None:
+        if len(sources) > 1:
+            raise InvalidArgumentError("a table of probed pages is of one site; probe one after the other")
+        output_of(found.table)
+    html_reader()
+    return found
+
+
 def _is_whole(options: HomepageOptions) -> bool:
     """Return whether all sitemaps of a website are read: neither options nor callbacks leave any out."""
     is_all = bool(options.get("use_robots", True)) and bool(options.get("use_known_paths", True))
@@ -249,6 +337,23 @@ def _checked_time(now: datetime | None) -> datetime:
     if now.tzinfo is None:
         raise InvalidArgumentError(f"now must be a datetime with a time zone, not {now!r}")
     return now
+
+
+class _ListedPlaces:
+    """Collect where a document lists each sitemap, as an inspector of its entries."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, At] = {}
+        self.reader: PureSurvey = SurveyOff(SurveyOptions())
+
+    def skips_line(self, url: str, /) -> bool:
+        """Return True: a line of a text list is a page."""
+        return True
+
+    def entry(self, element: Element, url: str, /) -> None:
+        """Note the place of an entry, unless its sitemap was listed before."""
+        if element.name == "sitemap":
+            self.places.setdefault(requested_url(url), element.place_of("loc"))
 
 
 class Check:
@@ -276,7 +381,8 @@ class Check:
         self._is_robots_failed = any(problem.code == "R704" for problem in self._root_problems())
         self._lost = list(lost_roots(tree))
         is_robots_missed = self._is_robots_failed or any(map(_is_robots, self._lost))
-        self._places = tree_places(tree, is_robots_known and not is_robots_missed, reader.site.name_of)
+        is_robots_known &= not is_robots_missed
+        self._places = tree_places(tree, is_robots_known, reader.site.name_of, reader.site.stated_url)
         is_answered = not self._root_problems() and not self._lost
         self._is_empty = is_whole and is_answered and _has_no_sitemap(self._places)
         # A sitemap with several places is checked at the first to which a robots.txt leads.
@@ -285,6 +391,7 @@ class Check:
             if isinstance(sitemap, IndexRobotsTxtSitemap):
                 reader.read_robots(sitemap)
         self._checks: dict[tuple[str, bool], SitemapCheck] = {}
+        self._last_listed: tuple[str, dict[str, At]] = "", {}
 
     def report(self) -> Report:
         """Check everything."""
@@ -293,7 +400,7 @@ class Check:
         self._restore_cut()
         check_return_links(self._reader.tables.returns, self._checks.values())
         root = list(self._root()) if isinstance(self._tree, IndexWebsiteSitemap) else []
-        sitemaps = (*root, *(_checked_sitemap(check, self._site.names) for check in self._checks.values()))
+        sitemaps = (*root, *(_checked_sitemap(check, self._site) for check in self._checks.values()))
         outcome = outcome_of(self._tree, self._tree.facts)  # as of now: reading problems may have cut a document
         return Report(self._target, sitemaps, self._is_reached(), outcome=outcome)
 
@@ -315,7 +422,7 @@ class Check:
             log.add("C902", text=sought, where=what, total=f"{most:,}")
         root = SitemapCheck(self._tree, self._tree.url, log, pages=len(self._tree.pages))
         root.problems = self._root_problems()
-        yield _checked_sitemap(root, self._site.names)
+        yield _checked_sitemap(root, self._site)
 
     def _cuts(self) -> Iterator[tuple[str, int, str]]:
         """Yield what the site has too much of, how much of it was compared, and what for."""
@@ -337,13 +444,29 @@ class Check:
             self._read(check, self._first_led.get(sitemap.url, place))
         for rule in self._site_rules:
             if (found := rule.find(place)) is not None:
-                self._add(self._checks[key].log, rule.code, found)
+                lister = place.lister if found.is_of_lister else None
+                listing = None if lister is None else self._checks.get((lister.url, False))
+                if listing is not None:
+                    at = self._places_listed(listing.sitemap).get(requested_url(place.declared_url))
+                    found = found._replace(at=at)
+                self._add((listing or self._checks[key]).log, rule.code, found)
+
+    def _places_listed(self, lister: AbstractSitemap) -> dict[str, At]:
+        """Return where a sitemap or robots.txt lists each sitemap. Only those of the last one are remembered."""
+        if self._last_listed[0] != lister.url:
+            listed = _ListedPlaces()
+            if lister.parser is not None:
+                lister.parser.inspect(ProblemLog(lister.url), listed)
+            self._last_listed = lister.url, listed.places
+        return self._last_listed[1]
 
     def _read(self, check: SitemapCheck, place: TreePlace) -> None:
         """Read a sitemap with the rules on its entries, then run the rules on the sitemap as a whole."""
         sitemap = check.sitemap
         if isinstance(sitemap, InvalidSitemap):
-            return  # what is wrong inside of it does not matter
+            # What is wrong inside of it does not matter, except for why its root was not found.
+            check.problems = Problems(problem for problem in sitemap.problems if _is_refusal(problem))
+            return
         if isinstance(sitemap, IndexRobotsTxtSitemap):
             check.problems = sitemap.problems
             check.log.size = 0 if sitemap.parser is None else sum(map(len, sitemap.parser.open(UNLOGGED)))
@@ -379,12 +502,18 @@ class Check:
                 last.pages = len(last.sitemap.pages)
 
 
-def _checked_sitemap(check: SitemapCheck, names: Mapping[str, str]) -> CheckedSitemap:
-    """Return what the report says about a sitemap. `names` are those of files, by their URLs."""
+def _checked_sitemap(check: SitemapCheck, site: Site) -> CheckedSitemap:
+    """Return what the report says about a sitemap."""
     problems = check.problems.and_more(check.log.problems())
     by_place = sorted(problems, key=lambda problem: (problem.line or 0, problem.column or 0))
     kind, url = type(check.sitemap).__name__, check.sitemap.url
-    return CheckedSitemap(check.name, url, kind, check.pages, Problems(by_place, problems.counts), is_file=url in names)
+    found = Problems(by_place, problems.counts)
+    return CheckedSitemap(check.name, url, kind, check.pages, found, site.is_file(url), site.folder)
+
+
+def _is_refusal(problem: Problem) -> bool:
+    """Return whether a problem is a reason why XML parsers refuse a document."""
+    return problem.severity is ERROR and problem.code[0] == "X" and problem.code not in _REPAIRED
 
 
 def _is_robots(root: RootAnswer) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from usp.exceptions import InvalidArgumentError
@@ -57,7 +57,8 @@ class CheckedSitemap:
     """One sitemap and its problems.
 
     `name` is its URL without that of the site, or the name of its file. `kind` is the name of its class. Problems of
-    the site as a whole are with the root, whose kind is "IndexWebsiteSitemap".
+    the site as a whole are with the root, whose kind is "IndexWebsiteSitemap". `folder` is the folder or archive that
+    was checked as a site, if it was one.
     """
 
     name: str
@@ -66,6 +67,7 @@ class CheckedSitemap:
     pages: int
     problems: Problems
     is_file: bool = False  # the name is that of a file
+    folder: str = ""
 
     def __repr__(self) -> str:
         return described(self, self.name or self.url, plural(self.pages, "page"), _found(self.problems.counts))
@@ -84,6 +86,8 @@ class Report:
     is_reached: bool = True  # False if the site did not answer
     outcome: Outcome = field(default_factory=lambda: Outcome(OutcomeKind.COMPLETE))
     notes: tuple[str, ...] = ()
+    probed: int | None = None  # how many pages were fetched; None if there was no probe
+    is_limited: bool = False  # whether only some problems are in it, those that `--max` has kept
 
     @property
     def pages(self) -> int:
@@ -114,7 +118,8 @@ class Report:
 
     def summary(self) -> str:
         """Return the summary in one line: 2 sitemaps, 48,201 pages, 1 error, 1 warning."""
-        return f"{plural(self.sitemap_count, 'sitemap')}, {plural(self.pages, 'page')}, {_found(self.counts())}"
+        probed = "" if self.probed is None else f" ({self.probed:,} probed)"
+        return f"{plural(self.sitemap_count, 'sitemap')}, {plural(self.pages, 'page')}{probed}, {_found(self.counts())}"
 
     def __repr__(self) -> str:
         return described(self, self.target, self._sentence())
@@ -155,12 +160,17 @@ class Report:
         def is_wanted(code: str) -> bool:
             return (not wanted or code.startswith(wanted)) and not (unwanted and code.startswith(unwanted))
 
-        def kept(problems: Problems) -> Problems:
-            counts = Counter({code: count for code, count in problems.counts.items() if is_wanted(code)})
-            return Problems((problem for problem in problems if is_wanted(problem.code)), counts)
+        return self.filtered(lambda sitemap, code: is_wanted(code))
 
-        sitemaps = (replace(sitemap, problems=kept(sitemap.problems)) for sitemap in self.sitemaps)
-        return replace(self, sitemaps=tuple(sitemaps))
+    def filtered(self, is_wanted: Callable[[CheckedSitemap, str], bool]) -> Report:
+        """Return a report with only those problems for whose sitemap and code a function returns True."""
+
+        def kept(sitemap: CheckedSitemap) -> Problems:
+            codes = {code for code in sitemap.problems.counts if is_wanted(sitemap, code)}
+            counts = Counter({code: count for code, count in sitemap.problems.counts.items() if code in codes})
+            return Problems((problem for problem in sitemap.problems if problem.code in codes), counts)
+
+        return replace(self, sitemaps=tuple(replace(sitemap, problems=kept(sitemap)) for sitemap in self.sitemaps))
 
 
 def merged(reports: Sequence[Report]) -> Report:
@@ -173,4 +183,5 @@ def merged(reports: Sequence[Report]) -> Report:
         any(report.is_reached for report in reports),
         combined([report.outcome for report in reports]),
         tuple(note for report in reports for note in report.notes),
+        sum(report.probed or 0 for report in reports) if any(report.probed is not None for report in reports) else None,
     )

@@ -179,6 +179,10 @@ class _LinkReader:
         self._visit = visit
         self.reader = reader
 
+    def skips_line(self, url: str, /) -> bool:
+        """Return True: lines have no alternates."""
+        return True
+
     def entry(self, element: Element, url: str, /) -> None:
         """Pass on the alternates of a page."""
         if element.name == "url":

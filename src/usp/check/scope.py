@@ -10,6 +10,7 @@ https://www.sitemaps.org/protocol.html#sitemaps_cross_submits
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -23,7 +24,7 @@ from usp.scan import (
     MAX_ROBOTS_TXT_BYTES,
 )
 
-__all__ = ["MAX_HOSTS", "CrossSubmissions", "IsNamed", "Scope", "first_come", "not_named", "scope_of"]
+__all__ = ["MAX_HOSTS", "CrossSubmissions", "IsNamed", "Scope", "first_come", "is_other_site", "not_named", "scope_of"]
 
 #: Whether the robots.txt of the site that a URL starts with names one of some sitemaps.
 IsNamed = Callable[[str, tuple[str, ...]], bool]
@@ -34,6 +35,8 @@ MAX_SECONDS_PER_HOST = 10.0
 MAX_SECONDS = 30.0
 _LEAST_SECONDS = 0.01
 _WWW = "www."
+# A scheme and host that `split_url` finds nothing wrong with: no letter becomes one that ends a host when normalized.
+_PLAIN_START = re.compile(r"https?://\w[\w.-]{0,200}(?::[0-9]{1,4})?")
 
 
 def not_named(start: str, sitemap_urls: tuple[str, ...]) -> bool:
@@ -65,11 +68,19 @@ class Scope:
             starts += ((f"{start}/", "U507") for start in self._own_starts)
         self.sites: tuple[tuple[str, str], ...] = (*starts, *((f"{start}/", "") for start in others))
 
+    @property
+    def own_hosts(self) -> frozenset[str] | None:
+        """Its hosts, without "www.". Every other plain host is another site; None if somebody is asked about those."""
+        if self._is_named is not None:
+            return None
+        return frozenset(host.removeprefix(_WWW) for _, host, _ in self._origins)
+
     def elsewhere(self, start: str) -> str:
         """Return the code of URLs with this scheme and host, which are in none of `sites`, or an empty text."""
         try:
             if self._are_ascii and _has_foreign_letter(start):
-                _ = split_url(start).port  # raises an error where `origin_of` does
+                if not _PLAIN_START.fullmatch(start):
+                    _ = split_url(start).port  # raises an error where `origin_of` does
                 return self._of_others(start)
             origin = origin_of(start)
         except ValueError:
@@ -109,7 +120,7 @@ def scope_of(url: str, path: DiscoveryPath, *, is_placed: bool = True, is_named:
         list(dict.fromkeys(origins)),
         folder,
         (f"{parts.scheme}://{parts.netloc}",),
-        lambda start: is_named(start, path.urls),
+        None if is_named is not_named else lambda start: is_named(start, path.urls),
     )
 
 
@@ -143,6 +154,15 @@ def first_come(made_up_url: str) -> Callable[[str], str]:
         return scope.elsewhere(start)
 
     return elsewhere
+
+
+def is_other_site(url: str, site_url: str) -> bool:
+    """Return whether a URL is of another site, not just of another scheme or with "www."."""
+    parts = urlsplit(url)
+    try:
+        return Scope([origin_of(site_url)]).elsewhere(f"{parts.scheme}://{parts.netloc}") == "U506"
+    except ValueError:
+        return False
 
 
 class FetchExtra(Protocol):

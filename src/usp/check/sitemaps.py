@@ -6,6 +6,7 @@ being fetched. `SitemapReader.read` reads the rest later, with the same result.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,11 +18,12 @@ from usp.check.rules import RULES
 from usp.check.rules.dates import CLOCK_SKEW
 from usp.check.rules.languages import language_problem, news_language_problem
 from usp.check.rules.rule import EntryRule, Rule
-from usp.check.scope import IsNamed, first_come, not_named, scope_of
+from usp.check.scope import IsNamed, Scope, first_come, is_other_site, not_named, scope_of
 from usp.check.subjects import DiscoveryPath, Entry, SitemapContext, TreePlace, requested_url_of
 from usp.objects.page import SitemapPage
 from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
 from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
+from usp.origins import origin_of
 from usp.scan import (
     SURVEYED,
     SURVEYORS,
@@ -47,6 +49,7 @@ MAX_STORIES = 1 << 21
 _NEWS_AGE = timedelta(days=2)
 _BITS = {code: 1 << number for number, code in enumerate(SURVEYED)}
 _PAGE = Kind(frozenset({"loc", "lastmod"}))
+_LINE = Element("url", _PAGE, 0, {})  # stands for any line of a text: it has no fields beside its URL
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,9 @@ class Site:
 
     `names` maps the URLs that were made up for files to the names of the files. If the host is not known, the first
     entry of a sitemap tells it. If a sitemap is not placed, rules on folders do not apply. `is_named` looks up whether
-    the robots.txt of another site names a sitemap.
+    the robots.txt of another site names a sitemap. `folder` is the path of the folder or archive that is read as the
+    site, if it is one. `stated_url` is where files will be served, if the user said so:
+    then no sitemap may list another host, even if the robots.txt agrees with it.
     """
 
     homepage: str
@@ -64,11 +69,19 @@ class Site:
     is_host_known: bool = True
     is_placed: bool = True
     is_named: IsNamed = not_named
+    folder: str = ""
+    stated_url: str = ""
+
+    def is_file(self, url: str) -> bool:
+        """Return whether the sitemap of a URL is a file. The root of a folder is none."""
+        return url in self.names and self.names[url] != self.folder
 
     def name_of(self, url: str) -> str:
         """Return the name that reports show for a sitemap."""
         rest = url.removeprefix(self.homepage)
         is_short = rest and not rest.startswith(":")  # a line that starts with "::" is a command in the log of a build
+        if self.folder and is_short and rest != url:
+            rest = os.path.join(self.folder, rest.lstrip("/"))  # where its file would be
         return self.names.get(url) or (rest if is_short else url)
 
 
@@ -126,6 +139,10 @@ class EntryChecker:
         """What the entries have in common."""
         return self.reader.stats
 
+    def skips_line(self, url: str, /) -> bool:
+        """Return whether the survey finds that no rule has anything to report about a line with this URL."""
+        return self.reader.skips(_LINE, url, self._looked_for["url"])
+
     def entry(self, element: Element, url: str, /) -> None:
         """Run the rules over an entry, unless the survey finds that none of them has anything to report."""
         name = element.name
@@ -166,9 +183,9 @@ class EntryChecker:
         """Return how many pages the sitemap has, each counted once."""
         stats = self.stats
         is_mixed = bool(stats.stories) and stats.stories != stats.entries
-        if self._index_entries or is_mixed or self._tables.pages.is_full:
-            return len(pages)  # the tables do not say for sure which pages are repeated
-        return stats.entries - self._log.counts["P418"]
+        if self._index_entries or is_mixed or self._tables.pages.is_full or self._log.counts["P418"]:
+            return len(pages)  # the tables do not say for sure which pages are repeated, or spelled in another way
+        return stats.entries
 
     def _note_duplicate(self, entry: Entry, is_story: bool) -> None:
         """Look up whether the URL was listed before, and remember it."""
@@ -262,5 +279,8 @@ class SitemapReader:
         if not site.is_host_known:
             return replace(context, options=replace(options, elsewhere=first_come(url)))
         scope = scope_of(url, path, is_placed=site.is_placed, is_named=site.is_named)
+        if site.stated_url and is_other_site(url, site.stated_url):
+            scope = Scope([origin_of(site.stated_url)])
         folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
-        return replace(context, options=replace(options, sites=scope.sites, elsewhere=scope.elsewhere), folder=folder)
+        options = replace(options, sites=scope.sites, elsewhere=scope.elsewhere, own_hosts=scope.own_hosts)
+        return replace(context, options=options, folder=folder)

@@ -106,6 +106,7 @@ class Entry:
     context: SitemapContext
     duplicate: str = ""  # P418 or P419, if the URL was listed before
     first_sitemap: str = ""  # that lists the page, for P419
+    bad_dates: list[tuple[str, Element, str, str]] | None = None  # what the rules on dates have found out
 
     @property
     def text(self) -> str:
@@ -204,7 +205,8 @@ class TreePlace:
     """A sitemap and its ancestors, from the root down. A sitemap may have several places in one tree.
 
     `is_robots_known` says whether the check knows what robots.txt names. `is_listed` says whether a sitemap lists this
-    one, here or elsewhere in the tree. `name_of` returns the name that reports show for a URL.
+    one, here or elsewhere in the tree. `name_of` returns the name that reports show for a URL. `stated_url` is where
+    the files that are checked will be served, if the user said so.
     """
 
     sitemap: AbstractSitemap
@@ -212,6 +214,7 @@ class TreePlace:
     is_robots_known: bool = True
     is_listed: bool = False
     name_of: Callable[[str], str] = str
+    stated_url: str = ""
 
     @property
     def parent(self) -> AbstractSitemap | None:
@@ -283,7 +286,9 @@ def requested_url_of(sitemap: AbstractSitemap) -> str:
     return sitemap.url if sitemap.transport is None else sitemap.transport.requested_url
 
 
-def tree_places(tree: AbstractSitemap, is_robots_known: bool, name_of: Callable[[str], str]) -> list[TreePlace]:
+def tree_places(
+    tree: AbstractSitemap, is_robots_known: bool, name_of: Callable[[str], str], stated_url: str = ""
+) -> list[TreePlace]:
     """Return all places of a tree, each before those below it. The root of a website is not one."""
     places = list(_places(tree))
     listed = {
@@ -298,6 +303,7 @@ def tree_places(tree: AbstractSitemap, is_robots_known: bool, name_of: Callable[
             is_robots_known=is_robots_known,
             is_listed=requested_url(place.sitemap.url) in listed,
             name_of=name_of,
+            stated_url=stated_url,
         )
         for place in places
     ]

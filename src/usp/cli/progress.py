@@ -51,6 +51,7 @@ class ProgressMeter:
         self._samples: deque[tuple[float, int]] = deque([(self._started, 0)])
         self.latest = Progress("found", "")
         self._earlier_bytes = self._earlier_pages = 0  # of the sources before
+        self._probed = (0, 0, "")  # pages done, pages in all, and the last URL, once pages are probed
 
     def __call__(self, event: Progress) -> None:
         """Remember the event. This is called often and must be fast."""
@@ -67,6 +68,10 @@ class ProgressMeter:
         self._earlier_pages += self.latest.pages
         self.latest = Progress("found", "")
 
+    def probed(self, done: int, total: int, url: str) -> None:
+        """Note how far a probe of pages is. From now on, that is shown."""
+        self._probed = done, total, url
+
     def seconds(self) -> float:
         """Return the seconds since the start."""
         return self._clock() - self._started
@@ -74,6 +79,9 @@ class ProgressMeter:
     def fields(self) -> list[str]:
         """Return what to show, the most important first: sitemaps, pages, bytes, bytes per second, time, host."""
         latest = self.latest
+        if self._probed[1]:
+            done, total, url = self._probed
+            return [f"{done:,}/{total:,} pages probed", duration(int(self.seconds()), 0), _host(url)]
         return [
             f"{latest.done:,}/{latest.found:,} sitemaps",
             plural(self._earlier_pages + latest.pages, "page"),

@@ -69,6 +69,11 @@ class Reader:
             yield source.target if len(self.sources) > 1 else None, stream
             self.note(*stream.notes)
 
+    @property
+    def meter(self) -> ProgressMeter:
+        """What the progress line shows."""
+        return self._meter
+
     def note(self, *notes: str) -> None:
         """Keep notes for the end: the progress is in the way now."""
         self._notes += notes

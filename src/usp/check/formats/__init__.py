@@ -21,6 +21,7 @@ FORMATS = {
     "json": "one object with a versioned schema, for programs",
     "sarif": "SARIF 2.1.0, for code scanning and editors",
     "github": "annotations for GitHub Actions",
+    "junit": "JUnit XML, for continuous integration",
     "html": "one self-contained page, for browsers",
 }
 _MODULES = {"json": "as_json"}

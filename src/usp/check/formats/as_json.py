@@ -36,6 +36,7 @@ def as_dict(report: Report, *, now: datetime | None = None) -> dict[str, Any]:
         "summary": {
             "sitemaps": report.sitemap_count,
             "pages": report.pages,
+            **({} if report.probed is None else {"probed": report.probed}),
             **{f"{severity}s": severities[severity] for severity in reversed(Severity)},
             "codes": dict(report.counts()),
         },

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from usp.check.formats.views import name_of, place_of, unshown
+from usp.check.formats.views import file_of, name_of, place_of, rest_by_code, unshown
 from usp.check.report import Report
 from usp.objects.codes import CODES, Severity
 from usp.objects.problem import printable
+from usp.objects.wording import plural
 
 __all__ = ["render"]
 
@@ -23,20 +24,27 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
-    """Yield a command for each problem, and one for each code and sitemap with the number of problems not shown."""
+    """Yield a command for each problem, and one for each code and sitemap with the number of problems not shown.
+
+    If the report is limited, one command says how many more there are: GitHub shows only a few.
+    """
     for sitemap in report.sitemaps:
-        name = name_of(sitemap)
+        name, path = name_of(sitemap), file_of(sitemap)
         for problem in sitemap.problems:
-            if not sitemap.is_file:  # a file of that name in the repository would be a different one
+            if path is None:  # a file of that name in the repository would be a different one
                 where = ":".join(filter(None, (printable(sitemap.url), place_of(problem))))
                 yield _command(problem.severity, {"title": problem.code}, f"{where}: {printable(problem.message)}")
                 continue
-            places = {"line": problem.line, "col": problem.column}
-            properties = {"file": name, **{key: value for key, value in places.items() if value}, "title": problem.code}
+            places = {"file": printable(path), "line": problem.line, "col": problem.column, "title": problem.code}
+            properties: dict[str, object] = {key: value for key, value in places.items() if value}
             yield _command(problem.severity, properties, printable(problem.message))
-        for code, number in unshown(sitemap).items():
-            properties = {"file": name, "title": code} if sitemap.is_file else {"title": code}
+        for code, number in unshown(sitemap).items() if not report.is_limited else ():
+            properties = {"title": code} if path is None else {"file": printable(path), "title": code}
             yield _command(CODES[code].severity, properties, f"and {number:,} more {code} in {name}")
+    if report.is_limited and (rest := rest_by_code(report)):
+        number = sum(one.number for one in rest)
+        codes = ", ".join(f"{one.code} {one.number:,}" for one in rest)
+        yield _command(Severity.INFO, {"title": "usp check"}, f"and {plural(number, 'more problem')}: {codes}")
 
 
 def _command(severity: Severity, properties: dict[str, object], message: str) -> str:

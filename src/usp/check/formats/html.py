@@ -1,8 +1,9 @@
 """HTML: one self-contained page, without scripts, pictures, fonts or network access.
 
-It has a summary and a bar for each rule. Below each bar are the problems and an explanation of the rule. Severities
-differ by word and sign, not by colour alone. All text from a site is escaped, and only http and https URLs become
-links. The content security policy of the page forbids scripts and requests.
+It has a summary and a bar for each rule. Below each bar are the problems, equal sentences once, and an explanation of
+the rule. A chart shows which sitemaps have the most problems, and a table lists all. Severities differ by word
+and sign, not by colour alone. All text from a site is escaped, and only http and https URLs become links. The content
+security policy of the page forbids scripts and requests.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
 from math import log1p
 
-from usp.check.formats.views import name_of, place_of
+from usp.check.formats.chart import MOST_BARS, chart
+from usp.check.formats.views import file_of, name_of, place_of
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import RulePage, rule_page
 from usp.notebook import escaped as _escaped
@@ -29,6 +30,10 @@ _Entry = tuple[str, Problem]  # with the name of the sitemap, as HTML
 
 #: How many problems are listed for one rule: a browser must be able to open the page.
 MOST_ENTRIES = 1_000
+#: How many sitemaps are listed, for the same reason.
+MOST_SITEMAPS = 50_000
+_PLACES = 5  # of one message that are shown at once
+_AFTER_URL = ".,;:!?)"  # ends a sentence, and no URL
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _SIGNS = {Severity.ERROR: "✖", Severity.WARNING: "▲", Severity.INFO: "●"}
@@ -91,7 +96,7 @@ def _tiles(report: Report) -> Iterator[str]:
 
 _ENTRIES_HEAD = """\
 <table>
-<thead><tr><th scope="col">Sitemap</th><th scope="col">Line</th><th scope="col">Problem</th></tr></thead>
+<thead><tr><th scope="col">Problem</th><th scope="col">Where</th></tr></thead>
 <tbody>
 """
 
@@ -117,7 +122,8 @@ def _rule(rule: RulePage, entries: list[_Entry], count: int, share: float) -> It
     yield f'<p><a href="#{code}-page">What {code} means</a></p>\n'
     if entries:
         yield _ENTRIES_HEAD
-        yield from (_entry(name, problem) for name, problem in entries)
+        for message, same in _groups(entries).items():
+            yield from _group(message, same)
         yield "</tbody>\n</table>\n"
     if count > len(entries):
         yield f"<p>… and {count - len(entries):,} more.</p>\n"
@@ -125,12 +131,50 @@ def _rule(rule: RulePage, entries: list[_Entry], count: int, share: float) -> It
     yield "</details>\n"
 
 
-def _entry(name: str, problem: Problem) -> str:
-    text = f"<br><code>{_escaped(problem.text)}</code>" if problem.text and problem.text not in problem.message else ""
-    return (
-        f'<tr><td class="sitemap">{name}</td><td>{place_of(problem)}</td>'
-        f"<td>{_escaped(problem.message)}{text}</td></tr>\n"
-    )
+def _groups(entries: list[_Entry]) -> dict[str, list[_Entry]]:
+    """Return the problems by their messages, in the order in which these come first."""
+    groups: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry[1].message, []).append(entry)
+    return groups
+
+
+def _group(message: str, entries: list[_Entry]) -> Iterator[str]:
+    """Yield the row of a message, with all places that have it."""
+    number = f'<br><span class="times">{len(entries):,} times</span>' if len(entries) > 1 else ""
+    yield f"<tr><td>{_with_links(message)}{number}</td><td>"
+    first, rest = entries[:_PLACES], entries[_PLACES:]
+    yield _place_list(message, first)
+    if rest:
+        yield f"<details><summary>{plural(len(rest), 'more place')}</summary>{_place_list(message, rest)}</details>"
+    yield "</td></tr>\n"
+
+
+def _place_list(message: str, entries: list[_Entry]) -> str:
+    return f'<ul class="places">{"".join(_place(message, *entry) for entry in entries)}</ul>'
+
+
+def _place(message: str, name: str, problem: Problem) -> str:
+    text = ""
+    if problem.text and problem.text not in message:
+        text = f"<br><code>{_link(problem.text)}</code>"
+    place = place_of(problem)
+    return f"<li>{name}{place and f':{place}'}{text}</li>"
+
+
+def _link(url: str) -> str:
+    """Return a URL as a link, unless it was cut: that leads somewhere else."""
+    return _escaped(url) if url.endswith("…") else _linked(url)
+
+
+def _with_links(text: str) -> str:
+    """Return a text with its URLs as links."""
+    parts, end = [], 0
+    for match in _LINKED.finditer(text):
+        url = match[0].rstrip(_AFTER_URL)
+        parts += [_escaped(text[end : match.start()]), _link(url)]
+        end = match.start() + len(url)
+    return "".join([*parts, _escaped(text[end:])])
 
 
 def _page(rule: RulePage) -> Iterator[str]:
@@ -143,26 +187,33 @@ def _page(rule: RulePage) -> Iterator[str]:
 
 
 def _sitemaps(report: Report) -> Iterator[str]:
-    """Yield the sitemaps that have problems, with the number of each code."""
-    wrong = [sitemap for sitemap in report.sitemaps if sitemap.problems.counts]
-    if not wrong:
+    """Yield a chart of the sitemaps with the most problems, and all sitemaps with the number of each code."""
+    listed = [one for one in report.sitemaps if one.kind != "IndexWebsiteSitemap" or one.problems.counts]
+    if not listed:
         return
-    yield '<h2>Sitemaps with problems</h2>\n<table>\n<thead><tr><th scope="col">Sitemap</th><th scope="col">Pages</th>'
+    numbered = list(enumerate(listed[:MOST_SITEMAPS]))
+    bars = "".join(chart(numbered, _SIGNS))
+    if bars:
+        yield "<h2>Problems by sitemap</h2>\n"
+        if len(listed) > MOST_BARS:
+            yield f"<p>The {MOST_BARS} sitemaps with the most problems.</p>\n"
+        yield bars
+    yield '<h2>Sitemaps</h2>\n<table>\n<thead><tr><th scope="col">Sitemap</th><th scope="col">Pages</th>'
     yield '<th scope="col">Problems</th></tr></thead>\n<tbody>\n'
-    for sitemap in islice(wrong, MOST_ENTRIES):
+    for number, sitemap in numbered:
         order = sorted(sitemap.problems.counts.items(), key=lambda item: (-CODES[item[0]].severity, item[0]))
         codes = ", ".join(f'<a href="#{code}">{code}</a> {count:,}' for code, count in order)
-        yield f'<tr><td class="sitemap">{_name(sitemap)}</td><td>{sitemap.pages:,}</td>'
-        yield f"<td>{codes}</td></tr>\n"
+        yield f'<tr id="sitemap-{number}"><td class="sitemap">{_name(sitemap)}</td><td>{sitemap.pages:,}</td>'
+        yield f"<td>{codes or 'none'}</td></tr>\n"
     yield "</tbody>\n</table>\n"
-    if len(wrong) > MOST_ENTRIES:
-        yield f"<p>… and {len(wrong) - MOST_ENTRIES:,} more.</p>\n"
+    if len(listed) > MOST_SITEMAPS:
+        yield f"<p>… and {len(listed) - MOST_SITEMAPS:,} more.</p>\n"
 
 
 def _name(sitemap: CheckedSitemap) -> str:
     """Return the name of a sitemap, as a link if it is on a site."""
     name = name_of(sitemap)
-    return _escaped(name) if sitemap.is_file else _linked(sitemap.url, name)
+    return _linked(sitemap.url, name) if file_of(sitemap) is None else _escaped(name)
 
 
 def _sign(severity: Severity) -> str:
@@ -230,13 +281,23 @@ summary:focus-visible, a:focus-visible { outline: .15rem solid var(--link); outl
 .count { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .track { flex: 0 0 100%; }
 .bar { display: block; height: .5rem; border-radius: .25rem; background: var(--tone); }
+.chart { overflow-x: auto; }
+.chart svg { display: block; width: 100%; min-width: 40rem; }
+.chart text { font: 13px system-ui, sans-serif; fill: var(--front); }
+.chart a text { fill: var(--link); }
+.chart .numbers { fill: var(--quiet); white-space: pre; }
+.chart rect { fill: var(--tone); }
+.times { color: var(--quiet); font-size: .9rem; }
+.places { margin: 0; padding: 0; list-style: none; }
+td details { border: 0; margin: 0; padding: 0; }
+td details > summary { justify-content: start; color: var(--link); }
 .page { border-top: 1px solid var(--line); margin-top: 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; font-weight: 600; color: var(--quiet); }
 th, td { padding: .35rem .75rem .35rem 0; vertical-align: top; border-bottom: 1px solid var(--line); }
 td { font-variant-numeric: tabular-nums; }
-th, td:nth-child(2) { white-space: nowrap; }
-td.sitemap { width: 32%; }
+th, td.sitemap + td { white-space: nowrap; }
+td:first-child { width: 50%; }
 footer { color: var(--quiet); margin-top: 2rem; }
 @media (max-width: 40rem) {
   .tiles { grid-template-columns: repeat(auto-fit, minmax(7rem, 1fr)); gap: .5rem; }
@@ -245,7 +306,8 @@ footer { color: var(--quiet); margin-top: 2rem; }
   thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
   tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--line); }
   td, td.sitemap { display: block; width: auto; padding: 0; border: 0; }
-  td.sitemap, td.sitemap + td { color: var(--quiet); font-size: .9rem; }
+  td:first-child { width: auto; }
+  td + td { color: var(--quiet); font-size: .9rem; }
 }
 @media print {
   :root {
@@ -254,7 +316,7 @@ footer { color: var(--quiet); margin-top: 2rem; }
   }
   body { max-width: none; padding: 0; font-size: 10pt; }
   details::details-content { content-visibility: visible; block-size: auto; opacity: 1; }
-  .bar { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .bar, .chart rect { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   tr, .tiles li, summary { break-inside: avoid; }
 }
 """

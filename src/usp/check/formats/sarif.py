@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from usp.check.formats.views import json_pieces, location, name_of, unshown
+from usp.check.formats.views import json_pieces, location, name_of, rest_by_code, unshown
 from usp.check.report import Report
 from usp.check.rules.page import RulePage, rule_page
 from usp.objects.codes import Severity
@@ -91,15 +91,24 @@ def _region(problem: Problem) -> dict[str, Any]:
     return {"region": {"startLine": problem.line, **column}}
 
 
+def _rest(report: Report) -> Iterator[tuple[str, int, str]]:
+    """Yield each code with problems that are not listed, how many there are, and where."""
+    if report.is_limited:
+        yield from rest_by_code(report)
+        return
+    for sitemap in report.sitemaps:
+        for code, number in unshown(sitemap).items():
+            yield code, number, name_of(sitemap)
+
+
 def _invocation(report: Report, places: dict[str, int], now: datetime | None) -> dict[str, Any]:
     notifications = [
         {
             "level": "note",
-            "message": {"text": f"and {number:,} more {code} in {name_of(sitemap)}"},
+            "message": {"text": f"and {number:,} more {code} in {where}"},
             "associatedRule": {"id": code, "index": places[code]},
         }
-        for sitemap in report.sitemaps
-        for code, number in unshown(sitemap).items()
+        for code, number, where in _rest(report)
     ]
     moment = {} if now is None else {"endTimeUtc": f"{now.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
     return {"executionSuccessful": report.is_reached, **moment, "toolExecutionNotifications": notifications}

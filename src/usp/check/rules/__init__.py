@@ -17,6 +17,7 @@ from usp.check.rules import (
     transport,
     urls,
     videos,
+    webpages,
     xml,
 )
 from usp.check.rules.rule import SURVEYED_BY_CODE, EntryRule, Rule
@@ -27,7 +28,7 @@ from usp.scan import (
 
 __all__ = ["RULES", "ensure_consistent"]
 
-MODULES = (xml, encodings, dates, protocol, urls, news, images, videos, languages, robots, transport, limits)
+MODULES = (xml, encodings, dates, protocol, urls, news, images, videos, languages, robots, transport, webpages, limits)
 
 
 def ensure_consistent(modules: Iterable[ModuleType]) -> None:

@@ -71,14 +71,23 @@ def _bad_date(code: str) -> Callable[[Entry], Finding | None]:
     """Build the rule for one code: report the first date of an entry that has this problem."""
 
     def find(entry: Entry) -> Finding | None:
-        for element, name, where in _dates_of(entry):
-            text = element.get(name)
-            date = parse_date(unescape(text)) if text else None
-            if date is not None and date_code(unescape(text), date, entry.context.options) == code:
+        if entry.bad_dates is None:  # each of these rules asks
+            entry.bad_dates = list(_bad_dates_of(entry))
+        for found, element, name, where in entry.bad_dates:
+            if found == code and (date := parse_date(unescape(text := element.get(name)))) is not None:
                 return Finding(element.place_of(name), text, where, {"iso": w3c_form(unescape(text), date)})
         return None
 
     return find
+
+
+def _bad_dates_of(entry: Entry) -> Iterator[tuple[str, Element, str, str]]:
+    """Yield the code of each date of an entry that has one, the element, the name of the field, and how to show it."""
+    for element, name, where in _dates_of(entry):
+        text = element.get(name)
+        date = parse_date(unescape(text)) if text else None
+        if date is not None and (code := date_code(unescape(text), date, entry.context.options)):
+            yield code, element, name, where
 
 
 def _dates_of(entry: Entry) -> Iterator[tuple[Element, str, str]]:
@@ -144,6 +153,14 @@ RULES = (
         WARNING,
         '"{text}" in {where} is a date that search engines may not read; write it as {iso}',
         _bad_date("L305"),
+        PAGES_AND_SITEMAPS,
+        SURVEYED_BY_CODE,
+    ),
+    EntryRule(
+        "L307",
+        WARNING,
+        '"{text}" in {where} is before 1995; write when the page last changed, or leave it out',
+        _bad_date("L307"),
         PAGES_AND_SITEMAPS,
         SURVEYED_BY_CODE,
     ),

@@ -11,9 +11,20 @@ https://www.rfc-editor.org/rfc/rfc5646
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
-from usp.check.rules.rule import ERROR, INFO, PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding, Rule
+from usp.check.rules.rule import (
+    ERROR,
+    INFO,
+    PAGES,
+    SURVEYED_BY_CODE,
+    SURVEYED_BY_LINK,
+    WARNING,
+    EntryRule,
+    Finding,
+    Rule,
+)
 from usp.check.subjects import X_DEFAULT, Entry
 from usp.scan import (
     same_url_key,
@@ -21,6 +32,8 @@ from usp.scan import (
 
 __all__ = ["RULES", "language_problem", "news_language_problem"]
 
+#: Attributes of alternate links that are not for languages: pages for other screens, and feeds.
+_OTHER_USES = frozenset({"media", "type"})
 #: ISO 639-1.
 _LANGUAGE_CODES = (
     "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en"
@@ -165,6 +178,26 @@ def _ambiguous(entry: Entry) -> Finding | None:
     return None
 
 
+def _unusable_link(entry: Entry) -> Finding | None:
+    for link in entry.element.all("link"):
+        if why := _why_unusable(link.attributes):
+            return Finding(link.at, link.attributes.get("href", ""), values={"why": why})
+    return None
+
+
+def _why_unusable(attributes: Mapping[str, str]) -> str:
+    """Return why a link of an entry leads to no page in another language, or an empty text.
+
+    That its `href` is no URL is another problem, U502 or U515.
+    """
+    relations = (attributes.get("rel") or "alternate").lower().split()
+    if "alternate" not in relations:
+        return ""  # of another kind
+    if not attributes.get("href"):
+        return "has no href"
+    return "" if attributes.get("hreflang") or attributes.keys() & _OTHER_USES else "has no hreflang"
+
+
 RULES = (
     EntryRule("H631", ERROR, 'hreflang "{text}" {why}', _bad_language, PAGES, SURVEYED_BY_CODE),
     EntryRule(
@@ -192,6 +225,14 @@ RULES = (
         _ambiguous,
         PAGES,
         SURVEYED_BY_CODE,
+    ),
+    EntryRule(
+        "H637",
+        ERROR,
+        'an alternate link {why}; write rel="alternate", hreflang and href',
+        _unusable_link,
+        PAGES,
+        SURVEYED_BY_LINK,
     ),
     Rule("H636", WARNING, 'the alternate for "{text}" has no rel, so some readers skip it; write rel="alternate"'),
 )

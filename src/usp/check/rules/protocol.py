@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from usp.check.rules.dates import is_shared_by_most
 from usp.check.rules.rule import (
     ALL_ENTRIES,
     ERROR,
     INFO,
     PAGES,
+    PAGES_AND_SITEMAPS,
     SURVEYED_BY_CODE,
     WARNING,
     EntryRule,
@@ -17,9 +20,12 @@ from usp.check.rules.rule import (
     SiteRule,
 )
 from usp.check.subjects import Entry, SitemapCheck, TreePlace
+from usp.objects.problem import shortened
 from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexXMLSitemap, PagesTextSitemap, PagesXMLSitemap
+from usp.origins import requested_url
 from usp.scan import (
     is_lower_frequency,
+    is_out_of_order,
     parse_change_frequency,
 )
 
@@ -27,6 +33,7 @@ __all__ = ["RULES"]
 
 MAX_ENTRIES = 50_000
 MAX_BYTES = 50 * 1024 * 1024
+_OPTIONAL = frozenset({"lastmod", "changefreq", "priority"})
 _SITEMAPS = (IndexXMLSitemap, PagesXMLSitemap, PagesTextSitemap)
 
 
@@ -46,6 +53,33 @@ def _nested_index(place: TreePlace) -> Finding | None:
     if not isinstance(place.sitemap, IndexXMLSitemap) or not isinstance(parent, IndexXMLSitemap):
         return None
     return Finding(None, where=parent.url)
+
+
+def _loop(place: TreePlace) -> Finding | None:
+    lister = place.lister
+    if not place.is_loop or not isinstance(lister, IndexXMLSitemap):
+        return None
+    is_itself = requested_url(lister.url) == requested_url(place.sitemap.url)
+    what = "itself" if is_itself else f"{shortened(place.name_of(place.sitemap.url))}, the index that leads to it"
+    return Finding(None, place.declared_url, lister.url, {"what": what}, is_of_lister=True)
+
+
+def _empty_field(entry: Entry) -> Finding | None:
+    element = entry.element
+    name = next((name for name, text in element.fields.items() if not text and name in _OPTIONAL), None)
+    return None if name is None else Finding(element.place_of(name), name)
+
+
+def _out_of_order(entry: Entry) -> Finding | None:
+    element = entry.element
+    if element.name not in ("url", "sitemap") or not isinstance(element.at, int):
+        return None
+    places: list[tuple[int, str]] = [(at, name) for name, at in element.offsets.items()]
+    places += [(child.at, child.name) for child in element.children if isinstance(child.at, int)]
+    for (_, before), (at, name) in pairwise(sorted(places)):
+        if is_out_of_order((before, name)):
+            return Finding(at, name, before)
+    return None
 
 
 def _listed_twice(entry: Entry) -> Finding | None:
@@ -153,5 +187,26 @@ RULES = (
     Rule("P424", ERROR, "<{text}> stands at the top of the document; put all of it into a <{where}>"),
     Rule("P425", WARNING, 'the namespace of "{where}" is "{text}"; write "{uri}"'),
     Rule("P426", WARNING, "<{text}> is not in its own namespace; write <{where}>"),
+    Rule("P429", WARNING, "<{text}> is no element of {where}; it was skipped{hint}"),
+    Rule("P430", WARNING, "<{text}> in an entry of an index; only entries of a urlset have it: leave it out"),
+    Rule("P431", WARNING, "a second <{text}> in one <{where}>; only the first that is not empty counts"),
+    EntryRule(
+        "P432",
+        WARNING,
+        "<{text}> is empty; leave it out, or write its value",
+        _empty_field,
+        PAGES_AND_SITEMAPS,
+        SURVEYED_BY_CODE,
+    ),
+    EntryRule(
+        "P433",
+        INFO,
+        "<{text}> stands behind <{where}>; the schema has loc, lastmod, changefreq, priority, then extensions",
+        _out_of_order,
+        PAGES_AND_SITEMAPS,
+        SURVEYED_BY_CODE,
+    ),
+    SiteRule("P434", ERROR, "{where} lists {what}; an index may list only sitemaps of pages", _loop),
+    Rule("P428", ERROR, "something stands in <{text}> that may not be there; usp ended <{text}> before it"),
     Rule("P427", WARNING, "more than a URL on a line; a text sitemap may have one URL on each line, and nothing else"),
 )

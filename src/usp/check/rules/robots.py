@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from usp.check.rules.rule import (
     ERROR,
     FEED_ITEMS,
@@ -13,6 +15,7 @@ from usp.check.rules.rule import (
     Rule,
     SiteRule,
 )
+from usp.check.scope import is_other_site
 from usp.check.subjects import Entry, TreePlace
 from usp.objects.sitemap import (
     IndexRobotsTxtSitemap,
@@ -41,7 +44,14 @@ def _failed(place: TreePlace) -> Finding | None:
     if not isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
         return None
     what = "is no sitemap" if place.is_no_sitemap else "could not be fetched"
-    return Finding(None, place.declared_url, values={"what": what, "reason": place.failure})
+    return Finding(None, place.declared_url, values={"what": what, "reason": place.failure}, is_of_lister=True)
+
+
+def _on_other_host(place: TreePlace) -> Finding | None:
+    is_named = isinstance(place.parent, IndexRobotsTxtSitemap) and not isinstance(place.sitemap, InvalidSitemap)
+    if not is_named or not place.stated_url or not is_other_site(place.declared_url, place.stated_url):
+        return None
+    return Finding(None, place.declared_url, urlsplit(place.stated_url).netloc, is_of_lister=True)
 
 
 def _redirected(place: TreePlace) -> Finding | None:
@@ -84,6 +94,7 @@ RULES = (
         " robots.txt",
     ),
     Rule("R712", WARNING, 'no reader takes this line for a sitemap; write "Sitemap: {text}"'),
+    SiteRule("R715", ERROR, "robots.txt names {text}, which is not on {where}; name the URL there", _on_other_host),
     # The check itself reports these two, with the root.
     Rule(
         "R713",

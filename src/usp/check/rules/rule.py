@@ -3,7 +3,8 @@
     Rule          is reported by what reads a document, or by the check itself
     ├── EntryRule     looks at one entry of a sitemap
     ├── SitemapRule   looks at one sitemap as a whole
-    └── SiteRule      looks at one place of a sitemap in the tree of its site
+    ├── SiteRule      looks at one place of a sitemap in the tree of its site
+    └── PageRule      looks at a page that a sitemap lists, and that was fetched (`--probe`)
 
 The modules of this package have the rules, one module for each subject. To add a rule, add a value to `RULES` of its
 module, write its page (`usp/check/pages/CODE.md`), and test it.
@@ -19,6 +20,7 @@ from usp.objects.codes import Severity
 from usp.objects.problem import At
 
 if TYPE_CHECKING:
+    from usp.check.probing.page import ProbedPage
     from usp.check.rules.page import RulePage
     from usp.check.subjects import Entry, SitemapCheck, TreePlace
 
@@ -30,10 +32,12 @@ __all__ = [
     "PAGES",
     "PAGES_AND_SITEMAPS",
     "SURVEYED_BY_CODE",
+    "SURVEYED_BY_LINK",
     "SURVEYED_BY_VIDEO",
     "WARNING",
     "EntryRule",
     "Finding",
+    "PageRule",
     "Rule",
     "SiteRule",
     "SitemapRule",
@@ -50,17 +54,23 @@ ALL_ENTRIES = PAGES_AND_SITEMAPS | FEED_ITEMS
 
 #: The compiled form of a rule. The survey looks for its code: it stops at the entry, or counts it.
 SURVEYED_BY_CODE = "code"
+#: The survey stops at every entry that has an alternate link with anything unusual about it.
+SURVEYED_BY_LINK = "link"
 #: The survey stops at every entry that has a video.
 SURVEYED_BY_VIDEO = "video"
 
 
 class Finding(NamedTuple):
-    """What a rule found: where, the offending text, and more values for the message."""
+    """What a rule found: where, the offending text, and more values for the message.
+
+    If it `is_of_lister`, it is a problem of the sitemap or robots.txt that lists this one, where it does.
+    """
 
     at: At
     text: str = ""
     where: str = ""
     values: dict[str, object] = {}  # noqa: RUF012 -- never changed
+    is_of_lister: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +103,9 @@ class Rule:
 class EntryRule(Rule):
     """A rule on one entry: `find` returns what is wrong with it, or None.
 
-    `entries` are the kinds of entries that it applies to. `compiled` says how the survey knows the rule
-    (`SURVEYED_BY_CODE`, `SURVEYED_BY_VIDEO`). If it is None, the check reads every entry in Python, which is slower.
+    `entries` are the kinds of entries that it applies to. `compiled` says how the survey knows the rule: it is
+    `SURVEYED_BY_CODE`, `SURVEYED_BY_LINK` or `SURVEYED_BY_VIDEO`. If it is None, the check reads every entry in Python,
+    which is slower.
     """
 
     find: Callable[[Entry], Finding | None]
@@ -120,3 +131,12 @@ class SiteRule(Rule):
     find: Callable[[TreePlace], Finding | None]
 
     looks_at: ClassVar[str] = "site"
+
+
+@dataclass(frozen=True, slots=True)
+class PageRule(Rule):
+    """A rule on one page that a sitemap lists, run when the page was fetched."""
+
+    find: Callable[[ProbedPage], Finding | None]
+
+    looks_at: ClassVar[str] = "page"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from usp.check.rules.rule import ERROR, WARNING, Finding, Rule, SitemapRule, SiteRule
 from usp.check.subjects import SitemapCheck, TreePlace
 from usp.objects.problem import printable, shortened
-from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, PagesTextSitemap
+from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexWebsiteSitemap, IndexXMLSitemap, PagesTextSitemap
 
 __all__ = ["RULES"]
 
@@ -42,8 +42,13 @@ def _content_type(sitemap: SitemapCheck) -> Finding | None:
     )
 
 
+def _is_index_loop(place: TreePlace) -> bool:
+    """Return whether an index lists itself or one above it, which is P434."""
+    return place.is_loop and isinstance(place.lister, IndexXMLSitemap)
+
+
 def _failed(place: TreePlace) -> Finding | None:
-    if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed:
+    if isinstance(place.parent, IndexRobotsTxtSitemap) or not place.is_failed or _is_index_loop(place):
         return None
     if place.lister is None:
         what = "this is no sitemap" if place.is_no_sitemap else "this could not be read"
@@ -53,7 +58,7 @@ def _failed(place: TreePlace) -> Finding | None:
         what = ", which is no sitemap" if place.is_no_sitemap else ", which could not be fetched"
         words = {"lister": f"{lister} lists ", "listed": place.declared_url, "what": what}
     text = place.declared_url if place.lister is not None else ""  # the place of the problem names the sitemap itself
-    return Finding(None, text, values={**words, "reason": place.failure})
+    return Finding(None, text, values={**words, "reason": place.failure}, is_of_lister=True)
 
 
 def _slow(sitemap: SitemapCheck) -> Finding | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import islice
 from urllib.parse import quote, urlsplit
 
 from usp.check.rules.rule import (
@@ -15,16 +17,23 @@ from usp.check.rules.rule import (
     EntryRule,
     Finding,
     Rule,
+    SitemapRule,
 )
-from usp.check.subjects import Entry
+from usp.check.subjects import Entry, SitemapCheck
 from usp.origins import host_of, split_url
 from usp.scan import (
     MAX_URL_LENGTH,
     first_unescaped,
+    has_double_escape,
 )
 
 __all__ = ["RULES"]
 
+#: How many pages are looked at for what most of them share, and how many there must be.
+_SAMPLE = 100
+_LEAST_SAMPLE = 5
+# "//" in a path, but not behind a colon: a path may have a whole URL in it.
+_DOUBLE_SLASH = re.compile(r"[^:/?#]++://[^/?#]*+[^?#]*(?<!:)//")
 _CHARACTER_NAMES = {" ": "a space", '"': "a quotation mark", "%": 'a "%" that is no escape'}
 
 
@@ -78,6 +87,18 @@ def _folder(entry: Entry) -> str:
 def _fragment(entry: Entry) -> Finding | None:
     _, mark, rest = entry.url.partition("#")
     return Finding(entry.at, f"#{rest}") if mark else None
+
+
+def _escaped_twice(entry: Entry) -> Finding | None:
+    return Finding(entry.at, entry.text) if has_double_escape(entry.url) else None
+
+
+def _double_slashes(sitemap: SitemapCheck) -> Finding | None:
+    urls = [page.url for page in islice(sitemap.sitemap.pages, _SAMPLE)]
+    doubled = [url for url in urls if _DOUBLE_SLASH.match(url)]
+    if len(urls) < _LEAST_SAMPLE or len(doubled) * 2 <= len(urls):
+        return None
+    return Finding(None, doubled[0], values={"count": f"{len(doubled):,}", "total": f"{len(urls):,}"})
 
 
 # Feeds link to comments, each with a fragment, and to pages of others: U506 to U510 do not apply to them.
@@ -146,6 +167,20 @@ RULES = (
         'the URL has a fragment, "{text}", which search engines drop; list the page without it',
         _fragment,
         PAGES_AND_SITEMAPS,
+        SURVEYED_BY_CODE,
+    ),
+    SitemapRule(
+        "U516",
+        WARNING,
+        '{count} of the first {total} URLs have "//" in their paths, such as {text}; write one "/"',
+        _double_slashes,
+    ),
+    EntryRule(
+        "U518",
+        INFO,
+        '"{text}" seems to be escaped twice: "%25" stands for "%"; escape it once',
+        _escaped_twice,
+        ALL_ENTRIES,
         SURVEYED_BY_CODE,
     ),
     Rule("U511", WARNING, "the URL in {where} is escaped twice; write &amp; once for each &"),

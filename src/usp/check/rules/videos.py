@@ -13,14 +13,22 @@ from usp.check.rules.rule import ERROR, PAGES, SURVEYED_BY_VIDEO, WARNING, Entry
 from usp.check.subjects import Entry
 from usp.scan import (
     Element,
+    absolute_url,
     parse_date,
+    plain_text,
+    same_url_key,
     unescape,
+    unescaped_url,
 )
 
 __all__ = ["RULES"]
 
 _REQUIRED = ("thumbnail_loc", "title", "description")
 _LOCATIONS = ("content_loc", "player_loc")
+_MAX_TAGS = 32
+#: How many characters a field may have.
+_LENGTHS = {"title": 100, "description": 2_048}
+_RELATED = ("restriction", "platform")
 #: The range of a number, and how the message shows it.
 _RANGES = {
     "duration": (Decimal(1), Decimal(28_800), "1 to 28,800 seconds"),
@@ -54,6 +62,8 @@ def _out_of_range(video: Element) -> Finding | None:
     # A text that is not a number is another problem, P414.
     for name, (least, most, words) in _RANGES.items():
         text = video.get(name)
+        if not text:
+            continue
         if name == "duration" and not text.isdigit():
             continue
         try:
@@ -75,7 +85,67 @@ def _expired(video: Element, now: datetime) -> Finding | None:
     return Finding(video.place_of("expiration_date"), text, "<video:expiration_date>", {"why": why})
 
 
+def _same_as_page(entry: Entry) -> Finding | None:
+    for video in entry.videos:
+        url, _ = absolute_url(unescaped_url(video.get("content_loc")), entry.context.url)
+        if url is not None and same_url_key(url) == same_url_key(entry.url):
+            return Finding(video.place_of("content_loc"), video.get("content_loc"))
+    return None
+
+
+def _too_many_tags(entry: Entry) -> Finding | None:
+    for video in entry.videos:
+        if (count := len(video.all("tag"))) > _MAX_TAGS:
+            return Finding(video.at, values={"total": count})
+    return None
+
+
+def _too_long(entry: Entry) -> Finding | None:
+    for video in entry.videos:
+        for name, most in _LENGTHS.items():
+            if (length := len(plain_text(video.get(name)) or "")) > most:
+                words: dict[str, object] = {"total": f"{length:,}", "most": f"{most:,}"}
+                return Finding(video.place_of(name), video.get(name)[:40], f"<video:{name}>", words)
+    return None
+
+
+def _unrelated(entry: Entry) -> Finding | None:
+    for video in entry.videos:
+        for name in _RELATED:
+            for element in video.all(name):
+                if (related := element.attributes.get("relationship", "").lower()) not in ("allow", "deny"):
+                    return Finding(element.at, related, f"<video:{name}>")
+    return None
+
+
 RULES = (
     EntryRule("V621", ERROR, "a video without {where}, which is required", _incomplete, PAGES, SURVEYED_BY_VIDEO),
+    EntryRule(
+        "V623",
+        ERROR,
+        "the <video:content_loc> is the URL of the page itself; write that of the video file",
+        _same_as_page,
+        PAGES,
+        SURVEYED_BY_VIDEO,
+    ),
+    EntryRule(
+        "V624", WARNING, "a video with {total} tags; it may have at most 32", _too_many_tags, PAGES, SURVEYED_BY_VIDEO
+    ),
+    EntryRule(
+        "V625",
+        WARNING,
+        "{where} has {total} characters; it may have at most {most}",
+        _too_long,
+        PAGES,
+        SURVEYED_BY_VIDEO,
+    ),
+    EntryRule(
+        "V626",
+        ERROR,
+        '{where} without a relationship; write relationship="allow" or relationship="deny"',
+        _unrelated,
+        PAGES,
+        SURVEYED_BY_VIDEO,
+    ),
     EntryRule("V622", WARNING, '"{text}" in {where} {why}', _unusable, PAGES, SURVEYED_BY_VIDEO),
 )

@@ -25,4 +25,13 @@ RULES = (
     Rule("X116", ERROR, "a DOCTYPE inside the document declares entities; everything after it was skipped"),
     Rule("X117", ERROR, 'the prefix "{text}" is never declared; write xmlns:{text}="..." on the root element'),
     Rule("X118", ERROR, "something stands after the document; remove it"),
+    Rule("X119", ERROR, 'the XML declaration is broken; write <?xml version="1.0" encoding="UTF-8"?>'),
+    Rule("X120", ERROR, "an XML declaration inside the document; it may stand only at its very start"),
+    Rule("X121", ERROR, 'a second attribute "{text}" in one tag; remove one of them'),
+    Rule("X122", ERROR, 'attributes of a tag are malformed at "{text}"; write them as name="value"'),
+    Rule("X123", ERROR, 'two hyphens "--" inside a comment; a comment may have them only at its end'),
+    Rule("X124", ERROR, 'a "]]>" in text, with no CDATA section before it; write "]]&gt;"'),
+    Rule("X125", ERROR, '"{text}" refers to a character that XML does not allow; remove it'),
+    Rule("X126", ERROR, "</{text}> closes another element than the one that is open; the names must be the same"),
+    Rule("X127", ERROR, 'XML parsers stop at "{text}": {where}'),
 )
