@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules that import what only POSIX has.
+collect_ignore = (
+    []
+    if os.name == "posix"
+    else ["test_cli_explain.py", "test_cli_progress.py", "test_export_files.py", "test_export_sqlite.py"]
+)
+#: Words in the source of a test that needs what a system may lack -> whether this system has it.
+NEEDED = {
+    "os.fork(": hasattr(os, "fork"),
+    "os.mkfifo(": hasattr(os, "mkfifo"),
+    '"/proc/': Path("/proc/self/fd").exists(),
+    '"/dev/': Path("/dev/zero").exists(),
+    "signal.SIGKILL": hasattr(signal, "SIGKILL"),
+}
+
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Keep unreadable bytes out of the names of tests: compressed data has the time in it, and always differs."""
@@ -30,7 +47,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests of real files where there are none."""
+    """Skip tests of real files where there are none, and tests of what the system does not have."""
+    if lacking := [words for words, is_there in NEEDED.items() if not is_there]:
+        for item in items:
+            source = inspect.getsource(item.function) if isinstance(item, pytest.Function) else ""
+            if found := [words for words in lacking if words in source]:
+                item.add_marker(pytest.mark.skip(reason=f"this system has no {found[0].strip('(')}"))
     if not CORPUS.exists():
         skip = pytest.mark.skip(reason="there is no corpus of real files here; set USP_CORPUS to the path of one")
         for item in items:

@@ -166,7 +166,10 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["demo", "--port", "abc"], "0 to 65535"),
         (["ls"], "give a target: "),
         (["ls", "-f", "nosuch", "http://h/"], "choose from"),
-        (["nosuch"], "there is no command 'nosuch'; choose from ls, export, sql, check, crawl, watch, diff, demo, "),
+        (
+            ["nosuch"],
+            "there is no command 'nosuch'; choose from ls, export, sql, check, view, crawl, watch, diff, demo, ",
+        ),
         (["lss", "http://h/"], "there is no command 'lss'; did you mean ls?"),
         (["http://h/a b"], "name a command before the target; to list its pages: usp ls 'http://h/a b'"),
         (["pyproject.toml"], "to list its pages: usp ls pyproject.toml"),

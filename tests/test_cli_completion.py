@@ -23,7 +23,7 @@ pytestmark = pytest.mark.cli
 COMMANDS = {command.name: command for command in _commands(parser())}
 #: A line and what follows when Tab is pressed at its end. Files are those of `folder`.
 CASES = {
-    "usp ": ["ls", "export", "sql", "check", "crawl", "watch", "diff", "demo", "completion", "help"],
+    "usp ": ["ls", "export", "sql", "check", "view", "crawl", "watch", "diff", "demo", "completion", "help"],
     "usp comp": ["completion"],
     "usp --ver": ["--version"],
     "usp ls --respect-r": ["--respect-robots"],
@@ -35,9 +35,9 @@ CASES = {
     "usp check sitem": ["sitemap.xml"],
     "usp check -q sitem": ["sitemap.xml"],
     "usp check -q --max 3 sitem": ["sitemap.xml"],
-    "usp check --explain X102 L30": ["L301", "L302", "L303", "L304", "L305", "L306"],
+    "usp check --explain X102 L30": ["L301", "L302", "L303", "L304", "L305", "L307", "L306"],
     "usp check --explain X102 --sel": ["--select"],
-    "usp check --select X11": [f"X11{number}" for number in range(9)],
+    "usp check --select X11": [f"X11{number}" for number in range(10)],
     "usp help sq": ["sql"],
     "usp completion f": ["fish"],
     "usp ls --max-time ": [],

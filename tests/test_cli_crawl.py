@@ -14,7 +14,7 @@ import pytest
 from commands import RunHere, environment
 from many_sites import Answer, Sites, serve_sites
 from usp.cli.crawl import CrawlMeter
-from usp.crawl import CrawlProgress, crawl, crawls, open_crawl
+from usp.crawl import CrawlOptions, CrawlProgress, crawl, crawls, open_crawl
 from usp.crawl.folder import CrawlFolder
 from usp.export.dedupe import FirstOfEach
 
@@ -104,7 +104,7 @@ def test_a_list_that_is_not_kept_must_be_named_again(sites: Sites, run_here: Run
     """A run whose sites came from standard input goes on only if they are named again: nobody else knows them."""
     url = sites.add(HOST, {"/a.xml": ["/1"]})
     folder = CrawlFolder.create(tmp_path / "c")
-    crawls._run_of(folder, ["-"], FirstOfEach())
+    crawls._run_of(folder, ["-"], FirstOfEach(), CrawlOptions())
     done = run_here("crawl", "-o", str(tmp_path / "c"))
     assert done.returncode == 2
     assert "run 1 of" in done.stderr

@@ -394,8 +394,8 @@ def test_pictures_are_in_the_documentation() -> None:
     """Every picture of a terminal is shown somewhere, and every one that is shown exists and loads nothing else."""
     root = Path(__file__).parents[1]
     pages = [(root / name).read_text("utf-8") for name in ("README.md", "docs/cli.md")]
-    shown = {Path(path).name for page in pages for path in re.findall(r"\]\(((?:docs/)?images/[^)]+)\)", page)}
-    pictures = {path.name: path.read_text("utf-8") for path in (root / "docs" / "images").iterdir()}
+    shown = {Path(path).name for page in pages for path in re.findall(r"\]\(((?:docs/)?images/[^)]+\.svg)\)", page)}
+    pictures = {path.name: path.read_text("utf-8") for path in (root / "docs" / "images").glob("*.svg")}
     assert shown == set(pictures) == {f"{screen.name}.svg" for screen in screens.SCREENS}
     for picture in pictures.values():
         assert "url(http" not in picture

@@ -9,7 +9,7 @@ import sys
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from usp.cli import INTERRUPTED, check, completion, crawl, demo, diff, export, ls, main, sql, watch
+from usp.cli import INTERRUPTED, check, completion, crawl, demo, diff, export, ls, main, sql, view, watch
 from usp.cli.outcomes import WRONG_USE
 from usp.cli.output import drop_output, say
 from usp.compiled import IS_COMPILED
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     usp.add_argument("-v", "--version", action="version", version=f"usp v{__version__} ({scanner} scanner)")
     # Any, because the type of argparse allows no subclass of its parser.
     commands = usp.commands = usp.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Command)
-    for module in (ls, export, sql, check, crawl, watch, diff, demo):
+    for module in (ls, export, sql, check, view, crawl, watch, diff, demo):
         module.register(commands)
     completion.register(commands, usp)
     _register_help(commands, usp)

@@ -21,6 +21,7 @@ from usp.cli.pages import ChosenPages
 from usp.cli.trees import tabtree
 from usp.objects.problem import printable
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.sources import find_sources
 from usp.tree import sitemap_tree_for_homepage
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def register(commands: Subparsers) -> None:
     demo.add_argument(
         "--port", type=_port, help=f"port of the website (default: any free port; with --serve: {_DEFAULT_PORT})"
     )
-    demo.set_defaults(command=run)
+    demo.add_argument("--view", action="store_true", help="explore the website in the browser, until Ctrl-C")
+    demo.add_argument("--no-open", action="store_true", help="with --view: print the address, and open no browser")
+    demo.set_defaults(command=run, host="127.0.0.1")
 
 
 def _port(text: str) -> int:
@@ -61,10 +64,22 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.serve:
             print(f"Serving {homepage} (Ctrl-C to stop)", flush=True)
             threading.Event().wait()
+        if arguments.view:
+            return _view(arguments, homepage)
         tree = sitemap_tree_for_homepage(homepage)
     for _, lines in tabtree(tree, ChosenPages()):
         print(lines, end="")
-    print("", *summary_lines(tree), sep="\n")
+    print("", *summary_lines(tree), "", "Explore this website in the browser: usp demo --view", sep="\n")
+    return 0
+
+
+def _view(arguments: argparse.Namespace, homepage: str) -> int:
+    """Explore the website. `--port` is that of the website; the page has any free one."""
+    from usp.cli.view import explore
+
+    arguments.port = 0
+    sources = find_sources(homepage)
+    explore(arguments, sources, ((source, source.stream(None, pages_once=True)) for source in sources), {})
     return 0
 
 

@@ -1,0 +1,131 @@
+"""The figures of the overview: pages over time, by section and by language, as queries over the pages of a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from usp.exceptions import InvalidArgumentError
+from usp.view.filters import HAS, Condition, section_of
+from usp.view.store import Store
+
+__all__ = ["overview"]
+
+_MAX_SECTIONS = 200
+_MAX_LANGUAGES = 30
+_FEW_DAYS, _FEW_MONTHS = 100, 150  # bins of a timeline
+#: The unit of a timeline -> how its bins are written.
+_BINS = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
+_PER_YEAR = 12
+
+
+def overview(store: Store, condition: Condition, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Return the figures of the pages that meet a condition."""
+    total, undated, oldest, newest, hosts, only_host, *has = _totals(store, condition)
+    unit = _unit(parameters.get("bin") or "auto", oldest, newest)
+    section = parameters.get("section") or (only_host if hosts == 1 else "")
+    sections = _sections(store, condition, section)
+    shown, others = sections[:_MAX_SECTIONS], sections[_MAX_SECTIONS:]
+    dated = sorted((one for one in sections if one["median"] is not None), key=lambda one: str(one["median"]))
+    top = _top(parameters.get("top", ""))
+    return {
+        "pages": total,
+        "undated": undated,
+        "bin": unit,
+        "timeline": _timeline(store, condition, unit),
+        "section": section,
+        "sections": shown,
+        "other": {"sections": len(others), "pages": sum(one["pages"] for one in others)} if others else None,
+        "languages": _languages(store, condition) if has[0] or has[-1] else [],
+        "freshest": dated[::-1][:top],
+        "stalest": dated[:top],
+        "problems": _problems(store, condition),
+        "has": dict(zip(HAS, has, strict=True)),
+    }
+
+
+def _top(text: str) -> int:
+    return min(int(text), _MAX_SECTIONS) if text.isascii() and text.isdigit() and len(text) < 6 else 10
+
+
+def _totals(store: Store, condition: Condition) -> tuple[Any, ...]:
+    has = ", ".join(f"count(*) filter ({sql})" for sql in HAS.values())
+    return store.tuples(
+        "select count(*), count(*) - count(last_modified), min(last_modified), max(last_modified),"
+        f" approx_count_distinct(host), any_value(host), {has} from all_pages where {condition.sql}",
+        condition.values,
+    )[0]
+
+
+def _unit(wanted: str, oldest: datetime | None, newest: datetime | None) -> str:
+    if wanted in _BINS:
+        return wanted
+    if wanted != "auto":
+        raise InvalidArgumentError(f"a timeline is by {', '.join(_BINS)}, or auto, not {wanted!r:.40}")
+    if oldest is None or newest is None:
+        return "month"
+    if (newest - oldest).days <= _FEW_DAYS:
+        return "day"
+    months = (newest.year - oldest.year) * _PER_YEAR + newest.month - oldest.month
+    return "month" if months <= _FEW_MONTHS else "year"
+
+
+def _timeline(store: Store, condition: Condition, unit: str) -> list[tuple[str, int]]:
+    return store.tuples(
+        f"select strftime(bin, '{_BINS[unit]}'), pages from (select date_trunc('{unit}', last_modified) as bin,"
+        f" count(*) as pages from all_pages where ({condition.sql}) and last_modified is not null group by 1)"
+        " order by bin",
+        condition.values,
+    )
+
+
+def _sections(store: Store, condition: Condition, section: str) -> list[dict[str, Any]]:
+    """Return the sections one level below a section, the largest first; the hosts, if there is none.
+
+    Pages that are directly in the section have the name "".
+    """
+    if section:
+        host, path = section_of(section)
+        rest = f"substr(path, {len(path) + 2})"
+        name = f"case when contains({rest}, '/') then split_part({rest}, '/', 1) else '' end"
+    else:
+        host, path, name = "", "", "host"
+    rows = store.rows(
+        f"select {name} as name, count(*) as pages, strftime(min(last_modified), '%Y-%m-%d') as oldest,"
+        " strftime(max(last_modified), '%Y-%m-%d') as newest,"
+        " strftime(quantile_disc(last_modified, 0.5), '%Y-%m-%d') as median"
+        f" from all_pages where {condition.sql} group by 1 order by pages desc, name",
+        condition.values,
+    )
+    start = f"{host}{path}/" if section else ""
+    return [
+        {
+            **row,
+            "name": row["name"] or "",
+            "section": f"{start}{row['name'] or ''}" if row["name"] else section,
+            "has_more": bool(row["name"]),
+        }
+        for row in rows
+    ]
+
+
+def _problems(store: Store, condition: Condition) -> list[tuple[str, int]]:
+    """Return the codes of problems in entries, and the number of pages of each."""
+    return store.tuples(
+        "select code, count(*) as pages from (select unnest(list_distinct(problems)) as code from all_pages"
+        f" where ({condition.sql}) and len(problems) > 0) group by 1 order by pages desc, code",
+        condition.values,
+    )
+
+
+def _languages(store: Store, condition: Condition) -> list[tuple[str, int]]:
+    """Return the languages of alternates and news, and the number of pages of each."""
+    return store.tuples(
+        "select language, count(*) as pages from (select unnest(list_distinct(list_concat("
+        "coalesce(list_transform(alternates, lambda one: lower(one.hreflang)), []),"
+        " [lower(news.publication_language)]))) as language"
+        f" from all_pages where ({condition.sql}) and (len(alternates) > 0 or news is not null))"
+        f" where language is not null group by 1 order by pages desc, language limit {_MAX_LANGUAGES}",
+        condition.values,
+    )

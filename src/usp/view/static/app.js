@@ -1,0 +1,135 @@
+/** Start the explorer: routing by the hash, live status. Views meet in the URL. */
+
+import { ChangesView } from "./changes.js";
+import { fill, h } from "./dom.js";
+import { bytes, count, number } from "./format.js";
+import { follow, status } from "./live.js";
+import { OverviewView } from "./overview.js";
+import { PagesView } from "./pages.js";
+import { ProblemsView } from "./problems.js";
+import { SitemapsView } from "./sitemaps.js";
+import { SqlView } from "./sql.js";
+import { current, filtersOf, link } from "./state.js";
+
+const PAUSE = 2000;
+
+/** @type {Record<string, {title: string, make: () => View}>} */
+const VIEWS = {
+	overview: { title: "Overview", make: () => new OverviewView() },
+	sitemaps: { title: "Sitemaps", make: () => new SitemapsView() },
+	pages: { title: "Pages", make: () => new PagesView() },
+	problems: { title: "Problems", make: () => new ProblemsView() },
+	changes: { title: "Changes", make: () => new ChangesView() },
+	sql: { title: "SQL", make: () => new SqlView() },
+};
+
+/** @param {string} id */
+function byId(id) {
+	return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+const main = byId("main");
+/** @type {View | null} */
+let view = null;
+let shown = "";
+let version = -1;
+let isRefreshing = false;
+let isConnected = true;
+let announced = 0;
+let announcement = 0;
+
+function route() {
+	const { view: name, params } = current();
+	const known = name in VIEWS ? name : "overview";
+	if (known !== shown) {
+		const isFirst = shown === "";
+		view?.destroy?.();
+		view = VIEWS[known].make();
+		shown = known;
+		fill(main, view.element);
+		scrollTo(0, 0);
+		if (!isFirst) main.querySelector("h1")?.focus({ preventScroll: true });
+	}
+	showNavigation();
+	view?.update(params);
+}
+
+function showNavigation() {
+	const { params } = current();
+	const filters = shown === "overview" || shown === "pages" ? filtersOf(params) : {};
+	const names = Object.keys(VIEWS).filter((name) => name !== "changes" || status().has_changes || shown === "changes");
+	const items = names.map((name) => {
+		const href = link(name, name === "overview" || name === "pages" ? filters : {});
+		return h("li", h("a", { href, "data-key": `nav-${name}`, "aria-current": name === shown ? "page" : null }, VIEWS[name].title));
+	});
+	fill(byId("nav"), items);
+	document.title = `${VIEWS[shown]?.title ?? "Overview"} · ${status().targets.join(", ") || "usp view"}`;
+}
+
+/** @param {Status} now */
+function progress(now) {
+	const read = `${count(now.pages, "page")} in ${count(now.sitemaps, "sitemap")}`;
+	if (!isConnected) return `${read}. Connection lost: check that usp view still runs in your terminal.`;
+	if (now.state === "loading") return `${read}, still reading…`;
+	if (now.state === "checking") return `${read}, checking for problems…`;
+	if (now.state === "failed") return "Failed.";
+	return `${read}, ${bytes(now.bytes)}${now.failed > 0 ? `; ${number(now.failed)} failed` : ""}`;
+}
+
+/** Say the progress, at most every two seconds: screen readers read it aloud. */
+function announce() {
+	clearTimeout(announcement);
+	const wait = announced + PAUSE - Date.now();
+	if (wait > 0) {
+		announcement = setTimeout(announce, wait);
+		return;
+	}
+	const text = progress(status());
+	if (byId("progress").textContent === text) return;
+	announced = Date.now();
+	byId("progress").textContent = text;
+}
+
+/** @param {Status} now */
+function showBanner(now) {
+	const banner = byId("banner");
+	const text = now.state === "failed" ? `usp could not read ${now.targets.join(", ")}: ${now.error}` : (now.outcome?.meaning ?? "");
+	if (banner.textContent === text) return;
+	banner.hidden = text === "";
+	banner.className = now.state === "failed" || now.pages === 0 ? "banner bad" : "banner";
+	banner.textContent = text;
+}
+
+/** @param {Status} now */
+function onStatus(now) {
+	const isFirst = version < 0;
+	byId("target").textContent = now.targets.join(", ");
+	showBanner(now);
+	showNavigation();
+	announce();
+	document.body.classList.toggle("busy", now.state === "loading" || now.state === "checking");
+	if (isFirst) version = now.version;
+	else if (now.version !== version) refresh();
+}
+
+/** Let the view read its data again, but not more often than every two seconds. */
+async function refresh() {
+	if (isRefreshing) return;
+	isRefreshing = true;
+	while (version !== status().version) {
+		version = status().version;
+		await Promise.all([view?.refresh().catch(() => undefined), new Promise((resolve) => setTimeout(resolve, PAUSE))]);
+	}
+	isRefreshing = false;
+}
+
+byId("skip").addEventListener("click", (event) => {
+	event.preventDefault(); // The hash is the route.
+	main.querySelector("h1")?.focus();
+});
+addEventListener("hashchange", route);
+await follow(onStatus, (value) => {
+	isConnected = value;
+	announce();
+});
+route();

@@ -1,0 +1,103 @@
+/** Pages: a table of all that match, and their export. */
+
+import { address, get } from "./api.js";
+import { external, fill, h, to } from "./dom.js";
+import { FilterBar } from "./filters.js";
+import { count, day, number } from "./format.js";
+import { Listing } from "./listing.js";
+import { status } from "./live.js";
+import { fields } from "./parts.js";
+import { filtersOf, link, sitemapOf } from "./state.js";
+
+/** @implements {View} */
+export class PagesView {
+	constructor() {
+		this.filters = new FilterBar("pages");
+		this.summary = h("p.summary", { role: "status" });
+		this.export = this.#menu();
+		/** @type {Listing<Page>} */
+		this.list = new Listing("pages", {
+			label: "Pages",
+			panel: "Page details",
+			empty: "No page matches. Remove a filter to see more.",
+			isSortable: true,
+			sortable: ["url", "last_modified", "change_frequency", "priority"],
+			columns: [
+				{ name: "url", title: "URL", width: 320, grow: true, cell: (row) => this.#url(row) },
+				{ name: "last_modified", title: "Last modified", width: 125, cell: modified },
+				{ name: "change_frequency", title: "Frequency", width: 100, cell: (row) => row.change_frequency ?? "" },
+				{ name: "priority", title: "Priority", width: 85, isNumber: true, cell: (row) => (row.priority === null ? "" : String(row.priority)) },
+				{ name: "extras", title: "Has", width: 190, cell: extras },
+				{ name: "problems", title: "Problems", width: 110, cell: (row) => row.problems.join(" ") },
+			],
+			key: (row) => row.row,
+			load: (offset, limit, signal) => get("/api/pages", { ...filtersOf(this.list.params), sort: this.list.params.sort, offset, limit }, signal),
+			onTotal: (total) => {
+				const all = status().pages;
+				fill(this.summary, total === all ? count(total, "page") : `${number(total)} of ${count(all, "page")}`);
+			},
+			detail,
+		});
+		this.overview = h("a", "Overview of these pages");
+		const toolbar = h("div.toolbar", this.summary, this.overview, this.export);
+		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Pages"), this.filters.element, toolbar, this.list.element);
+	}
+
+	destroy() {
+		this.list.destroy();
+	}
+
+	/** @param {Params} params */
+	update(params) {
+		this.filters.update(params);
+		this.overview.href = link("overview", filtersOf(params));
+		this.list.update(params);
+	}
+
+	async refresh() {
+		await this.list.refresh();
+	}
+
+	/** Return the menu of formats. Its links are made when it opens, for the filters of that moment. */
+	#menu() {
+		const list = h("ul.menu", { id: "formats", popover: "auto" });
+		const button = h("button", { popovertarget: "formats" }, "Export these rows ▾");
+		list.addEventListener("beforetoggle", () => {
+			const { right, bottom } = button.getBoundingClientRect();
+			list.style.top = `${bottom + 4}px`;
+			list.style.right = `${Math.min(document.body.clientWidth - right, document.body.clientWidth - 264)}px`;
+			const query = { ...filtersOf(this.list.params), sort: this.list.params.sort };
+			fill(list, status().formats.map(({ name, what }) => h("li", h("a", { href: address("/api/export", { ...query, format: name }), download: true, onclick: () => list.hidePopover() }, h("strong", name), h("small", what)))));
+		});
+		return h("div", button, list);
+	}
+
+	/** @param {Page} row */
+	#url({ url }) {
+		const { q = "", regex } = this.list.params;
+		const at = q && !regex ? url.toLowerCase().indexOf(q.toLowerCase()) : -1;
+		if (at < 0) return url;
+		return h("span", { title: url }, url.slice(0, at), h("mark", url.slice(at, at + q.length)), url.slice(at + q.length));
+	}
+}
+
+/** @param {string} row @param {AbortSignal} signal */
+async function detail(row, signal) {
+	const { url, sitemap, row: _, problems = [], ...rest } = await get("/api/page", { row }, signal);
+	const { sitemap_url: __, source_name: ___, ...shown } = rest;
+	const from = h("span", external(sitemap.url), h("br"), to(link("pages", { sitemap: sitemapOf(sitemap) }), "all pages of this sitemap"));
+	const codes = problems.map((/** @type {string} */ code) => h("span", to(link("problems", { code }), code), ` ${status().codes[code]?.title ?? ""}`));
+	return [h("p.url", external(url)), fields({ ...shown, ...(codes.length > 0 && { problems: codes }), sitemap: from })];
+}
+
+/** @param {Page} row */
+function modified({ last_modified: date, last_modified_text: text }) {
+	if (date) return day(date);
+	return text ? h("span.failed", { title: `Not a date: ${text}` }, `not a date: ${text}`) : "";
+}
+
+/** @param {Page} row */
+function extras({ news, images, videos, alternates }) {
+	const counts = Object.entries({ image: images, video: videos, alternate: alternates }).filter(([, value]) => value > 0);
+	return [...(news ? ["news"] : []), ...counts.map(([name, value]) => count(value, name))].join(", ");
+}

@@ -1,0 +1,96 @@
+/** Parts that several views share: searches, tables, lists with bars, values of any shape, the panel, failures. */
+
+import { isAbort, messageOf } from "./api.js";
+import { debounce, external, fill, h, isWeb } from "./dom.js";
+import { number } from "./format.js";
+
+/** A field to search in URLs. What the reader types is one step of the back button, not one for each letter. */
+export class Search {
+	#isTyping = false;
+	#value = "";
+
+	/** @param {string} label @param {(text: string, replace: boolean) => void} onSearch */
+	constructor(label, onSearch) {
+		this.input = h("input", { type: "search", autocomplete: "off", spellcheck: "false", placeholder: "Part of a URL" });
+		this.element = h("label.search", h("span", label), this.input);
+		this.onSearch = onSearch;
+		this.input.addEventListener("input", debounce(() => this.typed(), 300));
+		this.input.addEventListener("blur", () => (this.#isTyping = false));
+	}
+
+	/** Search now for what is in the field. */
+	typed() {
+		const replace = this.#isTyping;
+		if (this.input.value === this.#value) return;
+		this.#isTyping = true;
+		this.#value = this.input.value;
+		this.onSearch(this.#value, replace);
+	}
+
+	/** @param {string} text */
+	show(text) {
+		this.#value = text;
+		if (!this.#isTyping || document.activeElement !== this.input) this.input.value = text;
+	}
+}
+
+/**
+ * Return a plain table that scrolls. Columns whose title starts with "#" are numbers.
+ * @param {string} label
+ * @param {string[]} heads
+ * @param {HTMLTableRowElement[]} rows
+ */
+export function plainTable(label, heads, rows) {
+	const cells = heads.map((head) => h(head.startsWith("#") ? "th.number" : "th", { scope: "col" }, head.replace(/^#/, "")));
+	const table = h("table", h("thead", h("tr", cells)), h("tbody", rows));
+	return h("div.scroll", { tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+/**
+ * Return a link that is marked if it leads here.
+ * @param {string} href
+ * @param {boolean} isCurrent
+ * @param {Child} text
+ */
+export function choice(href, isCurrent, text) {
+	return h("a", { href, "data-key": href, "aria-current": isCurrent && "true" }, text);
+}
+
+/** @param {Bar[]} bars */
+export function barList(bars) {
+	const most = Math.max(1, ...bars.map(({ value }) => value));
+	const items = bars.map(({ label, value, text, after }) => {
+		const bar = h("span.bar");
+		bar.style.width = `${Math.max(0, (value / most) * 100)}%`;
+		const track = h("span.bar-track", { "aria-hidden": "true" }, bar);
+		return h("li", h("span.bar-label", label), h("span.bar-value", text ?? number(value)), track, after && h("span.bar-after", after));
+	});
+	return h("ul.bar-list", items);
+}
+
+/** Return a value of any shape as a node: objects become lists of names, URLs become links. @param {unknown} value @returns {Node} */
+export function valueNode(value) {
+	if (value instanceof Node) return value;
+	if (Array.isArray(value)) return h("ol.values", value.map((item) => h("li", valueNode(item))));
+	if (value !== null && typeof value === "object") return fields(value);
+	if (isWeb(value)) return external(value);
+	if (typeof value === "boolean") return document.createTextNode(value ? "yes" : "no");
+	if (typeof value === "number" && Number.isInteger(value)) return document.createTextNode(number(value));
+	return document.createTextNode(value === null || value === undefined ? "–" : String(value));
+}
+
+/** @param {object} values */
+export function fields(values) {
+	const pairs = Object.entries(values).map(([name, value]) => [h("dt", name.replace(/_/g, " ")), h("dd", valueNode(value))]);
+	return h("dl.fields", pairs.flat());
+}
+
+/** @param {string} severity */
+export function severityBadge(severity) {
+	return h("span", { class: `badge ${severity}` }, severity);
+}
+
+/** Show a failed request in `node`; say nothing about one that was cancelled. @param {Element} node @param {unknown} error */
+export function showError(node, error) {
+	if (!isAbort(error)) fill(node, h("p.error", { role: "alert" }, messageOf(error)));
+}

@@ -1,0 +1,93 @@
+/** Sitemaps: the tree as a table. */
+
+import { get } from "./api.js";
+import { external, fill, h, to } from "./dom.js";
+import { bytes, count, day, minute, number, seconds } from "./format.js";
+import { Listing } from "./listing.js";
+import { status } from "./live.js";
+import { fields, Search } from "./parts.js";
+import { link, sitemapOf } from "./state.js";
+
+/** @implements {View} */
+export class SitemapsView {
+	constructor() {
+		this.search = new Search("Search sitemaps", (q, replace) => this.list.set({ q, row: "" }, replace));
+		this.summary = h("p.summary", { role: "status" });
+		/** @type {Listing<Sitemap>} */
+		this.list = new Listing("sitemaps", {
+			label: "Sitemaps",
+			panel: "Sitemap details",
+			empty: "No sitemap matches.",
+			isSortable: true,
+			columns: [
+				{ name: "url", title: "Sitemap", width: 300, grow: true, cell: (row) => this.#name(row) },
+				{ name: "type", title: "Type", width: 80, cell: (row) => row.type },
+				{ name: "status", title: "Status", width: 180, cell: statusText },
+				{ name: "pages", title: "Pages", width: 90, isNumber: true, cell: (row) => number(row.pages) },
+				{ name: "problems", title: "Problems", width: 95, isNumber: true, cell: problems },
+				{ name: "bytes", title: "Size", width: 85, isNumber: true, cell: (row) => bytes(row.bytes) },
+				{ name: "bytes_inflated", title: "Inflated", width: 90, isNumber: true, cell: (row) => bytes(row.bytes_inflated) },
+				{ name: "newest", title: "Newest page", width: 110, cell: (row) => day(row.newest) },
+				{ name: "last_modified", title: "Last modified", width: 120, cell: (row) => day(row.last_modified) },
+				{ name: "seconds", title: "Seconds", width: 85, isNumber: true, cell: (row) => row.seconds?.toFixed(2) ?? "–" },
+				{ name: "fetched_at", title: "Fetched (UTC)", width: 140, cell: (row) => minute(row.fetched_at) },
+			],
+			load: (offset, limit, signal) => {
+				const { q, sort } = this.list.params;
+				return get("/api/sitemaps", { q, sort, offset, limit }, signal);
+			},
+			onTotal: (total) => {
+				const failed = status().failed;
+				fill(this.summary, count(total, "sitemap"), this.list.params.sort ? ", sorted" : ", in the order of the tree", failed > 0 && h("span.failed", `; ${number(failed)} failed`));
+			},
+			detail: async (row) => about(await this.list.row(row)),
+		});
+		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Sitemaps"), this.search.element, this.summary, this.list.element);
+	}
+
+	destroy() {
+		this.list.destroy();
+	}
+
+	/** @param {Params} params */
+	update(params) {
+		this.search.show(params.q ?? "");
+		this.list.update(params);
+	}
+
+	async refresh() {
+		await this.list.refresh();
+	}
+
+	/** @param {Sitemap} row */
+	#name(row) {
+		const { url, pages, depth } = row;
+		const title = pages ? `${url}: show ${count(pages, "page")}` : url;
+		const name = pages ? h("a", { href: link("pages", { sitemap: sitemapOf(row) }), tabindex: "-1", title }, url) : h("span", { title }, url);
+		const { sort, q } = this.list.params;
+		return h("span.tree", sort || q ? [] : Array.from({ length: Math.min(depth, 12) }, () => h("i")), name);
+	}
+}
+
+/** @param {Sitemap} row */
+function about(row) {
+	const { id: ___, parent: _, depth: __, url, reason, pages, problems: found, ...rest } = row;
+	const known = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
+	for (const name of ["bytes", "bytes_inflated"]) if (name in known) known[name] = bytes(Number(known[name]));
+	if (row.seconds !== null) known.seconds = seconds(row.seconds);
+	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : "It has no pages.";
+	const problemsLink = found && to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`);
+	return [h("p.url", external(url)), reason && h("p.error", `Failed: ${reason}`), h("p.actions", pagesLink, problemsLink), fields(known)];
+}
+
+/** @param {Sitemap} row */
+function problems(row) {
+	const found = row.problems;
+	return found ? h("a", { href: link("problems", { sitemap: sitemapOf(row) }), tabindex: "-1" }, number(found)) : number(found);
+}
+
+/** @param {Sitemap} row */
+function statusText({ reason, status: code }) {
+	if (!reason) return code === null ? "read" : String(code);
+	return h("span.failed", { title: `Failed: ${reason}` }, `Failed: ${reason}`);
+}

@@ -1,0 +1,304 @@
+"""The tables of the explorer: Parquet parts of pages in a temporary folder, sitemaps and problems in memory; DuckDB.
+
+The database reads its own folder only: no other files, no network, no extensions, and its settings are locked. Queries
+of people are single SELECT statements. They have a time limit and can be cancelled.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from usp.exceptions import InvalidArgumentError, UspError
+from usp.export.arrow import arrow_schema, record_batch
+from usp.export.batches import Batch
+from usp.export.schema import ITEM_TABLES, SITEMAPS, SOURCE
+from usp.extras import extra
+from usp.scan import Columns, Scalar, Type, column_of
+from usp.view.filters import Condition
+from usp.view.parts import PARTS
+
+__all__ = ["PROBLEMS", "SITEMAP_ROWS", "QueryCancelled", "QueryTimeout", "Store"]
+
+#: The columns of sitemaps and problems in the explorer.
+SITEMAP_ROWS: Mapping[str, Type] = {"id": Scalar.INTEGER, SOURCE: Scalar.TEXT, **SITEMAPS}
+PROBLEMS: Mapping[str, Type] = {
+    "sitemap": Scalar.INTEGER,
+    "sitemap_url": Scalar.TEXT,
+    "code": Scalar.TEXT,
+    "severity": Scalar.TEXT,
+    "message": Scalar.TEXT,
+    "line": Scalar.INTEGER,
+    "column": Scalar.INTEGER,
+    "text": Scalar.TEXT,
+}
+
+_MEMORY = "300MB"  # of DuckDB; beyond that, it uses the folder
+_CHUNK = 65_536  # rows whose matches are counted together
+_KEPT_COUNTS = 32  # filters whose counts are kept
+_MAX_SORTED = 2_000_000  # rows; sorting more takes too long for a page
+_SECONDS = 30.0
+_MAX_ROWS = 10_000  # of a query of people
+_MAX_BYTES = 32 << 20  # of the same; it is sent in one piece
+_BATCH = 500  # rows that are read at once, before their size is known
+_MAX_SPILL = "8GB"  # of the folder, for what does not fit in the memory
+_SELECTS = ("SELECT", "EXPLAIN", "MULTI")
+
+
+class QueryTimeout(UspError):
+    """A query took too long."""
+
+
+class QueryCancelled(UspError):
+    """A query was cancelled."""
+
+
+class Store:
+    """The database. Any thread may use it.
+
+    `version` grows whenever there is something new to read.
+    """
+
+    def __init__(self, *, has_source: bool = False) -> None:
+        duckdb = extra("duckdb", "view")
+        extra("pyarrow", "view")
+        self.version = 0
+        self._duckdb = duckdb
+        self._temporary = tempfile.mkdtemp(prefix="usp-view-")
+        self.folder = os.path.join(self._temporary, "parts")
+        self.downloads = os.path.join(self._temporary, "downloads")
+        os.mkdir(self.folder)
+        os.mkdir(self.downloads)
+        spill = os.path.join(self._temporary, "duckdb")
+        config = {"temp_directory": spill, "memory_limit": _MEMORY, "max_temp_directory_size": _MAX_SPILL}
+        self._connection = duckdb.connect(config=config)
+        self._lock = threading.Lock()
+        self._running: dict[str, Any] = {}
+        self._counts: OrderedDict[tuple[object, ...], list[tuple[int, int]]] = OrderedDict()
+        self._sorted: OrderedDict[tuple[object, ...], str] = OrderedDict()
+        quoted = self.folder.replace("'", "''")
+        self._connection.execute(
+            "set python_enable_replacements = false; set TimeZone = 'UTC';"
+            f"set allowed_directories = ['{quoted}']; set enable_external_access = false;"
+            "set autoinstall_known_extensions = false; set autoload_known_extensions = false;"
+            "set allow_community_extensions = false; set lock_configuration = true;"
+        )
+        self.write_table("sitemaps", SITEMAP_ROWS, [])
+        self.write_table("problems", PROBLEMS, [])
+
+    def open_pages(self) -> None:
+        """Make the views of pages. There is a part by now."""
+        parts = os.path.join(self.folder, PARTS).replace("'", "''")
+        self._connection.execute(f"create view all_pages as from read_parquet('{parts}')")
+        self._connection.execute("create view pages as select * exclude (row) from all_pages")
+        for name in ITEM_TABLES:
+            self._connection.execute(
+                f"create view {name} as select page_url, sitemap_url, page_position, position, unnest(item) from"
+                f" (select url as page_url, sitemap_url, position as page_position, unnest({name}) as item,"
+                f" generate_subscripts({name}, 1) as position from all_pages where len({name}) > 0)"
+            )
+
+    def write_table(self, name: str, types: Mapping[str, Type], rows: Sequence[Mapping[str, Any]]) -> None:
+        """Replace a table in memory."""
+        columns = {column: column_of(kind, [row.get(column) for row in rows]) for column, kind in types.items()}
+        schema = arrow_schema(types, name)
+        found = record_batch(Batch(Columns(len(rows), columns)), types, types, schema)
+        with self._cursor() as cursor:
+            cursor.register("given", extra("pyarrow", "view").Table.from_batches([found], schema))
+            cursor.execute(f"create or replace table {name} as from given")
+            cursor.unregister("given")
+        self.changed()
+
+    def write_arrow(self, name: str, table: Any) -> None:
+        """Replace a table in memory with an Arrow table."""
+        with self._cursor() as cursor:
+            cursor.register("given", table)
+            cursor.execute(f"create or replace table {name} as from given")
+            cursor.unregister("given")
+
+    def changed(self) -> None:
+        """Say that there is something new to read."""
+        with self._lock:
+            self.version += 1
+
+    def close(self) -> None:
+        """Close the database, and remove the folder."""
+        with self._lock:
+            running = list(self._running.values())
+        for cursor in running:
+            cursor.interrupt()
+        self._connection.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        cursor = self._connection.cursor()
+        try:
+            yield cursor
+        except self._duckdb.Error as error:
+            raise InvalidArgumentError(str(error)) from None
+        finally:
+            cursor.close()
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Return the rows of a query of ours, as dictionaries."""
+        with self._cursor() as cursor:
+            found: list[dict[str, Any]] = cursor.sql(sql, params=list(values)).to_arrow_table().to_pylist()
+        return found
+
+    def tuples(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query of ours, as tuples."""
+        with self._cursor() as cursor:
+            found: list[tuple[Any, ...]] = cursor.execute(sql, list(values)).fetchall()
+        return found
+
+    @contextmanager
+    def batches(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
+        """Give the result of a query of ours as a reader of Arrow batches."""
+        with self._cursor() as cursor:
+            yield cursor.sql(sql, params=list(values)).to_arrow_reader(_MAX_ROWS)
+
+    def page_rows(
+        self, columns: str, condition: Condition, sort: str, offset: int, limit: int
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """Return how many pages meet a condition, and some of them, in the order of the tree or sorted.
+
+        Matches are counted by ranges of rows, which takes one pass over the columns of the condition. After that, any
+        place in the result is a query of one or two ranges.
+
+        :param sort: what stands behind `order by`; empty for the order of the tree.
+        """
+        counts = self._chunk_counts(condition)
+        total = sum(count for _, count in counts)
+        if sort:
+            return total, self._sorted_rows(columns, condition, sort, total, offset, limit)
+        found: list[dict[str, Any]] = []
+        before = 0
+        for chunk, count in counts:
+            if before + count > offset and len(found) < limit:
+                skip = max(offset - before, 0)
+                first = chunk * _CHUNK
+                found += self.rows(
+                    f"select {columns} from all_pages where row between {first} and {first + _CHUNK - 1}"
+                    f" and ({condition.sql}) order by row limit {limit - len(found)} offset {skip}",
+                    condition.values,
+                )
+            before += count
+        return total, found
+
+    def _chunk_counts(self, condition: Condition) -> list[tuple[int, int]]:
+        key = (self.version, condition)
+        with self._lock:
+            if key in self._counts:
+                self._counts.move_to_end(key)
+                return self._counts[key]
+        found = self.tuples(
+            f"select row // {_CHUNK} as chunk, count(*) from all_pages where {condition.sql} group by 1 order by 1",
+            condition.values,
+        )
+        counts = [(int(chunk), int(count)) for chunk, count in found]
+        with self._lock:
+            self._counts[key] = counts
+            while len(self._counts) > _KEPT_COUNTS:
+                self._counts.popitem(last=False)
+        return counts
+
+    def _sorted_rows(
+        self, columns: str, condition: Condition, sort: str, total: int, offset: int, limit: int
+    ) -> list[dict[str, Any]]:
+        if total > _MAX_SORTED:
+            raise InvalidArgumentError(f"{total:,} pages are too many to sort; filter them first, to {_MAX_SORTED:,}")
+        key = (self.version, condition, sort)
+        with self._lock:
+            name = self._sorted.get(key)
+            if name is None:
+                name = f"sorted_{time.monotonic_ns()}"
+                with self._cursor() as cursor:
+                    cursor.execute(
+                        f"create table {name} as select row_number() over (order by {sort}, row) as place, row"
+                        f" from all_pages where {condition.sql}",
+                        list(condition.values),
+                    )
+                    self._sorted[key] = name
+                    if len(self._sorted) > 2:
+                        cursor.execute(f"drop table {self._sorted.popitem(last=False)[1]}")
+        numbers = [
+            row
+            for (row,) in self.tuples(
+                f"select row from {name} where place > {offset} and place <= {offset + limit} order by place"
+            )
+        ]
+        if not numbers:
+            return []
+        found = self.rows(f"select {columns} from all_pages where row in ({', '.join(map(str, numbers))})")
+        by_row = {row["row"]: row for row in found}
+        return [by_row[number] for number in numbers if number in by_row]
+
+    def ask(self, query: str, name: str, seconds: float = _SECONDS) -> tuple[Any, bool]:
+        """Run a query of a person. Return an Arrow table, and whether rows are missing because there are too many.
+
+        :param name: what `cancel` takes.
+        :raises InvalidArgumentError: if it is wrong, with DuckDB's message.
+        """
+        with self._cursor() as cursor:
+            statements = cursor.extract_statements(query)
+            if len(statements) != 1 or statements[0].type.name not in _SELECTS:
+                raise InvalidArgumentError("Write one SELECT. The explorer changes nothing.")
+            timed_out = threading.Event()
+
+            def stop() -> None:
+                timed_out.set()
+                cursor.interrupt()
+
+            timer = threading.Timer(seconds, stop)
+            with self._lock:
+                self._running[name] = cursor
+            timer.start()
+            try:
+                return self._first_rows(cursor, query)
+            except self._duckdb.InterruptException:
+                if timed_out.is_set():
+                    raise QueryTimeout(f"The query took longer than {seconds:g} seconds.") from None
+                raise QueryCancelled("The query was cancelled.") from None
+            finally:
+                timer.cancel()
+                with self._lock:
+                    self._running.pop(name, None)
+
+    def _first_rows(self, cursor: Any, query: str) -> tuple[Any, bool]:
+        pa = extra("pyarrow", "view")
+        found, rows, size, is_cut = [], 0, 0, False
+        try:
+            reader = cursor.sql(query).to_arrow_reader(_BATCH)
+            for batch in reader:
+                size += batch.nbytes
+                is_cut = size > _MAX_BYTES or rows + batch.num_rows > _MAX_ROWS
+                if size > _MAX_BYTES:
+                    break
+                found.append(batch)
+                rows += batch.num_rows
+                if is_cut:
+                    break
+        except (pa.ArrowException, OSError) as error:
+            if "Interrupt" in str(error) or "INTERRUPT" in str(error):
+                raise self._duckdb.InterruptException(str(error)) from None
+            raise InvalidArgumentError(str(error)) from None
+        if size > _MAX_BYTES and not rows:
+            raise InvalidArgumentError(
+                "The first rows are too large to show. Select fewer columns, or left(column, 100)."
+            )
+        return pa.Table.from_batches(found, reader.schema).slice(0, _MAX_ROWS), is_cut
+
+    def cancel(self, name: str) -> None:
+        """Cancel a query of a person, if it still runs."""
+        with self._lock:
+            cursor = self._running.get(name)
+        if cursor is not None:
+            cursor.interrupt()

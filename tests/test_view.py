@@ -1,0 +1,415 @@
+"""What the explorer answers: the same pages as an export, whatever the filter, the order and the place."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import usp
+from many_sites import serve_sites
+from usp.check import check
+from usp.crawl import crawl
+from usp.exceptions import InvalidArgumentError
+from usp.objects.problem import UNLOGGED
+from usp.sources import find_sources
+from usp.view import parts, store
+from usp.view.explorer import EXAMPLES, Explorer, NotFound, lines_around
+from viewing import HOST, Page, explored, pages_of_site, write_site
+
+pytestmark = pytest.mark.export
+
+PAGES = pages_of_site()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_site(tmp_path_factory.mktemp("view") / "site")
+
+
+@pytest.fixture(scope="module")
+def explorer(folder: Path) -> Iterator[Explorer]:
+    with explored(folder) as found:
+        yield found
+
+
+def urls(explorer: Explorer, **parameters: str) -> list[str]:
+    answer = explorer.pages({"limit": "1000", **parameters})
+    assert answer["total"] == len(answer["rows"])
+    return [row["url"] for row in answer["rows"]]
+
+
+def sitemap_id(explorer: Explorer, name: str) -> str:
+    return str(next(row["id"] for row in explorer.sitemaps({})["rows"] if row["url"].endswith(name)))
+
+
+def test_status(explorer: Explorer) -> None:
+    """The status has what was read, and says that one sitemap failed."""
+    status = explorer.status()
+    assert (status["state"], status["error"], status["has_problems"]) == ("ready", None, True)
+    assert (status["pages"], status["sitemaps"], status["failed"]) == (len(PAGES), 5, 1)
+    assert status["outcome"]["kind"] == "partial"
+    assert set(status["codes"]) == {row["code"] for row in explorer.problems({})["codes"]}
+
+
+def test_pages_are_those_of_the_tree(explorer: Explorer, folder: Path) -> None:
+    """Without a filter, the table has the pages of the tree in its order."""
+    with usp.open(folder) as stream:
+        expected = [page.url for sitemap in stream for page in sitemap.pages]
+    assert urls(explorer) == expected == [page.url for page in PAGES]
+
+
+#: Filters -> which pages pass.
+FILTERS: dict[str, tuple[dict[str, str], Callable[[Page], bool]]] = {
+    "text": ({"q": "post-1"}, lambda page: "post-1" in page.url.lower()),
+    "text as it is": ({"q": "%"}, lambda page: False),
+    "regex": ({"q": "/Post-[12]$", "regex": "1"}, lambda page: bool(re.search("/Post-[12]$", page.url))),
+    "host": ({"section": HOST}, lambda page: True),
+    "section": ({"section": f"{HOST}/blog"}, lambda page: page.path == "/blog" or page.path.startswith("/blog/")),
+    "deeper section": ({"section": f"{HOST}/blog/2021/"}, lambda page: page.path.startswith("/blog/2021/")),
+    "half a section": ({"section": f"{HOST}/blo"}, lambda page: False),
+    "from": ({"from": "2022-01-01"}, lambda page: page.day >= "2022-01-01"),
+    "one day": ({"from": "2026-11-01", "to": "2026-11-01"}, lambda page: page.day == "2026-11-01"),
+    "to": ({"to": "2021-12-31"}, lambda page: "" < page.day <= "2021-12-31"),
+    "undated": ({"undated": "1"}, lambda page: not page.day),
+    "language": ({"language": "en-GB"}, lambda page: "EN-gb" in page.languages),
+    "language of news": ({"language": "en"}, lambda page: page.news_language == "en"),
+    "images": ({"has": "images"}, lambda page: page.images > 0),
+    "images and languages": ({"has": "images,alternates"}, lambda page: page.images > 0 and bool(page.languages)),
+    "news": ({"has": "news"}, lambda page: bool(page.news_language)),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_filters(explorer: Explorer, name: str) -> None:
+    """A filter gives the pages that meet it, and no others; the overview counts the same."""
+    parameters, is_wanted = FILTERS[name]
+    expected = [page.url for page in PAGES if is_wanted(page)]
+    assert urls(explorer, **parameters) == expected
+    assert explorer.overview(parameters)["pages"] == len(expected)
+
+
+def test_pages_of_a_sitemap(explorer: Explorer) -> None:
+    """A filter by sitemap gives the pages that the table of sitemaps counts."""
+    number = sitemap_id(explorer, "/news.xml")
+    assert urls(explorer, sitemap=f"https://{HOST}/news.xml") == urls(explorer, sitemap=number)
+    assert urls(explorer, sitemap=number) == [page.url for page in PAGES if page.sitemap == "/news.xml"]
+    (row,) = (row for row in explorer.sitemaps({})["rows"] if str(row["id"]) == number)
+    assert (row["pages"], row["newest"].date().isoformat()) == (6, "2026-11-01")
+
+
+def test_pages_with_a_problem(explorer: Explorer) -> None:
+    """The codes that the overview counts are those that the filter finds."""
+    found = dict(explorer.overview({})["problems"])
+    assert found
+    for code, count in found.items():
+        assert len(urls(explorer, problem=code)) == count
+    assert [url for code in found for url in urls(explorer, problem=code)] == [f"https://{HOST}/about"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(sorted(FILTERS)), max_size=2, unique=True),
+    st.sampled_from(["", "url", "-url", "last_modified", "-last_modified", "priority", "-change_frequency"]),
+    st.integers(0, 60),
+    st.integers(1, 30),
+)
+def test_windows(explorer: Explorer, names: list[str], sort: str, offset: int, limit: int) -> None:
+    """A window into the table is a slice of all its rows, for any filter and order."""
+    parameters = {name: value for filters in names for name, value in FILTERS[filters][0].items()}
+    everything = explorer.pages({**parameters, "sort": sort, "limit": "1000"})
+    window = explorer.pages({**parameters, "sort": sort, "offset": str(offset), "limit": str(limit)})
+    assert window["total"] == everything["total"]
+    assert window["rows"] == everything["rows"][offset : offset + limit]
+
+
+def test_windows_across_ranges(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are the same if matches are counted in ranges of a few rows, and pages come in parts of a few rows."""
+    monkeypatch.setattr(store, "_CHUNK", 4)
+    monkeypatch.setattr(parts, "_PART_ROWS", 3)
+    with explored(folder) as explorer:
+        assert len(os.listdir(explorer.store.folder)) > 2
+        every = [row["url"] for row in explorer.pages({"q": "post", "limit": "1000"})["rows"]]
+        assert every == [page.url for page in PAGES if "Post" in page.path]
+        for offset in range(42):
+            rows = explorer.pages({"q": "post", "offset": str(offset), "limit": "7"})["rows"]
+            assert [row["url"] for row in rows] == every[offset : offset + 7]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("url", lambda page: page.url), ("last_modified", lambda page: page.day or "9999")]
+)
+def test_sorting(explorer: Explorer, column: str, value: Callable[[Page], str]) -> None:
+    """Rows are sorted by a column, those without a value last, and in the order of the tree where it is equal."""
+    assert urls(explorer, sort=column) == [page.url for page in sorted(PAGES, key=value)]
+    descending = [page for page in PAGES if value(page) != "9999"]
+    descending.sort(key=value, reverse=True)
+    rest = [page for page in PAGES if value(page) == "9999"]
+    assert urls(explorer, sort=f"-{column}") == [page.url for page in (*descending, *rest)]
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"from": "yesterday"},
+        {"to": "2024-13-01"},
+        {"sitemap": "99"},
+        {"sitemap": "-1"},
+        {"sitemap": "x"},
+        {"has": "nothing"},
+        {"q": "(", "regex": "1"},
+        {"sort": "url; drop table sitemaps"},
+        {"offset": "1e9"},
+        {"limit": "-1"},
+    ],
+    ids=str,
+)
+def test_wrong_parameters(explorer: Explorer, parameters: dict[str, str]) -> None:
+    """A parameter that makes no sense is an error with a sentence."""
+    with pytest.raises(InvalidArgumentError):
+        explorer.pages(parameters)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.sampled_from(["q", "section", "language", "problem", "sitemap", "from", "has"]), st.text()))
+def test_values_are_never_sql(explorer: Explorer, parameters: dict[str, str]) -> None:
+    """Any text of a filter is a value: it gives rows, none, or an error that says what is wrong."""
+    try:
+        total = explorer.pages(parameters)["total"]
+    except InvalidArgumentError:
+        return
+    assert 0 <= total <= len(PAGES)
+
+
+def test_overview(explorer: Explorer) -> None:
+    """The overview counts dates, sections and languages as the pages have them."""
+    found = explorer.overview({"bin": "year"})
+    assert found["undated"] == sum(not page.day for page in PAGES)
+    assert dict(found["timeline"]) == Counter(page.day[:4] for page in PAGES if page.day)
+    assert found["section"] == HOST
+    assert {one["name"]: one["pages"] for one in found["sections"]} == {"blog": 40, "news": 6, "": 3}
+    assert dict(found["languages"]) == {"de": 10, "en-gb": 10, "en": 6}
+    assert found["has"] == {
+        "news": 6,
+        "images": sum(page.images > 0 for page in PAGES),
+        "videos": 0,
+        "alternates": 10,
+    }
+    assert found["freshest"][0]["name"] == "news"
+    assert found["stalest"][0]["name"] == "blog"
+
+
+def test_a_section_of_the_overview(explorer: Explorer) -> None:
+    """With a section, the sections are those below it, and their links give their pages."""
+    below = explorer.overview({"section": f"{HOST}/blog"})["sections"]
+    assert {one["section"] for one in below if one["name"]} == {f"{HOST}/blog/{year}" for year in range(2020, 2024)}
+    for one in below:
+        if one["name"]:
+            assert len(urls(explorer, section=one["section"])) == one["pages"]
+
+
+@pytest.mark.parametrize(("unit", "length"), [("day", 10), ("month", 7), ("year", 4)])
+def test_the_timeline_has_all_dated_pages(explorer: Explorer, unit: str, length: int) -> None:
+    """The bins of a timeline are days, months or years, in order."""
+    timeline = explorer.overview({"bin": unit})["timeline"]
+    assert timeline == sorted(timeline)
+    assert {len(name) for name, _ in timeline} == {length}
+    assert sum(count for _, count in timeline) == sum(bool(page.day) for page in PAGES)
+
+
+def test_sitemaps(explorer: Explorer) -> None:
+    """The table of sitemaps is in the order of the tree, names parents, and says why one failed."""
+    rows = explorer.sitemaps({})["rows"]
+    by_id = {row["id"]: row for row in rows}
+    assert [row["url"].rpartition("/")[2] for row in rows] == [
+        "robots.txt",
+        "blog.xml",
+        "news.xml",
+        "rest.xml",
+        "broken.xml",
+    ]
+    assert {by_id[row["parent"]]["url"].rpartition("/")[2] for row in rows if row["parent"] is not None} == {
+        "robots.txt"
+    }
+    assert rows[-1]["type"] == "invalid"
+    assert "sitemap" in rows[-1]["reason"]
+    assert [row["id"] for row in explorer.sitemaps({"sort": "-pages"})["rows"]][:3] == [1, 2, 3]
+    assert [row["id"] for row in explorer.sitemaps({"q": "NEWS"})["rows"]] == [2]
+    for column in store.SITEMAP_ROWS:
+        assert len(explorer.sitemaps({"sort": f"-{column}"})["rows"]) == 5
+
+
+def test_a_page(explorer: Explorer) -> None:
+    """A page has every field that it has in the tree, and its sitemap."""
+    (row,) = explorer.pages({"q": "/news/0"})["rows"]
+    page = explorer.page({"row": str(row["row"])})
+    assert page["url"] == f"https://{HOST}/news/0"
+    assert page["news"]["title"] == "A story"
+    assert page["sitemap"] == {"id": 2, "url": page["sitemap_url"]}
+    with pytest.raises(NotFound):
+        explorer.page({"row": "1000"})
+
+
+def test_problems_are_those_of_a_check(explorer: Explorer, folder: Path) -> None:
+    """The explorer counts the problems that `usp check` counts."""
+    expected: Counter[str] = Counter()
+    for sitemap in check(folder).sitemaps:
+        expected.update(sitemap.problems.counts)
+    answer = explorer.problems({})
+    assert {row["code"]: row["count"] for row in answer["codes"]} == expected
+    listed = explorer.problem_list({"limit": "1000"})
+    assert Counter(row["code"] for row in listed["rows"]) == expected
+    assert explorer.overview({})["severities"] == Counter(
+        severity for row in answer["codes"] for severity in [row["severity"]] * row["count"]
+    )
+    for row in answer["codes"]:
+        assert explorer.problem_list({"code": row["code"]})["count"] == row["count"]
+        assert explorer.rule(row["code"])["markdown"]
+
+
+def test_lines_of_a_problem(explorer: Explorer) -> None:
+    """The lines around a problem are those of the document."""
+    row = next(
+        row for row in explorer.problem_list({})["rows"] if row["sitemap_url"].endswith("rest.xml") and row["line"]
+    )
+    answer = explorer.document({"sitemap": str(row["sitemap"]), "line": str(row["line"]), "context": "1"})
+    assert [number for number, _, _ in answer["lines"]] == [row["line"] - 1, row["line"], row["line"] + 1]
+    assert f"https://{HOST}/about" in answer["lines"][1][1]
+
+
+@given(st.lists(st.text("ab<é\n\r", max_size=6).map(str.encode), max_size=8), st.integers(1, 12), st.integers(0, 4))
+def test_lines_around(pieces: list[bytes], line: int, context: int) -> None:
+    """Lines are those of the text, wherever it is cut into pieces."""
+    lines = b"".join(pieces).decode().split("\n")
+    if not lines[-1]:
+        lines.pop()
+    shown = [(number, text.removesuffix("\r"), False) for number, text in enumerate(lines, 1)]
+    expected = [one for one in shown if abs(one[0] - line) <= context]
+    assert lines_around(iter(pieces), line, context) == expected
+
+
+def test_a_line_that_is_too_long(explorer: Explorer) -> None:
+    """Of a very long line, the beginning is shown."""
+    pieces = [b"x" * 50_000] * 100
+    assert lines_around(iter(pieces), 1, 1) == [(1, "x" * 2000, True)]
+    assert lines_around(iter([*pieces, b"\nnext"]), 2, 0) == [(2, "next", False)]
+
+
+def test_exports_have_the_rows_of_a_filter(explorer: Explorer) -> None:
+    """Every format of the export can be downloaded, with the rows and the order of the table."""
+    formats = [one["name"] for one in explorer.status()["formats"]]
+    assert {"parquet", "csv", "jsonl", "xlsx", "sqlite", "duckdb"} <= set(formats)
+    for name in formats:
+        path = explorer.export({"format": name, "q": "post", "sort": "-url"})
+        try:
+            assert os.path.getsize(path) > 100
+            if name == "csv":
+                with open(path, encoding="utf-8", newline="") as file:
+                    assert [row["url"] for row in csv.DictReader(file)] == urls(explorer, q="post", sort="-url")
+            if name == "parquet":
+                table = pyarrow.parquet.read_table(path)
+                assert table["url"].to_pylist() == urls(explorer, q="post", sort="-url")
+                assert "row" not in table.column_names
+        finally:
+            os.unlink(path)
+
+
+def test_an_export_that_fails_leaves_no_file(explorer: Explorer) -> None:
+    """A wrong filter or format leaves nothing in the folder of downloads."""
+    for parameters in ({"format": "nothing"}, {"format": "csv", "q": "(", "regex": "1"}):
+        with pytest.raises(InvalidArgumentError):
+            explorer.export(parameters)
+    assert os.listdir(explorer.store.downloads) == []
+
+
+@pytest.mark.parametrize("query", [query for _, query in EXAMPLES], ids=[title for title, _ in EXAMPLES])
+def test_examples_of_queries(explorer: Explorer, query: str) -> None:
+    """Every example of the editor runs."""
+    answer = explorer.sql(query, "one")
+    assert answer["columns"]
+    assert not answer["is_cut"]
+
+
+def test_two_targets(folder: Path, tmp_path: Path) -> None:
+    """With several targets, all have their rows, and a sitemap is found by target and URL."""
+    other = write_site(tmp_path / "other")
+    with explored(folder, other) as explorer:
+        assert explorer.pages({})["total"] == 2 * len(PAGES)
+        rows = explorer.sitemaps({"q": "news.xml"})["rows"]
+        assert [row["source"] for row in rows] == [str(folder), str(other)]
+        for row in rows:
+            assert explorer.pages({"sitemap": str(row["id"])})["total"] == 6
+            found = explorer.pages({"sitemap": str(row["id"])})["rows"][0]
+            assert found["sitemap"] == row["id"]
+        assert {row["sitemap"] for row in explorer.problem_list({"limit": "1000"})["rows"]} >= {3, 8}
+
+
+def test_changes_of_a_crawl(tmp_path: Path) -> None:
+    """A crawl folder shows the changes of each run, and between any two runs."""
+    with serve_sites() as sites:
+        host, folder = "127.0.5.9", str(tmp_path / "crawl")
+        for pages in (["/1", "/2"], ["/1", "/2", "/3"], ["/3", "/4"]):
+            url = sites.add(host, {"/a.xml": pages})
+            crawl([url], folder)
+    with explored(folder) as explorer:
+        assert explorer.status()["has_changes"]
+        runs = explorer.runs()["runs"]
+        assert [(run["run"], run["added"], run["removed"]) for run in runs] == [(1, None, None), (2, 1, 0), (3, 1, 2)]
+        answer = explorer.changes({"old": "1", "new": "3"})
+        assert answer["counts"] == {"added": 2, "removed": 2, "changed": 0, "moved": 0}
+        found = {(row["change"], row["url"].rpartition("/")[2]) for row in answer["rows"]}
+        assert found == {("added", "3"), ("added", "4"), ("removed", "1"), ("removed", "2")}
+        assert explorer.changes({"old": "1", "new": "3", "kind": "added", "q": "/4"})["total"] == 1
+        with pytest.raises(InvalidArgumentError):
+            explorer.changes({"old": "1", "new": "9"})
+        assert explorer.pages({})["total"] == 2
+
+
+def test_a_folder_has_no_changes(explorer: Explorer) -> None:
+    """Changes of something else than a crawl folder are an error that says what they need."""
+    assert explorer.runs() == {"runs": []}
+    with pytest.raises(NotFound, match="crawl folder"):
+        explorer.changes({"old": "1", "new": "2"})
+
+
+def test_reading_that_fails_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error while reading is in the status; what was read before can be looked at."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("usp.view.loading.check_read", fail)
+    with explored(folder) as explorer:
+        status = explorer.status()
+        assert (status["state"], status["pages"]) == ("failed", len(PAGES))
+        assert "No space left on device" in status["error"]
+        assert len(urls(explorer)) == len(PAGES)
+
+
+def test_nothing_is_left_behind(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing removes the temporary folder, also before everything is read."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with explored(folder):
+        assert os.listdir(tmp_path)
+    assert os.listdir(tmp_path) == []
+    sources = find_sources([str(folder)])
+    explorer = Explorer(sources, ((source, source.stream(None)) for source in sources))
+    explorer.start()
+    explorer.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_documents_outlive_reading(explorer: Explorer) -> None:
+    """Documents can be read again after everything is read."""
+    parser = explorer.loader.sitemaps[1].parser
+    assert parser is not None
+    assert b"".join(parser.open(UNLOGGED)).startswith(b"<?xml")
