@@ -337,6 +337,15 @@ def test_small_sites_are_crawled_into_a_folder_twice(workshop: Workshop) -> None
         assert worker.ask("small sites asked again", names=names, **asked)["documents"] == second["requests"]
 
 
+def test_probes_count_waiting(workshop: Workshop) -> None:
+    """A probe fetches all pages of the site, and takes the time of its waits."""
+    homepage, warm_up = workshop.listed_pages(30, 0.05), workshop.listed_pages(2, 0.01)
+    with workshop.fresh_worker("usp") as worker:
+        answer = worker.ask("probe", url=homepage, warm_up=warm_up, concurrency=10)
+    assert answer["pages"] == 30
+    assert answer["seconds"] > 0.2  # robots.txt, the sitemap, and three pages one after another
+
+
 def test_crawls_count_waiting(workshop: Workshop) -> None:
     """A crawl takes the time of its waits, and says which pages it found."""
     homepage, warm_up = workshop.site(sitemaps=2, pages=30, delay=0.05), workshop.site(1, 10)

@@ -125,6 +125,17 @@ def check(url: str, warm_up: str, is_check: bool) -> Answer:
     return {"seconds": seconds, "reading": time.perf_counter() - start, "pages": pages}
 
 
+def probe(url: str, warm_up: str, **options: Any) -> Answer:
+    """Time a check of a site that fetches all of its pages."""
+    check_with_pages = import_module("usp.check").check
+    check_with_pages(warm_up, probe="all", use_known_paths=False, **options)
+    start, start_of_cpu = time.perf_counter(), time.process_time()
+    report = check_with_pages(url, probe="all", use_known_paths=False, **options)
+    seconds, cpu = time.perf_counter() - start, time.process_time() - start_of_cpu
+    pages = report.probed - report.counts().total()  # a page that fails is none
+    return {"seconds": seconds, "cpu": cpu, "memory": peak_memory(), "pages": pages}
+
+
 def crawl_sites(urls: list[str], warm_up: str) -> Answer:
     """Time the fetching of the trees of sites, one after the other, with one client."""
     client = import_module("usp.web_client.requests_client").RequestsWebClient()
@@ -403,6 +414,7 @@ def inflate(files: list[str]) -> Answer:
 COMMANDS: dict[str, Callable[..., Answer]] = {
     "site": site,
     "check": check,
+    "probe": probe,
     "crawl": crawl,
     "crawl sites": crawl_sites,
     "crawl sites asyncio": crawl_sites_asyncio,

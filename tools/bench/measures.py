@@ -34,6 +34,7 @@ SMALL_SITE = (1, 10)
 SITES, SITE_PAGES = {10: 20, 100: 4, 1_000: 1}, 5_000
 WAITS_SITE = (200, 10)
 DELAY, AT_ONCE = 0.05, 16
+PROBED_PAGES, PAGE_DELAY = 10_000, 0.02
 MANY_SITES, SITES_AT_ONCE = 2_000, 64
 #: How many sites 1.8.1 reads: one after the other, all of them would take minutes.
 SITES_SAMPLE = 200
@@ -373,6 +374,23 @@ def waits_once(driver: str, workshop: Workshop) -> Sample:
     urls = {"url": workshop.site(sitemaps, pages, DELAY), "warm_up": workshop.site(*SMALL_SITE)}
     options = {"driver": driver, "reads": False, "concurrency": AT_ONCE}
     return Sample(workshop.ask_ours(sitemaps * pages, "crawl", **urls, **options)["seconds"])
+
+
+def probes(workshop: Workshop, progress: Progress, target: Target) -> Outcome:
+    """Time a check that fetches all pages of a site, against the waiting alone."""
+    ideal = PROBED_PAGES / AT_ONCE * PAGE_DELAY
+    seconds = []
+    for number in workshop.rounds_in_time():
+        progress(f"probe: round {number + 1} of {workshop.rounds}")
+        seconds.append(probes_once(workshop).number)
+    ratio = Ratio.of(seconds, [ideal] * len(seconds))
+    return judged(ratio, len(seconds), target, f"{_range(seconds)} against {duration(ideal)}")
+
+
+def probes_once(workshop: Workshop) -> Sample:
+    """Time it once."""
+    urls = {"url": workshop.listed_pages(PROBED_PAGES, PAGE_DELAY), "warm_up": workshop.listed_pages(20, PAGE_DELAY)}
+    return Sample(workshop.ask_ours(PROBED_PAGES, "probe", **urls, concurrency=AT_ONCE)["seconds"])
 
 
 def network(workshop: Workshop, progress: Progress, target: Target) -> Outcome:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bench import bounded, measures
+from bench import bounded, measures, views
 from bench.measures import (
     AT_ONCE,
     DELAY,
@@ -17,6 +17,8 @@ from bench.measures import (
     LARGE_SITE,
     MANY_SITES,
     MIDDLE_SITE,
+    PAGE_DELAY,
+    PROBED_PAGES,
     SITE_PAGES,
     SITES_AT_ONCE,
     SITES_SAMPLE,
@@ -244,6 +246,14 @@ ROWS: tuple[Row, ...] = (
         for driver in ("threads", "asyncio")
     ),
     Row(
+        "probe",
+        f"check --probe all: {PROBED_PAGES:,} pages, each after {PAGE_DELAY * 1000:.0f} ms, {AT_ONCE} at once",
+        f"waiting alone: {PROBED_PAGES:,} / {AT_ONCE} x {PAGE_DELAY * 1000:.0f} ms",
+        _at_most(1.3, "x its time"),
+        measures.probes,
+        measures.probes_once,
+    ),
+    Row(
         "network",
         _NETWORK,
         "1.8.1, one at a time",
@@ -388,5 +398,47 @@ ROWS: tuple[Row, ...] = (
         bounded.beside,
         bounded.beside_once,
     ),
+    Row(
+        "view-ready",
+        f"the explorer, a {_MIDDLE}: from the site to everything visible, problems included",
+        "usp export to Parquet",
+        _at_most(2, "x its time"),
+        views.ready,
+        views.ready_once,
+    ),
+    Row(
+        "view-paint",
+        f"the overview of a {_MIDDLE} in a browser",
+        "",
+        _at_most(1, " s"),
+        views.paint,
+        views.paint_once,
+    ),
+    Row(
+        "view-filter",
+        f"the first rows of a search, a {_MIDDLE}",
+        "",
+        _at_most(300, " ms"),
+        views.filters,
+        views.filters_once,
+    ),
+    Row(
+        "view-filter-10m",
+        "the first rows of a search in 10 million pages",
+        "",
+        _at_most(2_000, " ms"),
+        views.filters_of_huge,
+        views.huge_once,
+    ),
+    Row("view-scroll", "rows anywhere in 10 million pages", "", _at_most(200, " ms"), views.places, views.huge_once),
+    Row(
+        "view-memory",
+        "the explorer with 10 million pages; peak memory",
+        "",
+        _at_most(600, " MB"),
+        views.memory,
+        views.memory_once,
+    ),
+    Row("view-size", "JavaScript and CSS of its page", "", _at_most(120, " kB"), views.size, views.size_once),
 )
 NAMES = [row.name for row in ROWS]

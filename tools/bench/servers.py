@@ -6,6 +6,8 @@
 sites of one page, each at an address of its own. A response leaves that many seconds after its request came, and waits
 for nothing else: all responses are built beforehand, so the loop has next to nothing to do.
 
+`servers.py pages SECONDS NUMBER` serves one site in the same way: a sitemap, and NUMBER pages that it lists.
+
 `servers.py small FOLDER NUMBER` serves NUMBER sites in the same way, without a delay: each has an address of its own,
 and two to five of the sitemaps of a folder. Their documents have an ETag, and never change.
 
@@ -28,7 +30,7 @@ from threading import Thread
 from typing import cast
 
 _XMLNS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-_XML, _GZIP, _TEXT = "application/xml", "application/gzip", "text/plain"
+_XML, _GZIP, _TEXT, _HTML = "application/xml", "application/gzip", "text/plain", "text/html; charset=utf-8"
 #: The last byte of an address that starts with 127; all of those are loopback.
 _HOSTS_PER_NETWORK = 250
 
@@ -57,6 +59,24 @@ def page_site(base: str) -> Bodies:
     """Return a robots.txt, and a sitemap of one page."""
     sitemap = f"<urlset {_XMLNS}>\n<url><loc>{base}page</loc></url>\n</urlset>\n"
     return {"/robots.txt": _robots(f"{base}sitemap.xml"), "/sitemap.xml": (sitemap.encode(), _XML)}
+
+
+def listed_pages(base: str, count: int) -> Bodies:
+    """Return a robots.txt, a sitemap, and its pages of some 4 kB, with all that `usp check --probe` looks at."""
+    names = [f"pages/{number}" for number in range(count)]
+    entries = "".join(f"<url><loc>{base}{name}</loc></url>\n" for name in names)
+    words = "<p>Some words of a page, with <a href='/pages/1'>a link</a>, as pages have them.</p>\n" * 50
+
+    def html(name: str) -> bytes:
+        head = f"<title>{name}</title><meta name='robots' content='index'><link rel='canonical' href='{base}{name}'>"
+        text = f"<!doctype html><html lang='en'><head>{head}</head><body><h1>{name}</h1>{words}</body></html>"
+        return text.encode()
+
+    return {
+        "/robots.txt": _robots(f"{base}sitemap.xml"),
+        "/sitemap.xml": (f"<urlset {_XMLNS}>\n{entries}</urlset>\n".encode(), _XML),
+        **{f"/{name}": (html(name), _HTML) for name in names},
+    }
 
 
 def _robots(sitemap: str) -> tuple[bytes, str]:
@@ -181,6 +201,10 @@ def main() -> None:
     (last,) = others
     if kind == "small":
         asyncio.run(serve_with_delay(0, small_sites(Path(first), int(last)), VALIDATORS))
+    elif kind == "pages":
+        with asyncio.Runner(loop_factory=precise_loop) as runner:
+            bodies = partial(listed_pages, count=int(last))
+            runner.run(serve_with_delay(float(first), [("127.0.0.1", bodies)]))
     elif last.isdecimal():
         asyncio.run(serve_with_delay(float(first), ((address, page_site) for address in addresses(int(last)))))
     else:

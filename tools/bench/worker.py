@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # last: no library may find other modules there
 
-from bench import bounds, crawls, small_sites  # after the line that makes it importable
+from bench import bounds, crawls, exploring, small_sites  # after the line that makes it importable
 from bench.crawls import MAX_ADDRESS_SPACE, Answer, peak_memory, read_urls, summary
 
 REPEAT_SECONDS = 0.3
@@ -274,6 +274,7 @@ COMMANDS: dict[str, Callable[..., Answer]] = {
     **crawls.COMMANDS,
     **small_sites.COMMANDS,
     **bounds.COMMANDS,
+    **exploring.COMMANDS,
 }
 
 

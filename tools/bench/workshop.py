@@ -251,6 +251,10 @@ class Workshop:
             documents.write_site(folder, sitemaps, pages, f"http://127.0.0.1:{self._ports[folder]}/")
         return self._served("threads", str(folder), str(self._ports[folder]))[0]
 
+    def listed_pages(self, count: int, delay: float) -> str:
+        """Serve a site with a sitemap and all of its pages; return its homepage."""
+        return self._served("pages", str(delay), str(count))[0]
+
     def sites(self, count: int, delay: float) -> list[str]:
         """Serve sites of one page, all from one process; return their homepages."""
         return self._served("delayed", str(delay), str(count))
