@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import importlib.util
+import inspect
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -10,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+import docs_pages
+import docs_site
 from support import write_archive
 from test_rooms import ROOMS
 from usp.check.rules import RULES
@@ -22,10 +28,18 @@ from usp.scan.columns import List, Scalar, Struct, Type
 pytestmark = pytest.mark.wheel
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
 EXPORT = (ROOT / "docs" / "export.md").read_text("utf-8")
-GUIDES = [(ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("fetching", "outcomes", "choosing", "sources")]
-EXAMPLES = re.findall(r"```python\n(.*?)```", "".join([README, EXPORT, *GUIDES]), re.DOTALL)
+SCHEMA = (ROOT / "docs" / "schema.md").read_text("utf-8")
+#: Examples that run elsewhere: `make test-cluster` has those of clusters, `make peers` those with other packages.
+ELSEWHERE = re.compile(r"^(?:import|from) (?:advertools|crawlee|pyspark|ray|scrapy|trafilatura)\b", re.MULTILINE)
+EXAMPLES = {
+    f"{path.relative_to(ROOT)}-{number}": example
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for number, example in enumerate(
+        re.findall(r"^```python.*?\n(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    )
+    if not ELSEWHERE.search(example)
+}
 
 
 def generator() -> ModuleType:
@@ -38,22 +52,117 @@ def generator() -> ModuleType:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run(
-    example: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every Python example of the README and of the guides runs on the example website."""
+    """Every Python example of the README and of the guides runs on the example website, after those before it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "public").mkdir()
-    for name in ("sitemap.xml", "public/sitemap.xml"):
-        (tmp_path / name).write_text("<urlset><url><loc>https://www.example.org/a</loc></url></urlset>")
+    for file in ("sitemap.xml", "public/sitemap.xml"):
+        (tmp_path / file).write_text("<urlset><url><loc>https://www.example.org/a</loc></url></urlset>")
+    page, _, number = name.rpartition("-")
     with demo_site() as homepage:
         write_archive(tmp_path / "crawl.warc.gz", homepage)
-        example = example.replace("https://www.example.org/", homepage)
-        example = example.replace('"example.org"', repr(homepage.removeprefix("http://")))
-        exec(compile(example, "README.md", "exec"), {})  # noqa: S102 -- running it is the test
-    if "print(" in example:
+        (tmp_path / "sites.txt").write_text(f"{homepage}\n")
+        # A recipe goes on with the folder that its first example has made.
+        first = 0 if page.endswith("hundred-sites.md") else int(number)
+        for one in range(first, int(number) + 1):
+            capsys.readouterr()
+            run_example(EXAMPLES[f"{page}-{one}"], page, homepage)
+    if "print(" in EXAMPLES[name]:
         assert capsys.readouterr().out
+
+
+def run_example(example: str, page: str, homepage: str) -> None:
+    """Run an example on a website. It may await, as in a notebook."""
+    example = example.replace("https://www.example.org/", homepage)
+    example = example.replace('"example.org"', repr(homepage.removeprefix("http://")))
+    code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    run = eval(code, {"__name__": "example"})  # noqa: S307 -- running it is the test
+    if code.co_flags & inspect.CO_COROUTINE:
+        asyncio.run(run)
+
+
+def test_figures_are_those_of_the_benchmarks() -> None:
+    """The figures in the README's comparison are those that `make bench` has found."""
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    found = dict(re.findall(r"^\| ([\w-]+) \|.*?\| ([\d.]+)x as fast \|", benchmarks, re.MULTILINE))
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"¹ | 1 | {found['urls']} | {found['advertools']} | {found['scrapy']} |" in readme
+    assert f"¹ | 1 | {found['network']} | | {found['network-scrapy']} |" in readme
+    assert re.search(r"^\| memory \|.*\| (139 MB) \|", benchmarks, re.MULTILINE)
+    versions = {"ultimate-sitemap-parser": "1.8.1", "advertools": "0.18.0", "scrapy": "2.19.0"}
+    assert all(f"{package} {version}" in benchmarks for package, version in versions.items())
+    assert len(readme.splitlines()) <= 150
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """The navigation of the documentation site has every page but the decisions, and no page that does not exist."""
+    assert docs_site.missing_from_navigation() == []
+
+
+def test_links_of_the_site_lead_somewhere() -> None:
+    """Every link of a page leads to a page of the site, also from a folder, and to files of the repository."""
+    places = {"README.md": "index.md", "docs/a.md": "a.md", "docs/more/b.md": "more/b.md", "docs": "index.md"}
+    text = "[b](docs/more/b.md#x) [c](https://c.example) ![i](docs/a.md)\n```\n[b](nowhere.md)\n```\n"
+    relinked = docs_site.relinked(text, "README.md", places)
+    assert relinked == "[b](more/b.md#x) [c](https://c.example) ![i](a.md)\n```\n[b](nowhere.md)\n```\n"
+    assert docs_site.relinked("[a](../a.md)", "docs/more/b.md", places) == "[a](../a.md)"
+    nested = "````\n```\n[b](no.md)\n```\n````\n"
+    assert docs_site.relinked(f"{nested}[a](../a.md)", "docs/more/b.md", places) == f"{nested}[a](../a.md)"
+    assert docs_site.relinked("[home](../../README.md)", "docs/more/b.md", places) == "[home](../index.md)"
+    with pytest.raises(docs_site.SiteError, match=r"the link to nowhere\.md leads nowhere"):
+        docs_site.relinked("[b](nowhere.md)", "README.md", places)
+
+
+def test_broken_links_of_the_site_are_found(tmp_path: Path) -> None:
+    """A missing page, place or script is found, and so is anything that comes from another host."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "index.html").write_text('<h1 id="here"></h1><a href="../">up</a><a href="#there">there</a>')
+    (tmp_path / "index.html").write_text(
+        '<a href="b/#here">b</a><a href="b/#gone">b</a><a href="c/">c</a><a href="https://c.example/">c</a>'
+        '<script src="x.js"></script><link rel="stylesheet" href="https://cdn.example/a.css">'
+    )
+    assert sorted(docs_site.problems_of(tmp_path)) == [
+        "b/index.html: there is no #there in b/index.html",
+        "index.html: c/ leads nowhere",
+        "index.html: loads https://cdn.example/a.css from another host",
+        "index.html: there is no #gone in b/index.html",
+        "index.html: x.js leads nowhere",
+    ]
+
+
+def test_every_rule_has_a_page_of_the_site() -> None:
+    """The index of rules links to the page of each, and a page highlights the line of the problem."""
+    index = docs_pages.rules_index()
+    assert [code for code in CODES if f"[{code}](rules/{code}.md)" not in index] == []
+    page = docs_pages.rule_page_of_site("X102")
+    assert '```xml title="sitemap.xml" linenums="1" hl_lines="4"\n' in page
+    assert "**Severity:** error" in page
+    assert "<https://www.w3.org/TR/xml/#syntax>" in page
+
+
+def test_every_public_module_is_in_the_reference() -> None:
+    """The API reference has every name that `usp` and its front doors export, and names nothing that does not exist."""
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs" / "api").glob("*.md"))
+    named = re.findall(r"^::: (\S+)$", pages, re.MULTILINE)
+    found = {name: pkgutil.resolve_name(name) for name in named if not name.startswith(("usp.spark", "usp.ray"))}
+    documented = {id(value) for value in found.values()}
+    for value in found.values():
+        if isinstance(value, ModuleType):
+            documented |= {id(getattr(value, name)) for name in getattr(value, "__all__", vars(value))}
+    doors = [
+        importlib.import_module(name) for name in ("usp", "usp.aio", "usp.tree", "usp.check", "usp.export", "usp.crawl")
+    ]
+    undocumented = {
+        f"{door.__name__}.{name}"
+        for door in doors
+        for name in door.__all__
+        if inspect.isclass(value := getattr(door, name)) or inspect.isfunction(value)
+        if id(value) not in documented
+    }
+    assert sorted(undocumented) == []
 
 
 def test_the_schema_is_documented() -> None:
@@ -71,14 +180,14 @@ def test_the_schema_is_documented() -> None:
             return f"list of {word(kind.item)}s"
         return "struct" if isinstance(kind, Struct) else words[kind]
 
-    documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|number|integer|list of .*?) \|", EXPORT, re.MULTILINE)
+    documented = re.findall(r"^\| `(\w+)` \| (text|time|struct|number|integer|list of .*?) \|", SCHEMA, re.MULTILINE)
     shared = dict(list(TABLES["images"].items())[:4])  # the other columns are the fields of the items
     tables = (PAGES, SITEMAPS, shared)
     assert documented == [(name, word(kind)) for types in tables for name, kind in types.items()]
     for table in ITEM_TABLES:
         fields = ", ".join(f"`{name}`" for name in TABLES[table] if name not in shared)
-        assert f"- `{table}`: {fields}\n" in EXPORT
-    assert f"This is version {SCHEMA_VERSION}." in EXPORT
+        assert f"- `{table}`: {fields}\n" in SCHEMA
+    assert f"This is version {SCHEMA_VERSION}." in SCHEMA
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out otherwise since Python 3.13")

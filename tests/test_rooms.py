@@ -54,6 +54,7 @@ ROOMS = {
         "web_client",
         "drivers",
     },
+    "webpages": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "walk", "drivers", "stream"},
     "warc": {"version", "exceptions", "extras", "objects", "inflate", "origins", "limits", "web_client"},
     "tree": {"exceptions", "objects", "origins", "limits", "documents", "fetch_parse", "drivers", "stream"},
     "sources": {
@@ -74,6 +75,7 @@ ROOMS = {
         "tree",
         "sources",
         "notebook",
+        *("extras", "webpages", "export"),  # for probing
     },
     "notebook": {"objects"},
     "export": {"keywords", "exceptions", "extras", "objects", "scan", "origins", "limits", "stream"},
@@ -94,9 +96,10 @@ ROOMS = {
     },
     "spark": {"exceptions", "extras", "export", "crawl"},
     "ray": {"exceptions", "extras", "export", "crawl"},
+    "view": {"exceptions", "extras", "objects", "scan", "sources", "check", "export", "crawl"},
     "cli": {
         *("version", "compiled", "exceptions", "objects", "limits", "politeness", "progress", "origins", "web_client"),
-        *("tree", "sources", "check", "export", "crawl"),
+        *("tree", "sources", "check", "export", "crawl", "view"),
     },
     "__init__": {"version", "exceptions", "objects", "limits", "politeness", "progress", "tree", "sources"},
     "__main__": {"cli"},

@@ -123,8 +123,9 @@ printing ends usp at once.
 [sources.md](sources.md) says what a target may be: a site, a sitemap, a file, a folder, an archive or standard input.
 
 Values of `--header`, and a user and password in the URL, go only to the scheme, host and port of that URL. If a site
-redirects to https, give the https URL. [fetching.md](fetching.md) explains how sites are fetched and what is refused;
-[check.md](check.md) and [export.md](export.md) are the guides to those commands.
+redirects to https, give the https URL. [fetching.md](fetching.md) explains how sites are fetched, and
+[safety.md](safety.md) what is refused; [check.md](check.md), [export.md](export.md) and [sql.md](sql.md) are the guides
+to those commands.
 """
 
 

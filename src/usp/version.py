@@ -1,3 +1,3 @@
 """The version of usp."""
 
-__version__ = "2.0.0.dev0"
+__version__ = "2.0.0rc1"
