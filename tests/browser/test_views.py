@@ -291,6 +291,21 @@ def test_a_link_does_not_run_a_query(visit: Opened, rich: Viewer) -> None:
     expect(one.row("Result", 0)).to_have_text("42")
 
 
+def test_examples_leave_an_editor_in_use_alone(visit: Opened, rich: Viewer) -> None:
+    """Examples that arrive late do not get between the reader and the query."""
+    one = visit(rich, "overview")
+    held: list[Any] = []
+    one.page.route("**/api/sql/examples", lambda route: held.append(route))
+    one.go("sql")
+    one.page.get_by_label("Query").focus()
+    while not held:
+        one.page.wait_for_timeout(10)
+    held[0].continue_()
+    expect(one.button("Problems by code")).to_be_visible()
+    one.page.keyboard.type("select 41 + 1")
+    expect(one.page.get_by_label("Query")).to_have_value("select 41 + 1")
+
+
 def test_a_query_is_cancelled(visit: Opened, rich: Viewer) -> None:
     """A long query is cancelled by its button, which the keyboard reaches."""
     one = visit(rich, "sql")

@@ -78,7 +78,8 @@ export class SqlView {
 				return h("details", { "data-key": `table-${name}`, open: index === 0 }, h("summary", h("code", name), h("small", ` ${count(columns.length, "column")}`)), h("dl.columns", types));
 			});
 			fill(this.tables, list);
-			if (this.editor.value === "" && examples.length > 0) this.editor.value = examples[0].query;
+			const isUnused = this.editor.value === "" && this.editor !== document.activeElement;
+			if (isUnused && examples.length > 0) this.editor.value = examples[0].query;
 		} catch (error) {
 			showError(this.tables, error);
 		}
