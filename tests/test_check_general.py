@@ -31,6 +31,8 @@ FIELDS = (
     *("<lastmod>never", "<lastmod>2024&#45;05-08", "<changefreq>Daily", "<changefreq>daily", "<changefreq>wee\u212aly"),
     *("<priority>0.5", "<priority>7", "<priority>1e-1", "<image:image><image:loc>i", "<xhtml:link hreflang=x href=/y>"),
     *("<title>T", "<pubDate>x", "<news:news><news:title>N<news:publication_date>2024-05-08", "<pagemap:x>", ""),
+    *("<news:news><news:title>N", "<news:news></news:news>", "<news:news><news:publication><news:name>A", "</url>"),
+    "<news:news><news:title>N</news:title><news:publication_date></news:publication_date></news:news>",
 )
 FORMS = ("<loc>%s", "<url a><loc>%s</loc>", "<sitemap><loc>%s</loc>", "<item><link>%s", "<entry><link href='%s'/>")
 entries = st.builds(

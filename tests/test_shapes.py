@@ -26,7 +26,6 @@ MOST_UNITS = 48 if IS_COMPILED else 480
 # Shapes that take more when compiled, and how many times as much they may take. Each entry or line of a few bytes is
 # different, so nothing can be remembered, and so unusual that plain Python reads it. Make these numbers smaller.
 SLOWER = {
-    "locs with news": 2,
     "empty videos": 3,
 }
 SIZE = 125_000  # two huge fields

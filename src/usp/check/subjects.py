@@ -136,12 +136,12 @@ class Entry:
         """Its first news story."""
         return next(iter(self.element.all("news")), None)
 
-    @property
+    @cached_property
     def images(self) -> list[Element]:
         """Its images."""
         return self.element.all("image") if self.element.children else []
 
-    @property
+    @cached_property
     def videos(self) -> list[Element]:
         """Its videos."""
         return self.element.all("video") if self.element.children else []

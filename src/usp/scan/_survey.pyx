@@ -391,6 +391,7 @@ cdef class PlainSurvey(PlainCheck):
         cdef EntryURL entry_url
         cdef EntrySummary summary
         cdef Element element
+        cdef uint32_t codes = 0  # of extensions
         if type(entry) is PlainElement:
             if entry.children or len(entry.fields) > 1:
                 return False
@@ -400,13 +401,15 @@ cdef class PlainSurvey(PlainCheck):
         else:
             element = <Element>entry
         if element is not None and element.has_children() and (element.name == "url" or element.name == "sitemap"):
-            return False  # extensions
+            if not has_only_broken_news(element):
+                return False
+            codes = 1 << N603
         self.has_gil = True
         try:
             return (
                 self.read_url(url, &entry_url)
                 and self.summarize(element, &summary)
-                and self.skips_entry(&entry_url, &summary, looked_for, element is None or element.name == "url")
+                and self.skips_entry(&entry_url, &summary, codes, looked_for, element is None or element.name == "url")
             )
         finally:
             self.has_gil = False
@@ -470,12 +473,12 @@ cdef class PlainSurvey(PlainCheck):
         return True
 
     cdef bint skips_entry(
-        self, EntryURL *entry_url, EntrySummary *summary, uint32_t looked_for, bint is_page
+        self, EntryURL *entry_url, EntrySummary *summary, uint32_t codes, uint32_t looked_for, bint is_page
     ) except -1:
-        """Skip an entry without extensions, unless something is wrong with it that is not only counted."""
-        cdef uint32_t codes = summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
+        """Skip an entry, unless something is wrong with it that is not only counted. `codes` are those of extensions."""
         cdef Table *table = self.page_table if is_page else self.story_table
         cdef uint64_t *slot = NULL
+        codes |= summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
         self.add_site_code(entry_url, &codes)
         codes &= looked_for
         if codes & ~self.passed_codes:
@@ -650,6 +653,22 @@ cdef class PlainSurvey(PlainCheck):
                 result.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
                 result.period = period_of(date_text, date)
         return 0
+
+
+cdef bint has_only_broken_news(Element entry) except -1:
+    """Return whether all extensions of a page are news, behind its fields, without a date or a publication."""
+    cdef Element news
+    if entry.name != "url":
+        return False
+    for news in entry._children:
+        if news.name != "news" or news.has_children():
+            return False
+        if news._fields is not None and "publication_date" in news._fields:
+            return False
+    if not entry._offsets:
+        return True
+    news = <Element>entry._children[0]
+    return type(news.at) is int and max(entry._offsets.values()) < news.at
 
 
 cdef bint has_two_of_a_language(Alternates *found) noexcept nogil:

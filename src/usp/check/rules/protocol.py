@@ -76,10 +76,12 @@ def _out_of_order(entry: Entry) -> Finding | None:
         return None
     places: list[tuple[int, str]] = [(at, name) for name, at in element.offsets.items()]
     places += [(child.at, child.name) for child in element.children if isinstance(child.at, int)]
-    for (_, before), (at, name) in pairwise(sorted(places)):
-        if is_out_of_order((before, name)):
-            return Finding(at, name, before)
-    return None
+    places.sort()
+    if not is_out_of_order(name for _, name in places):
+        return None
+    return next(
+        Finding(at, name, before) for (_, before), (at, name) in pairwise(places) if is_out_of_order((before, name))
+    )
 
 
 def _listed_twice(entry: Entry) -> Finding | None:
