@@ -20,6 +20,11 @@ INTERFACE = SOURCE / "usp" / "compiled.py"  # has the number that the modules ar
 class BuildAllOrNone(build_ext):
     """Builds every extension. If one cannot be built, it removes the others, and the package is installed without."""
 
+    def finalize_options(self):
+        """Compile as many modules at once as there are processors, unless an option says otherwise."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
+
     def build_extensions(self):
         """Build the extensions."""
         try:
