@@ -23,11 +23,6 @@ from usp.scan.columns import PAGE_TYPES
 MOST_SECONDS = 0.3 if IS_COMPILED else 3.0
 # The same in units of `work`, for machines that are slow or busy.
 MOST_UNITS = 48 if IS_COMPILED else 480
-# Shapes that take more when compiled, and how many times as much they may take. Each entry or line of a few bytes is
-# different, so nothing can be remembered, and so unusual that plain Python reads it. Make these numbers smaller.
-SLOWER = {
-    "empty videos": 3,
-}
 SIZE = 125_000  # two huge fields
 TRIES = 3
 
@@ -75,26 +70,20 @@ def work() -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "url"), CASES)
-def test_no_shape_takes_long(shape: Shape, url: str, request: pytest.FixtureRequest) -> None:
+def test_no_shape_takes_long(shape: Shape, url: str) -> None:
     """Whatever the shape of a document, reading a megabyte takes a bounded number of CPU seconds.
 
     Noise may double the time of a document, if it grows no faster than the document.
     """
     data = shape(SIZE)
     megabytes = max(len(data), SIZE) / 1_000_000
-    factor = SLOWER.get(request.node.callspec.id, 1) if IS_COMPILED else 1
     for way, read in ways_to_read(data, url):
 
         def is_within(most: int, read: Callable[[], object] = read) -> bool:
-            limits = (max(MOST_SECONDS, MOST_UNITS * work()) * megabytes * factor * most for _ in range(TRIES))
+            limits = (max(MOST_SECONDS, MOST_UNITS * work()) * megabytes * most for _ in range(TRIES))
             return any(seconds(read) < limit for limit in limits)
 
         assert is_within(1) or (is_within(2) and grows_linearly(shape, url, way)), way
-
-
-def test_slower_shapes_exist() -> None:
-    """Every shape that may take more is one that is read."""
-    assert SLOWER.keys() <= {case.id for case in CASES}
 
 
 def grows_linearly(shape: Shape, url: str, way: str) -> bool:

@@ -143,8 +143,9 @@ class Entry:
 
     @cached_property
     def videos(self) -> list[Element]:
-        """Its videos."""
-        return self.element.all("video") if self.element.children else []
+        """Its videos, without empty ones."""
+        children = self.element.children
+        return [child for child in children if child.name == "video" and not child.is_empty] if children else []
 
     @property
     def is_story(self) -> bool:

@@ -179,8 +179,6 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
 
     https://www.google.com/schemas/sitemap-video/1.1/sitemap-video.xsd
     """
-    if not group.fields and not group.children:
-        return video_of({})
     values = _converted_fields(group, _VIDEO_PLAIN, log)
     children: dict[str, list[Element]] = {}
     for child in group.children:
@@ -345,7 +343,8 @@ class URLSetPage:
         return [image for image in images if image is not None] or None
 
     def _videos(self) -> list[SitemapVideo] | None:
-        return [_video(group, self.base, self.log) for group in self.entry.all("video")] or None
+        groups = (group for group in self.entry.all("video") if not group.is_empty)
+        return [_video(group, self.base, self.log) for group in groups] or None
 
     def _alternates(self) -> list[tuple[str, str]] | None:
         found = []

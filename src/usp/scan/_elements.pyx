@@ -119,6 +119,11 @@ cdef class Element:
             self._children = []
         return self._children
 
+    @property
+    def is_empty(self):
+        """Whether it holds nothing."""
+        return not self._fields and not self._children
+
     def get(self, *names):
         """Return the first of these fields that is not empty, else an empty text."""
         if self._fields is not None:

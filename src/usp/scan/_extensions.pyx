@@ -398,6 +398,8 @@ cdef bint begin_video(
     cdef uint32_t i
     cdef uint64_t had = 0  # fields whose element was already read
     cdef int field
+    if not count:
+        return False  # an empty one is no video
     for i in range(count):
         record = &records[i]
         field = numbers[record.name] - 1

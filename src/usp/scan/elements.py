@@ -32,6 +32,11 @@ class Element:
         self.children: list[Element] = []
         self.cut_off = False  # whether the document ended inside it
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing."""
+        return not self.fields and not self.children
+
     def get(self, *names: str) -> str:
         """Return the first of these fields that is not empty, else an empty text."""
         for name in names:

@@ -37,7 +37,8 @@ _RANGES = {
 
 
 def _incomplete(entry: Entry) -> Finding | None:
-    return next((Finding(video.at, where=missing) for video in entry.videos if (missing := _missing(video))), None)
+    videos = entry.element.all("video")  # empty ones, too
+    return next((Finding(video.at, where=missing) for video in videos if (missing := _missing(video))), None)
 
 
 def _missing(video: Element) -> str:
