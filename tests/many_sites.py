@@ -23,13 +23,18 @@ __all__ = ["Answer", "Sites", "serve_sites"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site answers at a path. With `has_etag`, a request that has the ETag of the body gets 304."""
+    """What a site answers at a path. With `has_etag`, a request that has the ETag of the body gets 304.
+
+    The ETag is `etag` if there is one. After `cut` bytes of the body, the connection breaks.
+    """
 
     body: str | bytes = b""
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     has_etag: bool = True
     seconds: float = 0.0
+    etag: str = ""
+    cut: int | None = None
 
 
 class Sites:
@@ -64,6 +69,15 @@ class Sites:
         self.not_modified.clear()
         self.body_bytes = 0
 
+    async def _cut(self, request: web.Request, headers: dict[str, str], body: bytes, size: int) -> web.StreamResponse:
+        """Send the start of a body, and break the connection."""
+        response = web.StreamResponse(headers={**headers, "Content-Length": str(len(body))})
+        await response.prepare(request)
+        await response.write(body[:size])
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         host, path = request.host.partition(":")[0], request.path
         self.requests[host, path] += 1
@@ -78,11 +92,13 @@ class Sites:
             if answer.seconds:
                 await asyncio.sleep(answer.seconds)
             body = answer.body.encode() if isinstance(answer.body, str) else answer.body
-            etag = f'"{sha1(body).hexdigest()}"'  # noqa: S324 -- not a secret
+            etag = answer.etag or f'"{sha1(body).hexdigest()}"'  # noqa: S324 -- not a secret
             headers = {**answer.headers, **({"ETag": etag} if answer.has_etag else {})}
             if answer.has_etag and request.headers.get("If-None-Match") == etag:
                 self.not_modified[host, path] += 1
                 return web.Response(status=304, headers=headers)
+            if answer.cut is not None:
+                return await self._cut(request, headers, body, answer.cut)
             self.body_bytes += len(body)
             return web.Response(status=answer.status, headers=headers, body=body)
         finally:

@@ -158,7 +158,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     for message in bad_lines.messages():
         say(f"usp: {message}")
-    if arguments.retry_failed and not crawled.runs[-1].sites and not arguments.quiet:
+    if arguments.retry_failed and meter.latest is None and not arguments.quiet:
         say(
             f"usp: no site failed the last time: there was nothing to crawl again; all in {printable(arguments.output)}"
         )
@@ -208,7 +208,7 @@ class CrawlMeter:
         self.latest: CrawlProgress | None = None
         self._started = time.monotonic()
         self._reasons: dict[str, Counter[str]] = {}  # outcome -> why -> the number of sites
-        self._sites: dict[str, str] = {}  # why -> the first such site
+        self._sites: dict[tuple[str, str], str] = {}  # outcome and why -> the first such site
 
     def __call__(self, event: CrawlProgress) -> None:
         """Remember the event, and why a site is not complete."""
@@ -219,13 +219,13 @@ class CrawlMeter:
             counts = self._reasons.setdefault(outcome, Counter())
             why = why if why in counts or len(counts) < _MAX_REASONS else "other reasons"
             counts[why] += 1
-            self._sites.setdefault(why, event.row["target"])
+            self._sites.setdefault((outcome, why), event.row["target"])
 
     def reasons(self, outcome: str) -> str:
         """Return the most common reasons for an outcome."""
         common = self._reasons.get(outcome, Counter()).most_common(_SHOWN_REASONS + 1)
         shown = [
-            f"{why}: {self._sites[why]}" if count == 1 else f"{why}: {plural(count, 'site')}"
+            f"{why}: {self._sites[outcome, why]}" if count == 1 else f"{why}: {plural(count, 'site')}"
             for why, count in common[:_SHOWN_REASONS]
         ]
         return printable("; ".join([*shown, *["..."] * (len(common) > _SHOWN_REASONS)]))

@@ -7,6 +7,7 @@ from datetime import UTC
 from email.utils import format_datetime
 
 from usp.crawl.folder import CrawlFolder
+from usp.crawl.schema import State
 from usp.crawl.state import Row
 from usp.warc import body_of_member, message_of, open_block, read_record
 from usp.web_client.abstract_client import LocalWebClientSuccessResponse
@@ -71,6 +72,7 @@ class StoredResponse(LocalWebClientSuccessResponse):
         super().__init__(row["url"], "")
         self._body = body[:most]
         self._is_cut = len(self._body) < len(body)
+        self._is_part = row["state"] == State.CUT
         changed = row["http_last_modified"]
         self._headers: dict[str, str | None] = {
             "content-type": row["content_type"],
@@ -92,5 +94,5 @@ class StoredResponse(LocalWebClientSuccessResponse):
         return self._body
 
     def transport_problems(self) -> tuple[str, ...]:
-        """Return T804 if the document is longer than the limit."""
-        return ("T804",) if self._is_cut else ()
+        """Return T804 if the document is longer than the limit, T805 if only a part of it arrived."""
+        return ("T804",) if self._is_cut else ("T805",) if self._is_part else ()

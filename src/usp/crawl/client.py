@@ -17,6 +17,7 @@ from typing import Protocol
 from usp.crawl.bodies import StoredResponse
 from usp.crawl.hosts import SharedLimits
 from usp.crawl.records import cache_seconds
+from usp.crawl.schema import State
 from usp.crawl.state import KnownSite, Row
 from usp.objects.dates import aware
 from usp.origins import requested_url
@@ -70,6 +71,7 @@ class SiteClient(AbstractAsyncWebClient):
         self.exchanges: list[Exchange] = []
         self.reused: dict[str, Row] = {}  # by the URL of the document
         self.confirmed: dict[str, Row] = {}  # the same for documents that the server says have not changed
+        self.lost: set[str] = set()  # URLs of earlier documents whose bodies cannot be read
         self.declared: dict[str, datetime | None] = {}  # URLs of sitemaps -> the dates that indexes give them
         self.request_errors = client.request_errors
         self.user_agent: str = getattr(client, "user_agent", "usp")
@@ -78,7 +80,6 @@ class SiteClient(AbstractAsyncWebClient):
         self._known = known
         self._bodies = bodies
         self._reuse = reuse
-        self._unreadable: set[str] = set()  # URLs of earlier documents whose bodies are lost
         self._answers: dict[str, _Answer] = {}  # of requests that `is_unchanged` has made, for `get`
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:
@@ -86,7 +87,7 @@ class SiteClient(AbstractAsyncWebClient):
 
     async def get(self, url: str) -> AbstractWebClientResponse:
         """Return the document at a URL, from the server or from an earlier run."""
-        known = self._known.document_at(url)
+        known = self._whole_document(url)
         if known is not None and self._need_not_ask(url, known) and (earlier := await self._earlier(known)) is not None:
             return earlier
         while True:
@@ -95,8 +96,8 @@ class SiteClient(AbstractAsyncWebClient):
                 raise response
             if answer is None or not _is_not_modified(response):
                 return response
-            known = self._known.document_at(answer.url)
-            if known is None or known["url"] in self._unreadable:
+            known = self._whole_document(answer.url)
+            if known is None or known["url"] in self.lost:
                 return response  # nobody has asked for a 304
             if (earlier := await self._earlier(_as_of(known, answer))) is not None:
                 return earlier
@@ -127,6 +128,11 @@ class SiteClient(AbstractAsyncWebClient):
             response = await self._client.get(url)
         return response, self.exchanges[-1] if self.exchanges else None
 
+    def _whole_document(self, url: str) -> Row | None:
+        """Return the earlier document at a URL. One of which only a part is known must be fetched again."""
+        known = self._known.document_at(url)
+        return None if known is None or known["state"] == State.CUT else known
+
     def _need_not_ask(self, url: str, known: Row) -> bool:
         declared = self.declared.get(url)
         if self._reuse.trust_lastmod and declared is not None and aware(declared) == known["last_modified"]:
@@ -143,7 +149,7 @@ class SiteClient(AbstractAsyncWebClient):
         """
         body = await self._bodies.read(known)
         if body is None:
-            self._unreadable.add(known["url"])
+            self.lost.add(known["url"])
             return None
         self.reused[requested_url(known["url"])] = known
         return StoredResponse(known, body)
@@ -152,15 +158,18 @@ class SiteClient(AbstractAsyncWebClient):
 
     def headers_for(self, url: str) -> Mapping[str, str]:
         """Return the conditions of a request: none, unless there is the body of an earlier document."""
-        known = self._known.document_at(url)
-        if known is None or requested_url(known["url"]) != requested_url(url) or known["url"] in self._unreadable:
+        known = self._whole_document(url)
+        if known is None or requested_url(known["url"]) != requested_url(url) or known["url"] in self.lost:
+            return {}
+        if not self._bodies.has(known):
+            self.lost.add(known["url"])
             return {}
         headers = {}
         if known["etag"]:
             headers["If-None-Match"] = known["etag"]
         if known["http_last_modified"] is not None:
             headers["If-Modified-Since"] = format_datetime(known["http_last_modified"].astimezone(UTC), usegmt=True)
-        return headers if headers and self._bodies.has(known) else {}
+        return headers
 
     async def start(self, url: str) -> None:
         """Wait until a request may start."""

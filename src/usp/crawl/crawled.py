@@ -5,7 +5,7 @@ Nothing here does I/O: `usp.crawl.parts` reads the documents and writes the rows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from usp.crawl.state import NOTHING_KNOWN, KnownSite, Row
 from usp.export.reading import SitemapPlace, sitemap_places, sitemap_values
 from usp.objects.outcome import Cause, OutcomeKind
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.transport import Transport
 from usp.origins import requested_url
 from usp.web_client.exchanges import Exchange
 
@@ -34,7 +35,8 @@ class CrawledSite:
     """What a run has fetched of one site.
 
     `reused` has the rows of earlier documents that did not change, by the URL that was requested: the server said so,
-    or it was not asked. `tree` is None if nothing of the site has changed; see `usp.crawl.unchanged`.
+    or it was not asked. `lost` has the URLs of earlier documents whose bodies cannot be read. `tree` is None if nothing
+    of the site has changed; see `usp.crawl.unchanged`.
     """
 
     site: str
@@ -45,6 +47,7 @@ class CrawledSite:
     exchanges: Sequence[Exchange] = ()
     known: KnownSite = NOTHING_KNOWN
     reused: Mapping[str, Row] = field(default_factory=dict)
+    lost: Container[str] = ()
 
     @property
     def bytes(self) -> int:
@@ -90,14 +93,14 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
     sitemap = place.sitemap
     transport = sitemap.transport
     values: Row = {"run": run, "site": crawled.site, "position": position, **sitemap_values(place)}
-    if transport is None:
-        return {**values, "document": None}
-    values["requested_url"] = transport.requested_url
-    values["content_type"], values["content_encoding"] = transport.content_type, transport.content_encoding
     is_bad = isinstance(sitemap, InvalidSitemap)
     if isinstance(sitemap, InvalidSitemap):
         values["cause"] = sitemap.cause and str(sitemap.cause)
         values["state"] = State.FAILED
+    if transport is None:
+        return {**values, "document": None}
+    values["requested_url"] = transport.requested_url
+    values["content_type"], values["content_encoding"] = transport.content_type, transport.content_encoding
     url = requested_url(transport.url)
     if (reused := crawled.reused.get(url)) is not None:
         values |= {name: reused[name] for name in _REUSED}
@@ -110,13 +113,28 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
     if is_bad:
         return {**values, "document": None}
     before = crawled.known.document_at(transport.requested_url)
-    if before is None:
+    if (cause := _why_cut(transport)) is not None:
+        values["cause"] = str(cause)
+        if before is not None and (before["state"] != State.CUT or (before["bytes"] or 0) > values["bytes"]):
+            return {**values, "document": None, "state": State.FAILED}  # what was there before says more
+        values["state"] = State.CUT
+    elif before is None:
         values["state"] = State.NEW
-    elif all(before[name] == values[name] for name in _SAME):
+    elif before["state"] != State.CUT and all(before[name] == values[name] for name in _SAME):
         return {**values, "document": _same_document(crawled, run, sitemap.url, before), "state": State.UNCHANGED}
     else:
         values["state"] = State.CHANGED
     return {**values, "document": document_key(run, crawled.site, sitemap.url, document.digest)}
+
+
+def _why_cut(transport: Transport) -> Cause | None:
+    """Return why only a part of a document arrived or was read; None if all of it was.
+
+    A document that is too long is not one of these: its part is the same each time.
+    """
+    if transport.is_whole or (transport.is_limited and not transport.cut_reason):
+        return None
+    return Cause.LIMIT if transport.is_limited else Cause.TRUNCATED
 
 
 def _same_document(crawled: CrawledSite, run: int, url: str, before: Row) -> int:
@@ -127,26 +145,42 @@ def _same_document(crawled: CrawledSite, run: int, url: str, before: Row) -> int
 
 
 def kept_rows(rows: Sequence[Row], known: KnownSite) -> list[Row]:
-    """Return the rows of a tree, with the last document in place of each sitemap that could not be fetched.
+    """Return the rows of a tree, with the last document in place of each sitemap that could not be fetched as a whole.
 
-    If that was an index, the sitemaps below it are kept as well, unless the tree has them elsewhere. A sitemap that is
-    gone (404) is not kept.
+    The sitemaps below such an index are kept as well, unless the tree has them elsewhere. If a limit ended the tree, so
+    are those below all others: nobody knows whether they are gone. A sitemap that is gone (404) is not kept.
     """
     present = {row["url"] for row in rows if row["document"] is not None}
+    is_ended_by_limit = any(row.get("cause") == Cause.LIMIT for row in rows)
     kept: list[Row] = []
+    above: list[Row] = []  # those of which known sitemaps below are kept
+
+    def end(depth: int) -> None:
+        """Add what is kept below the rows that end before a row of this depth."""
+        while above and above[-1]["depth"] >= depth:
+            ended = above.pop()
+            for below in known.below(ended["url"]):
+                if below["document"] is not None and below["url"] not in present:
+                    present.add(below["url"])
+                    kept.append({**below, "run": ended["run"], "state": _state_kept(below)})
+
     for row in rows:
-        before = known.document_at(row["requested_url"]) if row.get("cause") else None
-        if before is None or Cause(row["cause"]) in _GONE:
-            kept.append(row)
-            continue
-        kept.append({**before, **{name: row.get(name) for name in _OF_THIS_RUN}, "state": State.KEPT})
-        for below in known.below(before["url"]):
-            if below["document"] is not None and below["url"] not in present:
-                present.add(below["url"])
-                kept.append({**below, "run": row["run"], "state": State.KEPT})
+        end(row["depth"])
+        before = known.document_at(row.get("requested_url") or row["url"]) if row.get("cause") else None
+        is_kept = before is not None and Cause(row["cause"]) not in _GONE
+        if before is not None and is_kept and row["document"] is None:
+            row = {**before, **{name: row.get(name) for name in _OF_THIS_RUN}, "state": _state_kept(before)}
+        kept.append(row)
+        if is_kept or is_ended_by_limit:
+            above.append(row)
+    end(0)
     for position, row in enumerate(kept):
         row["position"] = position
     return kept
+
+
+def _state_kept(before: Row) -> State:
+    return State.CUT if before["state"] == State.CUT else State.KEPT
 
 
 def site_row(crawled: CrawledSite, run: int, rows: Sequence[Row]) -> Row:

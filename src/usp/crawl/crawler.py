@@ -275,9 +275,9 @@ class SiteFetcher:
                 tree, reused = await stream.read(), client.reused
         finally:
             self._client.close_idle(host_of(target.site))
-        return CrawledSite(
-            target.site, target.target, tree, started, time.monotonic() - clock, client.exchanges, known, reused
-        )
+        seconds = time.monotonic() - clock
+        exchanges, lost = client.exchanges, client.lost
+        return CrawledSite(target.site, target.target, tree, started, seconds, exchanges, known, reused, lost)
 
     async def _is_unchanged(
         self, target: SiteTarget, client: SiteClient, known: KnownSite, options: HomepageOptions

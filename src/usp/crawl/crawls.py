@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 from usp.crawl.crawler import CrawlOptions, ProgressCallback, crawl_sites
 from usp.crawl.folder import CrawlFolder, Run
 from usp.crawl.session import crawl_session
-from usp.crawl.sites import OnError, SiteTarget, estimated_count, read_sites, site_target
+from usp.crawl.sites import OnError, SiteTarget, check_lists, estimated_count, read_sites, site_target
 from usp.crawl.state import KnownSites, site_rows
 from usp.crawl.unchanged import walk_key
 from usp.exceptions import InvalidArgumentError
 from usp.export.dedupe import FirstOfEach
+from usp.extras import extra
+from usp.objects.outcome import OutcomeKind
+from usp.origins import split_credentials
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
 
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
+_FAILED = (OutcomeKind.PARTIAL, OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
+_NO_SITES = "has no sites yet: name sites, or a file that lists them"
 _NOT_KEPT = "targets_not_kept"  # the option of a run that says that nobody knows them
 
 
@@ -148,8 +153,14 @@ async def crawl_async(
     :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.
     """
     options = options or CrawlOptions()
-    folder = CrawlFolder.create(path)
     given = [targets] if isinstance(targets, str) else list(targets)
+    extra("pyarrow.parquet", "crawl")
+    check_lists(given)
+    if not given and not CrawlFolder.is_at(path):
+        raise InvalidArgumentError(f"{os.fspath(path)} {_NO_SITES}")
+    folder = CrawlFolder.create(path)
+    if retry_failed and not given and not _has_failed(folder):
+        return Crawl(folder)
     with folder.writing():
         seen = FirstOfEach()
         run, done = _run_of(folder, given, seen, options)
@@ -202,17 +213,21 @@ def _run_of(
     if last is not None and last.ended is None:
         if not targets and last.options.get(_NOT_KEPT):
             raise InvalidArgumentError(
-                f"run {last.run} of {folder.path} was interrupted, and its sites came from standard input, or were too"
-                " many to note; name them again to go on"
+                f"run {last.run} of {folder.path} was interrupted, and its sites came from standard input, had a"
+                " password, or were too many to note; name them again to go on"
             )
         done = (row for row in site_rows(folder) if row.run == last.run)
         resumed = folder.resume_run(last, walk, has_pages=options.with_pages)
         return resumed, Counter(row.outcome for row in done if seen.is_first(row.site))
     if last is None and not targets:
-        raise InvalidArgumentError(f"{folder.path} has no sites yet: name sites, or a file that lists them")
-    is_kept = len(targets) <= _KEPT_TARGETS and "-" not in targets
+        raise InvalidArgumentError(f"{folder.path} {_NO_SITES}")
+    is_kept = len(targets) <= _KEPT_TARGETS and "-" not in targets and not any(map(_has_password, targets))
     given, noted = (targets, {}) if is_kept else ([], {_NOT_KEPT: True})
     return folder.start_run(datetime.now(UTC), given, noted, walk, has_pages=options.with_pages), Counter()
+
+
+def _has_password(target: str) -> bool:
+    return bool(split_credentials(target if "//" in target else f"//{target}")[1])
 
 
 def _sites_of(
@@ -223,9 +238,17 @@ def _sites_of(
     return (site_target(row.target) for row in known.last.values() if seen.is_first(row.site))
 
 
+def _has_failed(folder: CrawlFolder) -> bool:
+    """Return whether there is a site to crawl again. A run that was cut off has."""
+    if not folder.runs or folder.runs[-1].ended is None:
+        return True
+    last = KnownSites(folder).last.values()
+    return any(row.outcome in _FAILED for row in last)
+
+
 def _failed(sites: Iterable[SiteTarget], known: KnownSites) -> Iterator[SiteTarget]:
     """Give the sites that were blocked, unreachable or partial the last time, and those that are new."""
     for target in sites:
         row = known.last.get(target.site)
-        if row is None or row.outcome in ("partial", "blocked", "unreachable"):
+        if row is None or row.outcome in _FAILED:
             yield target

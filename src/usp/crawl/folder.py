@@ -166,6 +166,11 @@ class CrawlFolder:
             storage.write(MANIFEST, _manifest(()))
         return cls(path)
 
+    @staticmethod
+    def is_at(path: str | os.PathLike[str]) -> bool:
+        """Return whether there is a crawl folder at a path."""
+        return storage_at(path).exists(MANIFEST)
+
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs, oldest first."""

@@ -52,7 +52,8 @@ def write_exchanges(file: BinaryIO | None, name: str, crawled: CrawledSite) -> d
         body = _payload(exchange)
         before = crawled.known.document_at(exchange.url)
         fresh = cache_seconds(exchange)
-        if before is not None and before["digest"] == body.digest and (writer is None or before["warc"]):
+        is_there = before is not None and before["warc"] and before["url"] not in crawled.lost
+        if before is not None and before["digest"] == body.digest and (writer is None or is_there):
             place = (before["warc"], before["warc_offset"], before["warc_length"], before["warc_date"])
             if writer is not None:
                 written = writer.revisit(exchange.url, _head(exchange), _original(before), exchange.answered_at)

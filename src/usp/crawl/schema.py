@@ -84,6 +84,7 @@ class State(StrEnum):
     NEW = "new"  #: the run before did not have it
     CHANGED = "changed"
     UNCHANGED = "unchanged"  #: the server says so, or the same bytes came
+    CUT = "cut"  #: only a part of it arrived, or was read, and no whole one is known
     KEPT = "kept"  #: it could not be fetched this time; the row describes the last document
     FAILED = "failed"  #: it could not be fetched, and no earlier document is known
 

@@ -35,7 +35,15 @@ from usp.origins import masked_url, requested_url, split_credentials
 from usp.scan import strip_url_to_homepage
 from usp.sources import Reading, find_web_source
 
-__all__ = ["SiteTarget", "check_targets", "estimated_count", "listed_targets", "read_sites", "site_target"]
+__all__ = [
+    "SiteTarget",
+    "check_lists",
+    "check_targets",
+    "estimated_count",
+    "listed_targets",
+    "read_sites",
+    "site_target",
+]
 
 #: Names of columns that have sites, the best first.
 _COLUMNS = ("url", "site", "homepage", "homepage_url", "website", "domain", "host", "hostname")
@@ -118,12 +126,18 @@ def check_targets(targets: Iterable[str]) -> None:
     :raises InvalidArgumentError: if a target is neither a list nor a site.
     :raises OSError: if a list cannot be read.
     """
+    targets = list(targets)
+    check_lists(targets)
     for target in targets:
-        if _is_list(target):
-            with open(target, "rb"):
-                pass
-        elif target != _STANDARD_INPUT:
+        if target != _STANDARD_INPUT and not _is_list(target):
             site_target(target)
+
+
+def check_lists(targets: Iterable[str]) -> None:
+    """Raise OSError if one of these targets is a list that cannot be read."""
+    for target in filter(_is_list, targets):
+        with open(target, "rb"):
+            pass
 
 
 def _kind_of(path: str) -> str:

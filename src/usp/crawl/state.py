@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from usp.crawl.checked import checked_source
@@ -78,14 +78,15 @@ class KnownSite:
 
     def below(self, url: str) -> Iterator[Row]:
         """Give the rows below the first sitemap of a URL, in tree order."""
-        depth = None
-        for row in self.rows:
-            if depth is not None and row["depth"] <= depth:
-                return
-            if depth is not None:
-                yield row
-            elif row["url"] == url:
-                depth = row["depth"]
+        first = self._positions.get(url)
+        if first is not None:
+            depth = self.rows[first]["depth"]
+            yield from takewhile(lambda row: bool(row["depth"] > depth), islice(self.rows, first + 1, None))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        """The number of the first row of each URL."""
+        return {row["url"]: number for number, row in reversed([*enumerate(self.rows)])}
 
 
 NOTHING_KNOWN = KnownSite([])

@@ -128,7 +128,7 @@ class StoredClient(AbstractWebClient):
         row = self._rows.get(requested_url(url))
         if row is None:
             return WebClientErrorResponse("404 Not Found", retryable=False, status=HTTPStatus.NOT_FOUND)
-        if row["warc"] is not None and (row["status"] == HTTPStatus.OK or row["state"] == State.KEPT):
+        if row["warc"] is not None and (row["status"] == HTTPStatus.OK or row["state"] in (State.KEPT, State.CUT)):
             body = self._bodies.read_now(row)
             if body is None:
                 return WebClientErrorResponse("its WARC record cannot be read", retryable=False, status=None)
