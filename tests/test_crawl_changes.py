@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import usp
@@ -495,6 +497,17 @@ def test_any_two_sources(site: Site, folder: Path, tmp_path: Path) -> None:
         for new in (second, CrawlState(crawled.folder)):
             assert short(source_changes(old, new)) == expected
         assert [change.site for change in source_changes(old, second)] == ["127.0.0.1"] * 2
+
+
+def test_a_row_without_a_url_is_no_page(site: Site, folder: Path, tmp_path: Path) -> None:
+    """A row of an export that others have changed, so that it has no URL, is skipped."""
+    site.has({"a.xml": ["/1", "/2"]})
+    write(run(folder, site).tree(site.url), tmp_path / "old.parquet")
+    table = pa.parquet.read_table(tmp_path / "old.parquet")
+    urls = pa.array([None, site.url + "2"], table.schema.field("url").type)
+    pa.parquet.write_table(table.set_column(0, "url", urls), tmp_path / "new.parquet")
+    found = source_changes(*(ExportedPages(str(tmp_path / name)) for name in ("old.parquet", "new.parquet")))
+    assert short(found) == [("removed", "/1")]
 
 
 def test_sources_without_a_common_sitemap_have_nothing_moved() -> None:

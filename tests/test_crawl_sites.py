@@ -7,6 +7,7 @@ import io
 import random
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -33,15 +34,18 @@ def listed(path: Path, column: str | None = None) -> list[str]:
         ("sites.csv", "name,url\nOne,one.example\nTwo,https://two.example/\nThree,three.example/sitemap.xml\n"),
         ("sites.csv", "Site\none.example\nhttps://two.example/\n\nthree.example/sitemap.xml\n"),
         ("sites.csv", "one.example,1\nhttps://two.example/,2\nthree.example/sitemap.xml,3\n"),
+        ("sites.csv", "name;url\nOne;one.example\nTwo;https://two.example/\nThree;three.example/sitemap.xml\n"),
+        ("sites.csv", "name\turl\nOne\tone.example\nTwo\thttps://two.example/\nThree\tthree.example/sitemap.xml\n"),
+        ("sites.txt", "one.example\rhttps://two.example/\r# three\rthree.example/sitemap.xml\r"),
         ("sites.tsv", "rank\tdomain\n1\tone.example\n2\thttps://two.example/\n3\tthree.example/sitemap.xml\n"),
     ],
-    ids=["text", "csv", "csv, one column", "csv without a head", "tsv"],
+    ids=["text", "csv", "csv, one column", "csv without a head", "semicolons", "tabs", "lone CRs", "tsv"],
 )
 @pytest.mark.parametrize("is_gzipped", [False, True], ids=["plain", "gzip"])
 def test_lists(tmp_path: Path, name: str, text: str, is_gzipped: bool) -> None:
-    """Text and tables are read alike, gzipped or not, with or without a byte order mark."""
-    for mark in (b"", b"\xef\xbb\xbf"):
-        data = mark + text.encode()
+    """Text and tables are read alike, gzipped or not, in UTF-8 or UTF-16."""
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        data = text.encode(encoding)
         path = tmp_path / (f"{name}.gz" if is_gzipped else name)
         path.write_bytes(gzip.compress(data) if is_gzipped else data)
         assert listed(path) == LISTED
@@ -66,11 +70,12 @@ def test_standard_input_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> 
         def readable(self) -> bool:
             return True
 
-        def readline(self, size: int | None = -1) -> bytes:
-            return b"one.example\n"
+        def readinto(self, buffer: Any) -> int:
+            buffer[:12] = b"one.example\n"
+            return 12
 
     class Stdin:
-        buffer = Endless()
+        buffer = io.BufferedReader(Endless())
 
     monkeypatch.setattr("sys.stdin", Stdin())
     assert list(islice(listed_targets(["-"]), 3)) == ["one.example"] * 3

@@ -85,6 +85,7 @@ def _side(connection: duckdb.DuckDBPyConnection, source: PageSource, name: str) 
     if isinstance(source, ExportedPages):
         return first_of_each(
             f"select {columns}, 0 as tree_position, file_row_number as position from {scan([source.path])}"
+            " where url is not null"
         )
     if isinstance(source, CrawlState):
         return first_of_each(_side_of_crawl(connection, source, columns, name))

@@ -17,6 +17,7 @@ Each of them may be gzipped, except Parquet.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
@@ -26,7 +27,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, NamedTuple
+from itertools import chain
+from typing import IO, Any, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.dedupe import FirstOfEach
@@ -210,21 +212,33 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
             yield file
 
 
+@contextmanager
+def _as_text(file: Any, newline: str | None = None) -> Iterator[IO[str]]:
+    """Read a file as text: UTF-8 or, with a byte order mark, UTF-16, as Excel writes it."""
+    is_utf16 = file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    text = io.TextIOWrapper(file, "utf-16" if is_utf16 else "utf-8-sig", "replace", newline=newline)
+    try:
+        yield text
+    finally:
+        text.detach()  # who opened the file closes it
+
+
 def _lines(file: IO[bytes]) -> Iterator[str]:
-    while line := file.readline(_MAX_LINE):
-        text = line.decode("utf-8-sig", "replace").strip()
-        if text and not text.startswith("#"):
-            yield text
+    with _as_text(file) as text:
+        while line := text.readline(_MAX_LINE):
+            if (site := line.strip()) and not site.startswith("#"):
+                yield site
 
 
 def _rows(file: IO[bytes], path: str, delimiter: str, column: str | None) -> Iterator[str]:
-    text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
-    try:
-        yield from _cells(csv.reader(text, delimiter=delimiter), path, column)
-    except csv.Error as error:
-        raise InvalidArgumentError(f"{path} cannot be read as a table: {error}") from None
-    finally:
-        text.detach()  # who opened the file closes it
+    with _as_text(file, newline="") as text:
+        head = text.readline(_MAX_LINE)
+        if delimiter == "," and "," not in head:  # Excel writes what is usual in the country
+            delimiter = next((other for other in ";\t" if other in head), delimiter)
+        try:
+            yield from _cells(csv.reader(chain([head], text), delimiter=delimiter), path, column)
+        except csv.Error as error:
+            raise InvalidArgumentError(f"{path} cannot be read as a table: {error}") from None
 
 
 def _cells(rows: Iterator[list[str]], path: str, column: str | None) -> Iterator[str]:
