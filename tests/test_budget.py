@@ -304,6 +304,16 @@ def test_the_share_of_a_document(waiting: int, ends: float) -> None:
     assert "limits.tree_seconds" in spend(1)
 
 
+def test_a_document_that_starts_in_the_last_moment() -> None:
+    """A small document that starts just before the time is up is read, even while others wait."""
+    now = Clock(99.9)
+    spend = budget_of(now).document(lambda: 10_000)
+    now.now = 99.94
+    assert spend(1) == ""
+    now.now = 99.96
+    assert "while others waited" in spend(1)
+
+
 def test_inflated_bytes_of_a_tree() -> None:
     """All documents together have `max_total_inflated_bytes`."""
     budget = budget_of(Clock(), max_total_inflated_bytes=100)

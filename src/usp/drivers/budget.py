@@ -26,7 +26,7 @@ _LATE_SECONDS, _LATE_SHARE = 2.0, 0.1
 # The same after Ctrl-C, of the time until then.
 _INTERRUPTED_SECONDS, _INTERRUPTED_SHARE = 1.0, 0.5
 _SHARE_OF_READ = 1 / 8  # of what is left, for one read, so that a slow document leaves time for others
-_LEAST_SECONDS = 0.05  # for one read: enough for most sitemaps
+_LEAST_SECONDS = 0.05  # for one read, whatever its share: enough for most sitemaps
 _UNMEASURED_SECONDS = 0.05  # to ask for the CPU time of a thread may cost more than to parse a small sitemap
 
 
@@ -80,7 +80,8 @@ class ReadingBudget:
     def document(self, waiting: Callable[[], int]) -> Spend:
         """Start to parse a document, in this thread.
 
-        While others wait, a document gets no more than an equal share of the time that was left when it started.
+        While others wait, a document gets no more than an equal share of the time that was left when it started. A small
+        one that starts in the last moment is not cut for that.
 
         :param waiting: returns how many others wait to be parsed.
         """
@@ -101,7 +102,7 @@ class ReadingBudget:
                     worked = self._cpu() - (now - started)
                 if self._cpu() - worked >= most:
                     return f"parsing a sitemap took {_seconds(most)} (limits.document_seconds)"
-            others = waiting()
+            others = waiting() if now - started > _LEAST_SECONDS else 0
             if others and (now - started) * (others + 1) >= self._ends_at - started:
                 return "parsing a sitemap took too much of the tree's time while others waited (limits.tree_seconds)"
             return ""
