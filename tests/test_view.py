@@ -7,6 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -353,14 +354,19 @@ def test_two_targets(folder: Path, tmp_path: Path) -> None:
         assert {row["sitemap"] for row in explorer.problem_list({"limit": "1000"})["rows"]} >= {3, 8}
 
 
-def test_changes_of_a_crawl(tmp_path: Path) -> None:
-    """A crawl folder shows the changes of each run, and between any two runs."""
+@pytest.fixture(scope="module")
+def three_runs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A crawl folder with three runs. The second has one more page, the third one more and two less."""
+    folder = str(tmp_path_factory.mktemp("runs") / "crawl")
     with serve_sites() as sites:
-        host, folder = "127.0.5.9", str(tmp_path / "crawl")
         for pages in (["/1", "/2"], ["/1", "/2", "/3"], ["/3", "/4"]):
-            url = sites.add(host, {"/a.xml": pages})
-            crawl([url], folder)
-    with explored(folder) as explorer:
+            crawl([sites.add("127.0.5.9", {"/a.xml": pages})], folder)
+    return folder
+
+
+def test_changes_of_a_crawl(three_runs: str) -> None:
+    """A crawl folder shows the changes of each run, and between any two runs."""
+    with explored(three_runs) as explorer:
         assert explorer.status()["has_changes"]
         runs = explorer.runs()["runs"]
         assert [(run["run"], run["added"], run["removed"]) for run in runs] == [(1, None, None), (2, 1, 0), (3, 1, 2)]
@@ -372,6 +378,23 @@ def test_changes_of_a_crawl(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError):
             explorer.changes({"old": "1", "new": "9"})
         assert explorer.pages({})["total"] == 2
+
+
+def test_many_ask_at_once(three_runs: str) -> None:
+    """Windows that compare different runs, or sort in different ways, do not get between each other."""
+    added = {("1", "2"): ["3"], ("2", "3"): ["4"], ("1", "3"): ["3", "4"]}
+    sorts = [f"{order}{column}" for column in ("url", "priority") for order in ("", "-")]
+
+    with explored(three_runs) as shown, ThreadPoolExecutor(8) as threads:
+
+        def ask(number: int) -> None:
+            (old, new), expected = list(added.items())[number % len(added)]
+            rows = shown.changes({"old": old, "new": new, "kind": "added"})["rows"]
+            assert sorted(row["url"].rpartition("/")[2] for row in rows) == expected
+            assert len(shown.runs()["runs"]) == 3
+            assert shown.pages({"sort": sorts[number % len(sorts)]})["total"] == 2
+
+        assert list(threads.map(ask, range(60))) == [None] * 60
 
 
 def test_a_folder_has_no_changes(explorer: Explorer) -> None:

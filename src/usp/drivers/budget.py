@@ -80,8 +80,8 @@ class ReadingBudget:
     def document(self, waiting: Callable[[], int]) -> Spend:
         """Start to parse a document, in this thread.
 
-        While others wait, a document gets no more than an equal share of the time that was left when it started. A small
-        one that starts in the last moment is not cut for that.
+        While others wait, a document gets no more than an equal share of the time that was left when it started. A
+        small one that starts in the last moment is not cut for that.
 
         :param waiting: returns how many others wait to be parsed.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -102,6 +103,7 @@ class Explorer:
         self._overview = lru_cache(maxsize=32)(self._overview_of)
         self._run_rows: list[dict[str, Any]] | None = None
         self._changes: tuple[int, int] | None = None  # the runs whose changes are in the table
+        self._runs_lock = threading.Lock()  # there is one such table, whoever asks
 
     def start(self) -> None:
         """Start to read the targets."""
@@ -290,22 +292,9 @@ class Explorer:
         """Return the runs of a crawl folder, with the number of changes of each."""
         if self._crawl is None:
             return {"runs": []}
-        if self._run_rows is None:
-            runs = self._crawl.runs[-_MAX_RUNS:]
-            counts = {
-                later.run: self._crawl.changes(earlier.run, later.run).counts().total
-                for earlier, later in pairwise(runs)
-            }
-            self._run_rows = [
-                {
-                    "run": run.run,
-                    "started": run.started,
-                    "ended": run.ended,
-                    "sites": run.sites,
-                    **{kind: counts[run.run][kind] if run.run in counts else None for kind in _KINDS},
-                }
-                for run in runs
-            ]
+        with self._runs_lock:
+            if self._run_rows is None:
+                self._run_rows = _run_rows(self._crawl)
         return {"runs": self._run_rows}
 
     def changes(self, parameters: Mapping[str, str]) -> dict[str, Any]:
@@ -313,19 +302,20 @@ class Explorer:
         if self._crawl is None:
             raise NotFound("changes need a crawl folder with several runs; see usp crawl --help")
         old, new = (_number(name, parameters.get(name, "")) for name in ("old", "new"))
-        if self._changes != (old, new):
-            self.store.write_arrow("changes", self._crawl.changes(old, new).to_arrow())
-            self._changes = (old, new)
-        counts = dict.fromkeys(_KINDS, 0) | dict(self.store.tuples("select change, count(*) from changes group by 1"))
         conditions, values = ["true"], []
         for name, sql in (("kind", "change = ?"), ("q", "contains(lower(url), lower(?))")):
             if parameters.get(name):
                 conditions.append(sql)
                 values.append(parameters[name])
         where, (offset, limit) = " and ".join(conditions), _window(parameters)
-        ((total,),) = self.store.tuples(f"select count(*) from changes where {where}", values)
-        rows = self.store.rows(f"from changes where {where} limit {limit} offset {offset}", values)
-        return {"counts": counts, "total": total, "rows": [_change(row) for row in rows]}
+        with self._runs_lock:
+            if self._changes != (old, new):
+                self.store.write_arrow("changes", self._crawl.changes(old, new).to_arrow())
+                self._changes = (old, new)
+            counted = dict(self.store.tuples("select change, count(*) from changes group by 1"))
+            ((total,),) = self.store.tuples(f"select count(*) from changes where {where}", values)
+            rows = self.store.rows(f"from changes where {where} limit {limit} offset {offset}", values)
+        return {"counts": dict.fromkeys(_KINDS, 0) | counted, "total": total, "rows": [_change(row) for row in rows]}
 
     def sql(self, query: str, name: str) -> dict[str, Any]:
         """Run a query."""
@@ -372,6 +362,22 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     if meaning:
         meaning += f": {outcome.reason}" if outcome.reason else "."
     return {"kind": str(outcome.kind), "reason": outcome.reason, "meaning": meaning}
+
+
+def _run_rows(crawl: Crawl) -> list[dict[str, Any]]:
+    """Return the last runs of a crawl, with the number of changes since the run before."""
+    runs = crawl.runs[-_MAX_RUNS:]
+    counts = {later.run: crawl.changes(earlier.run, later.run).counts().total for earlier, later in pairwise(runs)}
+    return [
+        {
+            "run": run.run,
+            "started": run.started,
+            "ended": run.ended,
+            "sites": run.sites,
+            **{kind: counts[run.run][kind] if run.run in counts else None for kind in _KINDS},
+        }
+        for run in runs
+    ]
 
 
 def _change(row: dict[str, Any]) -> dict[str, Any]:

@@ -229,12 +229,9 @@ class Store:
                     self._sorted[key] = name
                     if len(self._sorted) > 2:
                         cursor.execute(f"drop table {self._sorted.popitem(last=False)[1]}")
-        numbers = [
-            row
-            for (row,) in self.tuples(
-                f"select row from {name} where place > {offset} and place <= {offset + limit} order by place"
-            )
-        ]
+            # Before another question may drop the table.
+            places = f"place > {offset} and place <= {offset + limit}"
+            numbers = [row for (row,) in self.tuples(f"select row from {name} where {places} order by place")]
         if not numbers:
             return []
         found = self.rows(f"select {columns} from all_pages where row in ({', '.join(map(str, numbers))})")
