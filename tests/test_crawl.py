@@ -318,7 +318,7 @@ def test_a_run_that_was_cancelled_goes_on(sites: Sites, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("before", "during"),
-    [((700, 10, 10), (5_000, 10, 10)), ((0, 10, 10), (0, 10, 10)), ((9_000, 5, 5), (9_000, 5, 5))],
+    [((700, 10, 10), (20_000, 10, 10)), ((0, 10, 10), (0, 10, 10)), ((30_000, 5, 5), (30_000, 5, 5))],
     ids=["default", "off", "of the caller"],
 )
 def test_a_crawl_collects_garbage_less_often(

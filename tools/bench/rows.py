@@ -191,7 +191,7 @@ ROWS: tuple[Row, ...] = (
         "check",
         f"{_LARGE}: all that `usp check` looks for",
         "the tree alone",
-        _at_most(2, "x its time"),
+        _at_most(1.8, "x its time"),
         measures.check,
         measures.check_once,
     ),

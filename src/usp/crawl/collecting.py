@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 __all__ = ["fewer_collections"]
 
-_NEW_OBJECTS = 5_000  # after which the collector looks at them; more would hold up requests for longer
+_NEW_OBJECTS = 20_000  # after which the collector looks at them, which takes some 50 ms
 
 
 @contextmanager
