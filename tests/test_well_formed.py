@@ -184,13 +184,28 @@ def test_pieces() -> None:
             at = sorted(random.choices(range(len(mutant.text)), k=3))
             cuts = [0, *at, len(mutant.text)]
             cut = refusal_of([mutant.text[start:end] for start, end in pairwise(cuts)])
-            assert (whole and (whole.number, whole.offset)) == (cut and (cut.number, cut.offset))
+            assert whole == cut
     judge = WellFormedness()
     judge.read(b"<a>]]", 0, 5, 0)
     judge.read(b"><b x='1' x='2'/></a>", 0, 21, 100)
     error = judge.finish(121)
     assert error is not None
     assert (error.code, error.offset) == ("X121", 110)
+
+
+def test_the_text_of_an_error_does_not_depend_on_pieces() -> None:
+    """What is shown of the text at an error is the same, wherever the document is cut after it."""
+    documents = (
+        b"<a><link>x</link><!DOCTYPE a>" + b" " * 9_000 + b"</a>",
+        b"<a>&nosuch;</a>",
+        b'<a b="1" b="2" c:d="3"/>',
+    )
+    for document in documents:
+        expected = refusal_of([document])
+        assert expected is not None
+        for cut in range(1, min(len(document), 60)):
+            assert refusal_of([document[:cut], document[cut:]]) == expected
+        assert refusal_of([bytes([byte]) for byte in document]) == expected
 
 
 def test_what_is_reported_already() -> None:

@@ -20,7 +20,7 @@ from usp.objects.problem import ProblemLog
 
 __all__ = ["WellFormedness", "XMLError", "log_refusal", "refusal_of"]
 
-_CONTEXT_BYTES = 4_096  # how much text before an error is kept, to tell what it is in
+_CONTEXT_BYTES = 4_096  # how much text before and after an error is looked at, to tell what it is in
 _NEAR_BYTES = 64
 _LATE_BYTES = 8
 _AFTER_DECLARATION_BYTES = 256  # a second document may start with a declaration
@@ -129,9 +129,15 @@ class WellFormedness:
         self._end = 0  # the offset in the document behind them
         self._shifts: list[tuple[int, int]] = []  # offset for expat -> offset in the document, where they part
         self._before = b""  # the end of what expat got before this piece
+        self._refused: tuple[int, int, int] | None = (
+            None  # an error: its number, its offset, and its place in `_before`
+        )
 
     def read(self, buffer: bytes, start: int, end: int, offset: int) -> None:
         """Read a part of a buffer. `offset` is that of the part in the document. Anything before it was proved."""
+        if self._refused is not None and self.error is None:
+            self._read_on(buffer[start : min(end, start + _CONTEXT_BYTES)], is_next=offset == self._end)
+            self._end = offset + end - start
         if self._is_done or start >= end:
             return
         text = buffer[start:end]
@@ -157,8 +163,9 @@ class WellFormedness:
         self._end = end
         if not self._is_done:
             self._parse(b"", True)
-            self.is_accepted = self.error is None
+            self.is_accepted = self._refused is None
         self._is_done = True
+        self._read_on(b"", is_next=False)
         return self.error
 
     def _parse(self, text: bytes, is_last: bool) -> None:
@@ -169,15 +176,30 @@ class WellFormedness:
             at, known = self._parser.ErrorByteIndex, self._before + text
             is_end = is_last and not 0 <= at < self._fed
             at, offset = (self._fed, self._end) if is_end else (at, self._offset_of(at))
-            self.error = _error_of(error.code, offset, known, at - self._fed + len(self._before))
+            place = at - self._fed + len(self._before)
+            skipped = max(place - _CONTEXT_BYTES, 0)
+            self._before, self._refused = known[skipped:], (error.code, offset, place - skipped)
+            self._read_on(b"", is_next=not is_last)
             return
         self._fed += len(text)
-        self._before = (
-            text[-_CONTEXT_BYTES:] if len(text) >= _CONTEXT_BYTES else (self._before + text)[-_CONTEXT_BYTES:]
-        )
+        most = 2 * _CONTEXT_BYTES  # an error may be found after the place where it is
+        self._before = text[-most:] if len(text) >= most else (self._before + text)[-most:]
         # A tag or a comment that is so long has a problem already: X105, X112 or X115.
         is_lost = self._fed - max(self._parser.CurrentByteIndex, 0) > _MAX_UNREAD_BYTES
         self._is_done |= is_lost or len(self._shifts) > _MAX_SHIFTS
+
+    def _read_on(self, text: bytes, *, is_next: bool) -> None:
+        """Set the error as soon as enough text behind it is known, wherever the document is cut into pieces.
+
+        :param is_next: whether the text follows, and more may come.
+        """
+        if self._refused is None or self.error is not None:
+            return
+        number, offset, place = self._refused
+        if is_next:
+            self._before += text
+        if not is_next or len(self._before) - place >= _CONTEXT_BYTES:
+            self.error = _error_of(number, offset, self._before[: place + _CONTEXT_BYTES], place)
 
     def _index(self, at: int) -> int:
         """Return the index of the last shift that starts before an offset of expat."""
