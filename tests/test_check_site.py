@@ -359,6 +359,7 @@ LINES = st.one_of(AGENTS, st.tuples(FIELDS, PATHS).map("".join), PATHS, st.just(
 @example("User-agent: *\nUser-agent: x\nDisallow \nUser-agent: x\nDisallow: /", ["a"], "/")
 @example("User-agent: *\nDisallow: \nUser-agent foo: bar\nDisallow: /", ["a"], "/")
 @example("User-agent: *\nDisallow: */", [""], "")
+@example("User-agent: *\nDisallow: *A", ["http://"], "/")
 @given(
     st.lists(LINES, max_size=8).map(lambda lines: "\n".join(["User-agent: *", *lines])),
     st.lists(PATHS, min_size=3, max_size=6),

@@ -35,6 +35,9 @@ MAX_ASKED = 200_000
 # All other characters may be escaped in the rule and not in the URL, or the other way round.
 _NOT_LITERAL = re.compile(r"(?:%[0-9A-Fa-f]{0,2}|[^A-Za-z0-9/._~?=&%-])+")
 
+# A wildcard may end within an escape that protego makes of a character: "*A" matches ":", which is "%3A" then.
+_WITHIN_ESCAPE = re.compile(r"^[0-9A-F]{1,2}")
+
 
 class RobotsRules:
     """The rules of a robots.txt, given as pieces of UTF-8.
@@ -96,7 +99,7 @@ def literal_parts(origin: str, pattern: str) -> tuple[str, ...]:
     if pattern.startswith(("http://", "https://")):
         pattern = f"/{pattern}"  # as protego takes it
     first, *others = _NOT_LITERAL.split(pattern)
-    parts = [part for part in (first, *others) if part]
+    parts = [part for part in (first, *(_WITHIN_ESCAPE.sub("", other) for other in others)) if part]
     if parts and parts[0][:2] in ("/", "/?"):  # a URL may omit the slash before a query or at its end
         first, parts = "", [parts[0][1:], *parts[1:]]
     elif first:
