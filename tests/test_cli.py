@@ -178,7 +178,7 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["export", "http://h/", "pages.csv"], "to write to pages.csv, put -o before it: -o pages.csv"),
         (["export", "http://h/", "-o", "a.csv", "--until", "soon"], "--until must be like 2025-01-01"),
         (["export", "http://h/", "-o", "a.csv", "--columns", "x"], "--columns: no column 'x'"),
-        (["ls", "-l", "/nosuch/dir/file", "http://h/"], "No such file or directory: '/nosuch/dir/file'"),
+        (["ls", "-l", "/nosuch/dir/file", "http://h/"], "/nosuch/dir/file: No such file or directory"),
         (["demo", "--port", "70000"], "0 to 65535"),
         (["ls", "--user-agent", "a\nb", "http://h/"], "--user-agent: give one line of Latin-1 text"),
         (["ls", "-H", "no header", "http://h/"], "-H/--header: give 'Name: value'"),

@@ -73,7 +73,7 @@ def test_wrong_use_is_refused(run_here: RunHere, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert "is not a crawl folder" in run_here("crawl", "example.org", "-o", str(tmp_path)).stderr
     missing = run_here("crawl", str(tmp_path / "missing.txt"), "-o", str(tmp_path / "c"))
-    assert (missing.returncode, "No such file" in missing.stderr) == (2, True)
+    assert (missing.returncode, "there is no such file; write a site on each line" in missing.stderr) == (2, True)
     assert run_here("crawl", "example.org", "-o", str(tmp_path / "d"), "--max-age", "soon").returncode == 2
 
 

@@ -10,6 +10,7 @@ import pytest
 from commands import RunHere
 from faults import ok, serve_faults
 from support import index, serve, urlset
+from usp.cli.cli import parser
 from usp.cli.pages import shown_url
 
 pytestmark = pytest.mark.cli
@@ -25,11 +26,26 @@ SECONDS = "give a number of seconds, from"
         (["-c", "1" * 5000, "http://h/"], "argument -c/--concurrency: give a number of requests, from 1 to 1,000, not"),
         (["--max-pages", "1.5", "http://h/"], "argument --max-pages: give a number of pages, 1 or more, not '1.5'"),
         (["--max-sitemaps", "0", "http://h/"], "argument --max-sitemaps: give a number of sitemaps, 1 or more, not"),
-        (["--timeout", "nan", "http://h/"], f"argument --timeout: {SECONDS} 0.001 to 1,000,000, not 'nan'"),
-        (["--timeout", "1e10", "http://h/"], f"argument --timeout: {SECONDS} 0.001 to 1,000,000, not '1e10'"),
-        (["--max-time", "-1", "http://h/"], f"argument --max-time: {SECONDS} 0.001 to 1,000,000, not '-1'"),
-        (["--max-time", "0.0001", "http://h/"], f"argument --max-time: {SECONDS} 0.001 to 1,000,000, not '0.0001'"),
-        (["--spacing", "-0.1", "http://h/"], f"argument --spacing: {SECONDS} 0 to 1,000,000, not '-0.1'"),
+        (
+            ["--timeout", "nan", "http://h/"],
+            f"argument --timeout: {SECONDS} 0.001 to 1,000,000, or a time like 30m or 2h, not 'nan'",
+        ),
+        (
+            ["--timeout", "1e10", "http://h/"],
+            f"argument --timeout: {SECONDS} 0.001 to 1,000,000, or a time like 30m or 2h, not '1e10'",
+        ),
+        (
+            ["--max-time", "-1", "http://h/"],
+            f"argument --max-time: {SECONDS} 0.001 to 1,000,000, or a time like 30m or 2h, not '-1'",
+        ),
+        (
+            ["--max-time", "0.0001", "http://h/"],
+            f"argument --max-time: {SECONDS} 0.001 to 1,000,000, or a time like 30m or 2h, not '0.0001'",
+        ),
+        (
+            ["--spacing", "-0.1", "http://h/"],
+            f"argument --spacing: {SECONDS} 0 to 1,000,000, or a time like 30m or 2h, not '-0.1'",
+        ),
         (["http://127.0.0.1:99999/"], "a port is a number from 0 to 65535, not '99999'"),
         (["http://127.0.0.1:80 /"], "a port is a number from 0 to 65535, not '80 '"),
         (["http://[::1/"], "give a URL like https://example.org/, not 'http://[::1/'"),
@@ -47,6 +63,7 @@ SECONDS = "give a number of seconds, from"
         (["--url", "http://h/", "http://h/"], "--url says where files will be served; http://h/ has a URL already"),
         ([], "give a target: a site, a sitemap, a file, a folder, or - for standard input"),
         (["--nope", "http://h/"], "unrecognized arguments: --nope"),
+        (["--formta", "json", "http://h/"], "unrecognized arguments: --formta; did you mean --format?"),
     ],
 )
 def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> None:
@@ -56,6 +73,12 @@ def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> Non
     usage, said = run.stderr.splitlines()
     assert usage == "usage: usp ls [OPTION ...] TARGET ..."
     assert said.startswith(f"usp ls: error: {message}")
+
+
+def test_times_have_units() -> None:
+    """A time is seconds, or like 30m and 2h."""
+    parsed = parser().parse_args(["ls", "h.example", "--max-time", "2h", "--timeout", "90s", "--spacing", "1.5"])
+    assert (parsed.max_time, parsed.timeout, parsed.spacing) == (7_200, 90, 1.5)
 
 
 def test_wrong_use_of_the_whole(run_here: RunHere) -> None:

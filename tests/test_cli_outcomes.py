@@ -182,6 +182,14 @@ class TestStandardOutput:
             assert run.stdout == ""
         assert ("make one" in run.stdout) == (name == "empty")
 
+    def test_check_of_some_codes(self, run_here: RunHere, stack: ExitStack) -> None:
+        """If only some codes are shown, the report may not say what is missing, so a line does."""
+        found = target(stack, "partial")
+        run = run_here("check", "--select", "X", found.text)
+        assert run.returncode == 4
+        assert run.stdout.endswith("no problems\n")
+        assert "b.xml: 403" in run.stderr
+
     def test_check_finds_problems(self, run_here: RunHere, stack: ExitStack) -> None:
         """`usp check` exits with 1 if it finds problems, also in a site that is partial."""
         for name in ("404", "partial"):

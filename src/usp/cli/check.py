@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from usp.check.formats import render, statistics
 from usp.cli import INTERRUPTED
 from usp.cli.check_options import FAIL_ON, LEVELS, PER_CODE, add_options, refuse_together
-from usp.cli.outcomes import EXIT_CODES_HELP, PROBLEMS_FOUND, Ended, Ending
+from usp.cli.outcomes import EXIT_CODES_HELP, PARTIAL, PROBLEMS_FOUND, Ended, Ending
 from usp.cli.output import PARTIAL_RESULTS, drop_output, say
 from usp.cli.reading import Reader, find_targets, open_reader
 from usp.cli.site import add_site_options, add_targets
@@ -147,11 +147,15 @@ def _check(arguments: argparse.Namespace, settings: CheckSettings, sources: tupl
     if ending.has_result and code != INTERRUPTED:
         level = _level_of(arguments)
         code = PROBLEMS_FOUND if any(severity >= level for severity in report.severities()) else code
-    return _show(report, ending, code, arguments)
+    is_filtered = report.counts() != whole.counts()
+    return _show(report, ending, code, arguments, is_filtered=is_filtered)
 
 
-def _show(report: Report, ending: Ending, code: int, arguments: argparse.Namespace) -> int:
-    """Write the report, unless there is none worth it, and say why. Return the exit code."""
+def _show(report: Report, ending: Ending, code: int, arguments: argparse.Namespace, *, is_filtered: bool) -> int:
+    """Write the report, unless there is none worth it, and say why. Return the exit code.
+
+    :param is_filtered: whether problems are left out, so that the report may not say what is missing.
+    """
     is_kept = (arguments.keep_partial if ending.is_interrupted else ending.is_kept) or not _is_file(arguments.output)
     # If nothing could be checked, one line on standard error says why; a report for people would only repeat it.
     is_unchecked = ending.outcome.kind in (OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE) and arguments.format == _TEXT
@@ -161,8 +165,8 @@ def _show(report: Report, ending: Ending, code: int, arguments: argparse.Namespa
     except BrokenPipeError:  # the reader of the output has closed it; the exit code stays the same
         drop_output()
         return code
-    if not ending.has_result:
-        ending.say(is_quiet=arguments.quiet)  # otherwise the report says what is missing
+    if not ending.has_result or (code == PARTIAL and is_filtered):
+        ending.say(is_quiet=arguments.quiet)  # otherwise problems of the report say what is missing
     if not is_kept:
         say(f"usp: {printable(arguments.output)} was not written")
     return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import shlex
 import sys
 from difflib import get_close_matches
@@ -57,8 +58,13 @@ class _Command(argparse.ArgumentParser):
             parsed.targets += [text for text in unknown if text == "-" or not text.startswith("-")]
             unknown = [text for text in unknown if text not in parsed.targets]
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._near(unknown[0])}")
         return parsed, unknown
+
+    def _near(self, word: str) -> str:
+        """Return a question about an option that is spelt like a word, or an empty text."""
+        near = get_close_matches(word.partition("=")[0], self._option_string_actions, 1)
+        return f"; did you mean {near[0]}?" if near else ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -87,7 +93,16 @@ def _register_help(commands: Subparsers, usp: argparse.ArgumentParser) -> None:
         description="Show the help of usp, or of one of its commands.",
     )
     names = commands.choices
-    command.add_argument("topic", nargs="?", choices=names, metavar="COMMAND", help=f"one of {', '.join(names)}")
+
+    def topic(text: str) -> str:
+        if text not in names:
+            near = get_close_matches(text, names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}"
+            raise argparse.ArgumentTypeError(f"there is no command {text!r:.200}; {hint}")
+        return text
+
+    what = f"one of {', '.join(names)}"
+    command.add_argument("topic", nargs="?", type=topic, choices=names, metavar="COMMAND", help=what)
 
     def show(arguments: argparse.Namespace) -> int:
         shown = usp if arguments.topic is None else names[arguments.topic]
@@ -95,6 +110,13 @@ def _register_help(commands: Subparsers, usp: argparse.ArgumentParser) -> None:
         return 0
 
     command.set_defaults(command=show)
+
+
+def _message_of(error: UspError | OSError) -> str:
+    """Return what an error says. That of a file names it first, without the number of the error."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{os.fspath(error.filename)}: {error.strerror}"
+    return str(error)
 
 
 def run(arg_list: list[str] | None = None) -> int:
@@ -117,7 +139,7 @@ def run(arg_list: list[str] | None = None) -> int:
         drop_output()  # a blocked reader must not delay the exit
         return INTERRUPTED
     except (UspError, OSError) as error:
-        say(f"usp: error: {error}")
+        say(f"usp: error: {_message_of(error)}")
         drop_output()
         return WRONG_USE
     return code

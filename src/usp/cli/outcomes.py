@@ -20,6 +20,7 @@ __all__ = [
     "DIFFERENCES_FOUND",
     "EXIT_CODES",
     "EXIT_CODES_HELP",
+    "PARTIAL",
     "PROBLEMS_FOUND",
     "WRONG_USE",
     "Ended",
@@ -30,10 +31,10 @@ __all__ = [
 PROBLEMS_FOUND = DIFFERENCES_FOUND = 1
 WRONG_USE = 2
 _NOTHING = 3
-_PARTIAL = 4
+PARTIAL = 4
 _EXIT_CODES = {
     OutcomeKind.COMPLETE: 0,
-    OutcomeKind.PARTIAL: _PARTIAL,
+    OutcomeKind.PARTIAL: PARTIAL,
     OutcomeKind.BLOCKED: _NOTHING,
     OutcomeKind.UNREACHABLE: _NOTHING,
     OutcomeKind.EMPTY: _NOTHING,
@@ -45,7 +46,7 @@ EXIT_CODES = {
     WRONG_USE: "wrong use, or a file cannot be read or written",
     _NOTHING: "nothing could be fetched: the site is blocked, unreachable or has no sitemap. An existing output file"
     " stays as it was",
-    _PARTIAL: "partial: some sitemaps are missing. The results are written, unless --strict is given; then a sitemap"
+    PARTIAL: "partial: some sitemaps are missing. The results are written, unless --strict is given; then a sitemap"
     " that does not exist counts, too",
     INTERRUPTED: "interrupted with Ctrl-C. Partial results go to standard output; a file is replaced only with"
     " --keep-partial",
@@ -89,7 +90,7 @@ _REACH_ADVICE = {
     "TLS failed: wrong version number": "if the site has no https, write http://",
     "no answer within": "to wait longer, use --timeout",
 }
-_NOT_FETCHED = "Not fetched: "
+_SAID_ALREADY = re.compile("Not fetched: |Left out: ")
 
 
 def code_of_sites(outcomes: Mapping[str, int], *, has_bad_lines: bool = False) -> int:
@@ -98,7 +99,7 @@ def code_of_sites(outcomes: Mapping[str, int], *, has_bad_lines: bool = False) -
     if not kinds - {OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE} and kinds:
         return _NOTHING
     is_whole = kinds <= {OutcomeKind.COMPLETE, OutcomeKind.EMPTY} and not has_bad_lines
-    return 0 if is_whole else _PARTIAL
+    return 0 if is_whole else PARTIAL
 
 
 class Ended(NamedTuple):
@@ -135,12 +136,12 @@ class Ending:
         if self.is_interrupted:
             return INTERRUPTED
         code = _EXIT_CODES[self.outcome.kind]
-        return _PARTIAL if not code and self.is_strict and self._is_flawed else code
+        return PARTIAL if not code and self.is_strict and self._is_flawed else code
 
     @property
     def is_kept(self) -> bool:
         """Whether results are written to a file."""
-        return self.outcome.has_result and not (self.is_strict and (self._is_flawed or self.exit_code == _PARTIAL))
+        return self.outcome.has_result and not (self.is_strict and (self._is_flawed or self.exit_code == PARTIAL))
 
     @property
     def has_result(self) -> bool:
@@ -168,7 +169,7 @@ class Ending:
 
     def _summary(self, counts: TreeCounts, read: int, seconds: float) -> str:
         pages = f"{plural(counts.pages, 'page')}, " if counts.has_pages else ""
-        kind = "partial: " if self.exit_code == _PARTIAL else ""
+        kind = "partial: " if self.exit_code == PARTIAL else ""
         return f"{kind}{_sitemaps(counts)}, {pages}{size(read)} in {duration(seconds)}"
 
 
@@ -224,7 +225,7 @@ def _lines(ended: Ended, *, is_interrupted: bool, is_quiet: bool) -> Iterator[st
 
 def _line(missing: Missing) -> str:
     what = _IS_NAMED.get(missing.cause, "missing")
-    reason = missing.reason.removeprefix(_NOT_FETCHED).removesuffix(".")
+    reason = _SAID_ALREADY.sub("", missing.reason, count=1).removesuffix(".")
     if missing.count == 1:
         return f"{what}: {missing.urls[0]}: {reason}"
     shown = ", ".join(missing.urls[:_MAX_URLS])

@@ -47,6 +47,8 @@ _CROSS_HOST = {
 }
 _PROXY_SCHEMES = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _MAX_SECONDS_TO_CONNECT = 10.0
+_SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_SECONDS_OF = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _MAX_SECONDS = 1_000_000  # eleven days; operating systems refuse to wait much longer
 _MAX_DIGITS = 18  # a longer number is as good as no limit
 
@@ -196,9 +198,9 @@ def _add_limit_options(group: Group) -> None:
     group.add_argument(
         "--max-time",
         type=_seconds_from(0.001),
-        metavar="SECONDS",
+        metavar="TIME",
         help="stop fetching and parsing after this long, and keep what\nhas been read"
-        f" (default: {limits.tree_seconds:g})",
+        f"; seconds, or like 30m, 2h\n(default: {limits.tree_seconds:g})",
     )
     group.add_argument(
         "--timeout",
@@ -324,16 +326,17 @@ def count_of(what: str, most: int | None = None) -> Callable[[str], int]:
 
 
 def _seconds_from(least: float) -> Callable[[str], float]:
-    """Return a parser for a number of seconds, at least `least`."""
+    """Return a parser for a number of seconds, at least `least`, or a time span such as 30m."""
 
     def seconds(text: str) -> float:
+        span = _SPAN.fullmatch(text)
         try:
-            value = float(text)
+            value = int(span[1]) * _SECONDS_OF[span[2]] if span else float(text)
         except ValueError:
             value = math.nan
         if not least <= value <= _MAX_SECONDS:
             raise argparse.ArgumentTypeError(
-                f"give a number of seconds, from {least:g} to {_MAX_SECONDS:,}, not {text!r}"
+                f"give a number of seconds, from {least:g} to {_MAX_SECONDS:,}, or a time like 30m or 2h, not {text!r}"
             )
         return value
 

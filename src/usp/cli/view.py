@@ -45,6 +45,7 @@ def register(commands: Subparsers) -> None:
         "changed. Needs the extra view.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
+        usage="usp view [OPTION ...] TARGET ...",
     )
     add_targets(view)
     add_server_options(view.add_argument_group("server"))

@@ -138,8 +138,13 @@ def check_targets(targets: Iterable[str]) -> None:
 def check_lists(targets: Iterable[str]) -> None:
     """Raise OSError if one of these targets is a list that cannot be read."""
     for target in filter(_is_list, targets):
-        with open(target, "rb"):
-            pass
+        try:
+            with open(target, "rb"):
+                pass
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                error.errno, "there is no such file; write a site on each line of it", target
+            ) from None
 
 
 def _kind_of(path: str) -> str:
