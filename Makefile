@@ -170,6 +170,7 @@ $(VENV)/created:
 
 # For users of usp: pip builds the compiled parts, in an environment of its own.
 $(VENV)/installed: $(VENV)/created pyproject.toml $(COMPILED)
+	@echo "Building usp in $(VENV). The first time, this takes a minute or two."
 	@$(PY) $(PIP) install --editable .
 	@touch $@
 

@@ -15,6 +15,7 @@ __all__ = ["notebook_page", "rule_page_of_site", "rules_index"]
 _LABEL = re.compile(r"^(What|Why|Severity): ", re.MULTILINE)
 _URL = re.compile(r"https://[^\s,]+")
 _SPECIFICATION = re.compile(r"^Specification: .+$", re.MULTILINE)
+_DEMO_LINK = re.compile(r"<a\b[^>]*>")  # to the example website, which is gone when somebody reads the page
 _INDEX = """\
 # Rules
 
@@ -33,11 +34,17 @@ usp keeps the first twenty of each code in each sitemap; `sitemap.problem_counts
 def rules_index() -> str:
     """Return a page with a table of all rules. A script adds a filter."""
     rows = [
-        " | ".join((f"| [{code}](rules/{code}.md)", severity, _escaped(GROUPS[code[0]]), _escaped(title), ""))
+        " | ".join((f"| [{code}](rules/{code}.md)", severity, _escaped(GROUPS[code[0]]), _titled(code, title), ""))
         for code, severity, title in ((code, str(CODES[code].severity), rule_page(code).title) for code in CODES)
     ]
     table = "\n".join(["| code | severity | subject | what |", "|---|---|---|---|", *rows])
     return f'{_INDEX}\n<div class="rules" markdown>\n\n{table}\n\n</div>\n'
+
+
+def _titled(code: str, title: str) -> str:
+    """Return the title of a rule. What it means is hidden behind it, for the filter of the index."""
+    what = next(line for line in rule_page(code).markdown.split("\n\n") if line.startswith("What: "))
+    return f'{_escaped(title)} <span hidden>{_escaped(" ".join(what.split()[1:])).replace("`", "")}</span>'
 
 
 def rule_page_of_site(code: str) -> str:
@@ -78,5 +85,6 @@ def _output(output: dict[str, Any]) -> str:
         return f"```text\n{''.join(output['text']).rstrip()}\n```"
     data = output.get("data", {})
     if html := "".join(data.get("text/html", "")):
-        return f'<div class="notebook-output">\n{re.sub(chr(10) + "+", chr(10), html).strip()}\n</div>'
+        html = _DEMO_LINK.sub("", re.sub(chr(10) + "+", chr(10), html)).replace("</a>", "")
+        return f'<div class="notebook-output">\n{html.strip()}\n</div>'
     return f"```text\n{''.join(data.get('text/plain', '')).rstrip()}\n```" if data else ""

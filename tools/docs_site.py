@@ -224,7 +224,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     count = len(list(HTML.rglob("*.html")))
-    print(f"{count} pages; open {HTML / 'index.html'}, or: make site-serve")
+    print(f"{count} pages in {HTML.relative_to(ROOT)}; to read them: make site-serve")
     if "--serve" in sys.argv[1:]:
         serve()
     return 0

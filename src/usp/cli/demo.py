@@ -112,7 +112,7 @@ _INDEX = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
   <sitemap><loc>{base}/articles.xml.gz</loc><lastmod>2024-05-08</lastmod></sitemap>
-  <sitemap><loc>{base}/news.xml</loc><lastmod>2024-05-08T09:30:00+02:00</lastmod></sitemap>
+  <sitemap><loc>{base}/news.xml</loc></sitemap>
   <sitemap><loc>{base}/feed.rss</loc></sitemap>
 {faulty}</sitemapindex>
 """
