@@ -346,6 +346,7 @@ def test_two_targets(folder: Path, tmp_path: Path) -> None:
     with explored(folder, other) as explorer:
         assert explorer.pages({})["total"] == 2 * len(PAGES)
         rows = explorer.sitemaps({"q": "news.xml"})["rows"]
+        assert [row["pages"] for row in rows] == [6, 6]
         assert [row["source"] for row in rows] == [str(folder), str(other)]
         for row in rows:
             assert explorer.pages({"sitemap": str(row["id"])})["total"] == 6
@@ -414,7 +415,7 @@ def test_reading_that_fails_is_said(folder: Path, monkeypatch: pytest.MonkeyPatc
     with explored(folder) as explorer:
         status = explorer.status()
         assert (status["state"], status["pages"]) == ("failed", len(PAGES))
-        assert "No space left on device" in status["error"]
+        assert (status["error"], status["outcome"]) == ("[Errno 28] No space left on device", None)
         assert len(urls(explorer)) == len(PAGES)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -275,6 +276,29 @@ def test_answers_of_queries(viewer: Viewer) -> None:
     assert (status, answer["rows"][0][:3]) == (200, ["nan", "inf", "é"])
 
 
+def test_times_that_python_does_not_have(viewer: Viewer) -> None:
+    """Dates before the year 1 and after 9999, and infinite times, are texts."""
+    query = "select date '10000-01-01', date '0044-03-15 (BC)', timestamp 'infinity', [date '10000-01-01'], 1"
+    status, answer = viewer.post("sql", {"query": query, "id": "1"})
+    assert status == 200
+    assert answer["rows"][0][:2] == ["10000-01-01", "-0043-03-15"]
+    assert "out of range" in answer["rows"][0][2]
+    assert answer["rows"][0][3:] == ["out of range", 1]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("overview?top=abc", "pages?undated=abc", "pages?q=a&regex=abc", "pages?problem=abc", "problems?code=NOPE"),
+        *("problems/list?code=NOPE", "rules/NOPE", "nothing"),
+    ],
+)
+def test_values_that_make_no_sense(viewer: Viewer, path: str) -> None:
+    """They are an error as JSON, with a sentence."""
+    status, _, body = viewer.request(f"/api/{path}", headers=viewer.key)
+    assert (status in (400, 404), bool(json.loads(body)["error"])) == (True, True)
+
+
 SLOW = "select count(*) from range(10000000) a, range(10000000) b where a.range * b.range % 7 = 3"
 
 
@@ -408,6 +432,26 @@ def test_it_ends_at_once(held: HeldSite, tmp_path: Path, number: int, is_ready: 
         assert time.monotonic() - started < 8
     assert code == 0
     assert "Traceback" not in errors
+    assert os.listdir(tmp_path) == []
+
+
+def test_it_ends_while_a_query_runs(folder: Path, tmp_path: Path) -> None:
+    """A query that takes long does not keep it from ending, nor its files."""
+    with viewing(folder, TMPDIR=str(tmp_path)) as viewer:
+        wait_for(viewer, "ready")
+
+        def ask() -> None:
+            with suppress(OSError, http.client.HTTPException):
+                viewer.post("sql", {"query": SLOW, "id": "slow"})
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.5)
+        started = time.monotonic()
+        code, errors = viewer.end(signal.SIGTERM)
+        assert time.monotonic() - started < 8
+        asking.join(5)
+    assert (code, errors) == (0, "")
     assert os.listdir(tmp_path) == []
 
 

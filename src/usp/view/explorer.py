@@ -22,7 +22,7 @@ from usp.extras import extra
 from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, OutcomeKind
 from usp.objects.problem import UNLOGGED
-from usp.view.filters import Condition, condition_of
+from usp.view.filters import Condition, condition_of, known_code
 from usp.view.loading import Loader
 from usp.view.overview import overview
 from usp.view.store import SITEMAP_ROWS, Store
@@ -226,7 +226,7 @@ class Explorer:
 
     def problems(self, parameters: Mapping[str, str]) -> dict[str, Any]:
         """Return how many problems there are: by code, and by sitemap."""
-        code = parameters.get("code", "").upper()
+        code = known_code(parameters["code"]) if parameters.get("code") else ""
         sitemap = self._sitemap(parameters["sitemap"]) if parameters.get("sitemap") else None
         counts = {name: found for name, found in self.loader.code_counts.items() if not code or name == code}
         codes: list[dict[str, Any]] = []
@@ -252,7 +252,7 @@ class Explorer:
         """Return problems: of a code, of a sitemap, or all."""
         offset, limit = _window(parameters)
         conditions, values = ["true"], []
-        code = parameters.get("code", "").upper()
+        code = known_code(parameters["code"]) if parameters.get("code") else ""
         if code:
             conditions.append("code = ?")
             values.append(code)
@@ -302,6 +302,8 @@ class Explorer:
         if self._crawl is None:
             raise NotFound("changes need a crawl folder with several runs; see usp crawl --help")
         old, new = (_number(name, parameters.get(name, "")) for name in ("old", "new"))
+        if parameters.get("kind", "") not in ("", *_KINDS):
+            raise InvalidArgumentError(f"kind is one of {', '.join(_KINDS)}, not {parameters['kind']!r:.40}")
         conditions, values = ["true"], []
         for name, sql in (("kind", "change = ?"), ("q", "contains(lower(url), lower(?))")):
             if parameters.get(name):
@@ -322,7 +324,7 @@ class Explorer:
         started = time.monotonic()
         table, is_cut = self.store.ask(query, name)
         columns = [{"name": field.name, "type": _kind(field.type)} for field in table.schema]
-        rows = [list(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+        rows = [list(row) for row in zip(*map(_values, table.columns), strict=True)]
         return {"columns": columns, "rows": rows, "is_cut": is_cut, "seconds": round(time.monotonic() - started, 3)}
 
     def tables(self) -> dict[str, Any]:
@@ -463,6 +465,25 @@ def _kind(arrow_type: Any) -> str:
         ("text", lambda kind: types.is_string(kind) or types.is_large_string(kind)),
     )
     return next((name for name, is_kind in tests if is_kind(arrow_type)), "other")
+
+
+def _values(column: Any) -> list[Any]:
+    """Return the values of a column. Times that Python does not have, such as the year 10000, become texts."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return list(map(_value, column))
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        pa = extra("pyarrow", "view")
+        try:
+            return str(scalar.cast(pa.string()))
+        except pa.ArrowException:  # it is within something else
+            return "out of range"
 
 
 def lines_around(pieces: Iterable[bytes], line: int, context: int) -> list[tuple[int, str, bool]]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from usp.exceptions import InvalidArgumentError
+from usp.objects.codes import CODES
 
-__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "section_of"]
+__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "known_code", "section_of"]
 
 #: What pages may have -> the condition.
 HAS = {
@@ -54,9 +55,31 @@ def section_of(text: str) -> tuple[str, str]:
 
 
 def _text(text: str, parameters: Mapping[str, str]) -> Condition:
-    if parameters.get("regex") == "1":
+    if is_set("regex", parameters.get("regex", "")):
         return Condition("regexp_matches(url, ?)", (text,))
     return Condition("contains(lower(url), lower(?))", (text,))
+
+
+def is_set(name: str, text: str) -> bool:
+    """Return whether a parameter that says yes or no says yes."""
+    if text not in ("", "0", "1"):
+        raise InvalidArgumentError(f"{name} is 1 or 0, not {text!r:.40}")
+    return text == "1"
+
+
+def _undated(text: str, parameters: Mapping[str, str]) -> Condition:
+    return Condition("last_modified is null" if is_set("undated", text) else "true")
+
+
+def _problem(text: str, parameters: Mapping[str, str]) -> Condition:
+    return Condition("list_contains(problems, ?)", (known_code(text),))
+
+
+def known_code(text: str) -> str:
+    """Return a code in upper case."""
+    if (code := text.upper()) not in CODES:
+        raise InvalidArgumentError(f"there is no code {text!r:.40}; usp check --explain X102 shows one")
+    return code
 
 
 def _section(text: str, parameters: Mapping[str, str]) -> Condition:
@@ -107,8 +130,8 @@ FILTERS: dict[str, Callable[[str, Mapping[str, str]], Condition]] = {
     "section": _section,
     "from": _from,
     "to": _to,
-    "undated": lambda text, parameters: Condition("last_modified is null" if text == "1" else "true"),
+    "undated": _undated,
     "language": _language,
-    "problem": lambda text, parameters: Condition("list_contains(problems, ?)", (text.upper(),)),
+    "problem": _problem,
     "has": _has,
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from usp.check.checking import check_read
 from usp.check.report import Report
+from usp.exceptions import UspError
 from usp.export.reading import EPOCH, PageStats, SitemapPlace, sitemap_values
 from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, combined
@@ -96,7 +97,9 @@ class Loader:
             with self._parts:
                 self._read()
         except Exception as error:  # the page says so; a thread has nobody else to tell
-            self.state, self.error = "failed", f"{type(error).__name__}: {error}"
+            is_expected = isinstance(error, (UspError, OSError))
+            self.error = str(error) if is_expected else f"{type(error).__name__}: {error}"
+            self.state, self.outcome = "failed", None  # what was read before does not say how it ended
         self._ended = time.monotonic()
         self._store.changed()
 
@@ -111,7 +114,7 @@ class Loader:
                 if self._stopped.is_set():
                     return
                 self._parts.finish()
-                self._count_pages()
+                self._count_pages(first)
                 self._show_sitemaps()
                 outcomes.append(stream.tree.outcome)
                 self.notes += stream.notes
@@ -149,8 +152,8 @@ class Loader:
         self.failed += isinstance(sitemap, InvalidSitemap)
         self.bytes += sitemap.transport.size if sitemap.transport is not None else 0
 
-    def _count_pages(self) -> None:
-        for row, sitemap in zip(self.rows, self.sitemaps, strict=True):
+    def _count_pages(self, first: int) -> None:
+        for row, sitemap in zip(self.rows[first:], self.sitemaps[first:], strict=True):
             stats: PageStats | None = self._parts.counts.get(sitemap.url)
             if stats is not None:
                 row["pages"] = stats.pages

@@ -12,7 +12,7 @@ from usp.view.store import Store
 
 __all__ = ["overview"]
 
-_MAX_SECTIONS = 200
+_SECTIONS, _MAX_SECTIONS = 10, 200
 _MAX_LANGUAGES = 30
 _FEW_DAYS, _FEW_MONTHS = 100, 150  # bins of a timeline
 #: The unit of a timeline -> how its bins are written.
@@ -46,7 +46,11 @@ def overview(store: Store, condition: Condition, parameters: Mapping[str, str]) 
 
 
 def _top(text: str) -> int:
-    return min(int(text), _MAX_SECTIONS) if text.isascii() and text.isdigit() and len(text) < 6 else 10
+    if not text:
+        return _SECTIONS
+    if not (text.isascii() and text.isdigit()):
+        raise InvalidArgumentError(f"top must be a number, not {text!r:.40}")
+    return min(int(text[:6]), _MAX_SECTIONS)
 
 
 def _totals(store: Store, condition: Condition) -> tuple[Any, ...]:

@@ -65,8 +65,9 @@ class PageParts:
         self._file.close()
 
     def start_tree(self) -> None:
-        """Say that the next sitemap is the first of a tree."""
+        """Say that the next sitemap is the first of a tree, which may have the URLs of another one."""
         self._places = FirstPlaces()
+        self._reader.counts.clear()
 
     def put(self, sitemap: AbstractSitemap, source: str | None, names: Mapping[str, str]) -> None:
         """Add the pages of a sitemap, unless an earlier place has them."""

@@ -42,6 +42,7 @@ _EVENT_SECONDS = 0.5
 _STATUSES = {NotFound: 404, QueryTimeout: 408, QueryCancelled: 409, InvalidArgumentError: 400}
 _REFUSED = "Open the address that usp view has printed: it has the token that this page needs.\n"
 _WRONG_HOST = "This server does not answer to that name.\n"
+_API = "/api/"
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -132,17 +133,33 @@ class _Guard:
         request = requests.Request(scope)
         headers = request.headers
         if not self._access.is_host(headers.get("host", "")):
-            return responses.PlainTextResponse(_WRONG_HOST, 421)
+            return _error(request, _WRONG_HOST, 421)
         if request.method == "POST" and headers.get("x-usp") != "1":
-            return responses.PlainTextResponse("Send the header X-Usp: 1.\n", 403)
+            return _error(request, "Send the header X-Usp: 1.\n", 403)
         token = request.query_params.get("token")
         if token is not None and request.method == "GET" and scope["path"] == "/" and self._access.is_token(token):
             answer = responses.RedirectResponse("/", 303)
             answer.set_cookie(self._access.cookie_name, self._access.token, httponly=True, samesite="lax", path="/")
             return answer
         if not self._access.has_token(headers.get("cookie", ""), headers.get("authorization", "")):
-            return responses.PlainTextResponse(_REFUSED, 403)
+            return _error(request, _REFUSED, 403)
         return None
+
+
+def _error(request: Any, text: str, status: int) -> Any:
+    """Return an error: JSON for the API, else a sentence for people."""
+    if request.url.path.startswith(_API):
+        return _json({"error": text.strip()}, status)
+    return extra("starlette.responses", "view").PlainTextResponse(text, status)
+
+
+async def _failed(request: Any, error: Any) -> Any:
+    """Answer a request that no endpoint takes, or that found a bug."""
+    return _error(
+        request,
+        f"{getattr(error, 'detail', 'Internal error; the terminal of usp view shows it')}\n",
+        getattr(error, "status_code", 500),
+    )
 
 
 def application(explorer: Explorer, access: Access, is_ending: Callable[[], bool] = lambda: False) -> Any:
@@ -166,7 +183,8 @@ def application(explorer: Explorer, access: Access, is_ending: Callable[[], bool
         routing.Route("/api/sql/cancel", _posted(partial(_cancel, explorer)), methods=["POST"]),
         routing.Mount("/static", staticfiles.StaticFiles(directory=static)),
     ]
-    return _Guard(applications.Starlette(routes=routes), access)
+    handlers = {extra("starlette.exceptions", "view").HTTPException: _failed, Exception: _failed}
+    return _Guard(applications.Starlette(routes=routes, exception_handlers=handlers), access)
 
 
 def _questions(explorer: Explorer) -> dict[str, Callable[[dict[str, str], dict[str, str]], Any]]:
@@ -291,6 +309,13 @@ def serve(explorer: Explorer, host: str, port: int, on_start: Callable[[Access],
         app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, lifespan="off", server_header=False
     )
     server = uvicorn.Server(config)
+    shut_down = server.shutdown
+
+    async def end_queries_first(*arguments: Any, **options: Any) -> None:
+        await asyncio.to_thread(explorer.store.end_queries)  # else the server would wait for them
+        await shut_down(*arguments, **options)
+
+    server.shutdown = end_queries_first
     explorer.start()
     on_start(access)
     with listening:

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from usp.exceptions import InvalidArgumentError, UspError
@@ -45,6 +45,7 @@ _CHUNK = 65_536  # rows whose matches are counted together
 _KEPT_COUNTS = 32  # filters whose counts are kept
 _MAX_SORTED = 2_000_000  # rows; sorting more takes too long for a page
 _SECONDS = 30.0
+_CLOSING_SECONDS = 2.0  # for queries to end
 _MAX_ROWS = 10_000  # of a query of people
 _MAX_BYTES = 32 << 20  # of the same; it is sent in one piece
 _BATCH = 500  # rows that are read at once, before their size is known
@@ -81,6 +82,7 @@ class Store:
         self._connection = duckdb.connect(config=config)
         self._lock = threading.Lock()
         self._running: dict[str, Any] = {}
+        self._is_closing = False
         self._counts: OrderedDict[tuple[object, ...], list[tuple[int, int]]] = OrderedDict()
         self._sorted: OrderedDict[tuple[object, ...], str] = OrderedDict()
         quoted = self.folder.replace("'", "''")
@@ -129,13 +131,26 @@ class Store:
             self.version += 1
 
     def close(self) -> None:
-        """Close the database, and remove the folder."""
+        """End all queries, close the database, and remove the folder."""
+        try:
+            self.end_queries()
+            with suppress(self._duckdb.Error):  # a query that does not end; the process does
+                self._connection.close()
+        finally:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def end_queries(self) -> None:
+        """End the queries of people, and take no more."""
+        self._is_closing = True
+        end = time.monotonic() + _CLOSING_SECONDS
+        while (running := self._running_now()) and time.monotonic() < end:
+            for cursor in running:
+                cursor.interrupt()
+            time.sleep(0.02)
+
+    def _running_now(self) -> list[Any]:
         with self._lock:
-            running = list(self._running.values())
-        for cursor in running:
-            cursor.interrupt()
-        self._connection.close()
-        shutil.rmtree(self._temporary, ignore_errors=True)
+            return list(self._running.values())
 
     @contextmanager
     def _cursor(self) -> Iterator[Any]:
@@ -256,6 +271,8 @@ class Store:
 
             timer = threading.Timer(seconds, stop)
             with self._lock:
+                if self._is_closing:
+                    raise QueryCancelled("usp view has ended.")
                 self._running[name] = cursor
             timer.start()
             try:

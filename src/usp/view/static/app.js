@@ -40,7 +40,7 @@ let announcement = 0;
 
 function route() {
 	const { view: name, params } = current();
-	const known = name in VIEWS ? name : "overview";
+	const known = Object.hasOwn(VIEWS, name) ? name : "overview";
 	if (known !== shown) {
 		const isFirst = shown === "";
 		view?.destroy?.();
@@ -63,6 +63,7 @@ function showNavigation() {
 		return h("li", h("a", { href, "data-key": `nav-${name}`, "aria-current": name === shown ? "page" : null }, VIEWS[name].title));
 	});
 	fill(byId("nav"), items);
+	byId("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
 	document.title = `${VIEWS[shown]?.title ?? "Overview"} · ${status().targets.join(", ") || "usp view"}`;
 }
 
@@ -93,7 +94,7 @@ function announce() {
 /** @param {Status} now */
 function showBanner(now) {
 	const banner = byId("banner");
-	const text = now.state === "failed" ? `usp could not read ${now.targets.join(", ")}: ${now.error}` : (now.outcome?.meaning ?? "");
+	const text = now.state === "failed" ? `usp could not read everything: ${now.error}` : (now.outcome?.meaning ?? "");
 	if (banner.textContent === text) return;
 	banner.hidden = text === "";
 	banner.className = now.state === "failed" || now.pages === 0 ? "banner bad" : "banner";
@@ -112,7 +113,7 @@ function onStatus(now) {
 	else if (now.version !== version) refresh();
 }
 
-/** Let the view read its data again, but not more often than every two seconds. */
+/** Let the view read its data again, every two seconds at most. */
 async function refresh() {
 	if (isRefreshing) return;
 	isRefreshing = true;
@@ -127,9 +128,9 @@ byId("skip").addEventListener("click", (event) => {
 	event.preventDefault(); // The hash is the route.
 	main.querySelector("h1")?.focus();
 });
-addEventListener("hashchange", route);
 await follow(onStatus, (value) => {
 	isConnected = value;
 	announce();
 });
+addEventListener("hashchange", route);
 route();

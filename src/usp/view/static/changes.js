@@ -10,7 +10,6 @@ import { link } from "./state.js";
 
 const KINDS = /** @type {const} */ (["added", "removed", "changed", "moved"]);
 
-/** @implements {View} */
 export class ChangesView {
 	/** @type {Run[]} */
 	#runs = [];
@@ -72,7 +71,7 @@ export class ChangesView {
 		if (this.#runs.length > 0) return;
 		try {
 			this.#runs = (await get("/api/runs")).runs;
-			const none = this.#runs.length === 0 ? "There is nothing to compare: this is no crawl folder. Run usp crawl twice, and explore its folder." : "There is only one run, so there is nothing to compare. Run usp crawl again.";
+			const none = this.#runs.length === 0 ? "This is no crawl folder. Run usp crawl twice, and explore its folder." : "There is only one run. Run usp crawl again.";
 			fill(this.error, this.#runs.length < 2 && h("p.notice", none));
 			this.body.hidden = this.#runs.length < 2;
 			this.#showRuns();

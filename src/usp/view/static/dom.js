@@ -18,10 +18,10 @@ function assign(node, props) {
 	}
 }
 
-/** @param {Element} node @param {unknown[]} children */
+/** Characters that turn the direction of text are shown as �. @param {Element} node @param {unknown[]} children */
 function append(node, children) {
 	for (const child of children.flat(Infinity))
-		if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child));
+		if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child).replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
 }
 
 /**

@@ -4,8 +4,8 @@ import { get } from "./api.js";
 
 /** @type {Status} */
 let latest = {
-	...{ targets: [], state: "loading", error: null, version: 0, pages: 0, sitemaps: 0, failed: 0, bytes: 0, seconds: 0 },
-	...{ outcome: null, notes: [], has_problems: false, has_changes: false, formats: [], codes: {} },
+	targets: [], state: "loading", error: null, version: 0, pages: 0, sitemaps: 0, failed: 0, bytes: 0, seconds: 0,
+	outcome: null, notes: [], has_problems: false, has_changes: false, formats: [], codes: {},
 };
 
 /** @returns {Status} */

@@ -12,7 +12,6 @@ import { LEGEND, Treemap } from "./treemap.js";
 
 const TOP = 8;
 
-/** @implements {View} */
 export class OverviewView {
 	/** @type {Params} */
 	#params = {};

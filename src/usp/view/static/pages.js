@@ -9,7 +9,6 @@ import { status } from "./live.js";
 import { fields } from "./parts.js";
 import { filtersOf, link, sitemapOf } from "./state.js";
 
-/** @implements {View} */
 export class PagesView {
 	constructor() {
 		this.filters = new FilterBar("pages");
@@ -19,7 +18,7 @@ export class PagesView {
 		this.list = new Listing("pages", {
 			label: "Pages",
 			panel: "Page details",
-			empty: "No page matches. Remove a filter to see more.",
+			empty: "There is no page, or none that matches the filters.",
 			isSortable: true,
 			sortable: ["url", "last_modified", "change_frequency", "priority"],
 			columns: [

@@ -11,7 +11,6 @@ import { link, sitemapOf } from "./state.js";
 
 const CONTEXT = 6;
 
-/** @implements {View} */
 export class ProblemsView {
 	#rule = "";
 	#latest = new Latest();

@@ -8,7 +8,6 @@ import { status } from "./live.js";
 import { fields, Search } from "./parts.js";
 import { link, sitemapOf } from "./state.js";
 
-/** @implements {View} */
 export class SitemapsView {
 	constructor() {
 		this.search = new Search("Search sitemaps", (q, replace) => this.list.set({ q, row: "" }, replace));
@@ -20,6 +19,7 @@ export class SitemapsView {
 			empty: "No sitemap matches.",
 			isSortable: true,
 			columns: [
+				...(status().targets.length > 1 ? [{ name: "source", title: "Target", width: 140, cell: (/** @type {Sitemap} */ row) => row.source ?? "" }] : []),
 				{ name: "url", title: "Sitemap", width: 300, grow: true, cell: (row) => this.#name(row) },
 				{ name: "type", title: "Type", width: 80, cell: (row) => row.type },
 				{ name: "status", title: "Status", width: 180, cell: statusText },

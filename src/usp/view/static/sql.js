@@ -16,7 +16,6 @@ const BARS = 100;
 /** The result of the last query, for the back button. @type {{query: string, result: Result} | null} */
 let last = null;
 
-/** @implements {View} */
 export class SqlView {
 	/** @type {Params} */
 	#params = {};

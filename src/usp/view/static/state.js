@@ -1,4 +1,4 @@
-/** The state of the page is its URL: `#/pages?q=blog&from=2024-01-01&row=17`. Every state is a deep link, and the back button returns to the one before. */
+/** The state of the page is its URL, such as `#/pages?q=blog&row=17`: every state is a deep link. */
 
 import { address } from "./api.js";
 import { status } from "./live.js";
@@ -22,7 +22,7 @@ export function current() {
 	return parse(location.hash);
 }
 
-/** With `replace` it takes the place of the current one in the history. @param {string} view @param {Query} params @param {boolean} [replace] */
+/** Go to a state. With `replace`, the history has no step for it. @param {string} view @param {Query} params @param {boolean} [replace] */
 export function go(view, params, replace = false) {
 	const target = link(view, params);
 	if (target === location.hash) return;

@@ -236,7 +236,7 @@ export class Table {
 		if (active) this.grid.setAttribute("aria-activedescendant", active.id);
 		else this.grid.removeAttribute("aria-activedescendant");
 		clearTimeout(this.#settle);
-		// Wait for a pause while the scroll bar is dragged, so that passing rows are not loaded.
+		// While the scroll bar is dragged, passing rows are not loaded.
 		this.#settle = setTimeout(() => this.windows.need(...this.#range()), hasGaps ? 70 : 0);
 	}
 

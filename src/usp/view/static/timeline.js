@@ -8,18 +8,12 @@ const DAY = 86_400_000;
 
 /** Return how many bins lie between year 0 and a date such as "2024", "2024-05" or "2024-05-08". @param {string} name @param {Bin} bin */
 function indexOf(name, bin) {
-	const [year, month = 1, date = 1] = name.split("-").map(Number);
+	const [year, month = 1] = name.split("-").map(Number);
 	if (bin === "year") return year;
-	if (bin === "month") return year * 12 + month - 1;
-	return Math.round(Date.UTC(year, month - 1, date) / DAY);
+	return bin === "month" ? year * 12 + month - 1 : Date.parse(name) / DAY;
 }
 
-/**
- * Return the first day of a bin; with the index after it, the day before is the last one.
- * @param {number} index
- * @param {Bin} bin
- * @param {number} [more] days
- */
+/** Return the first day of a bin, or one some days later. @param {number} index @param {Bin} bin @param {number} [more] */
 function dayOf(index, bin, more = 0) {
 	if (bin === "day") return iso(index * DAY + more * DAY);
 	const date = new Date(0);
