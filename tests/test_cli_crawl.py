@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -192,3 +193,29 @@ def test_ctrl_c_keeps_what_has_ended(sites: Sites, tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
     assert done.returncode == 0, done.stderr
     assert dict(open_crawl(tmp_path / "c").runs[0].outcomes) == {"complete": 40}
+
+
+def test_a_list_without_sites(run_here: RunHere, tmp_path: Path) -> None:
+    """An empty list is wrong use: a nightly job should not end well because its list was lost."""
+    (tmp_path / "sites.txt").write_text("# none yet\n")
+    done = run_here("crawl", str(tmp_path / "sites.txt"), "-o", str(tmp_path / "c"))
+    assert (done.returncode, "there is no site in what you gave" in done.stderr) == (2, True)
+
+
+def test_sites_without_sitemaps(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """If no site has a sitemap, nothing could be fetched; beside one that is complete, they are as they should be."""
+    empty, good = sites.add("127.0.5.21", {}), sites.add("127.0.5.22", {"/a.xml": ["/1"]})
+    sites.answers["127.0.5.21"] = {}
+    assert run_here("crawl", empty, "-o", str(tmp_path / "c"), "--known-paths", "never").returncode == 3
+    assert run_here("crawl", empty, good, "-o", str(tmp_path / "d"), "--known-paths", "never").returncode == 0
+
+
+def test_the_summary_of_a_run_counts_all_of_its_processes(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """A run that is resumed counts the pages of the sites that were crawled before."""
+    urls = [sites.add(f"127.0.5.{number}", {"/a.xml": ["/1", "/2"]}) for number in (23, 24)]
+    folder = tmp_path / "c"
+    assert "2 sites, 4 pages" in run_here("crawl", *urls, "-o", str(folder)).stderr
+    manifest = json.loads((folder / "crawl.json").read_text())
+    manifest["runs"][0]["ended"] = None  # as if it had been killed at the end
+    (folder / "crawl.json").write_text(json.dumps(manifest))
+    assert "run 1: 2 sites, 4 pages" in run_here("crawl", *urls, "-o", str(folder)).stderr

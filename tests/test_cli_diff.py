@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from usp.cli.demo import demo_site
 from usp.crawl import CrawlOptions, crawl
 from usp.crawl.change_formats import change_formats, change_line
 from usp.crawl.changes import Change, ChangeKind
+from usp.warc import Payload, WarcWriter, response_head
 
 pytestmark = [pytest.mark.cli, pytest.mark.export, pytest.mark.network]
 
@@ -221,6 +223,53 @@ def test_two_sources(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert (code, paths(out)) == (0, ["+ /4", "- /1"])
     cli.run(["export", "-q", str(tmp_path / "old.xml"), "-o", str(tmp_path / "old.parquet")])
     assert usp(capsys, tmp_path / "old.parquet", tmp_path / "new.xml", "-q") == (0, out, "")
+
+
+def archive(path: Path, hosts: str) -> Path:
+    """Write a web archive of hosts, each with a robots.txt and a sitemap of two pages."""
+    with path.open("wb") as file:
+        writer = WarcWriter(file)
+        for host in hosts:
+            base = f"https://{host}.example"
+            body = "".join(entry(base, f"/{number}") for number in "12")
+            for name, text in (
+                ("robots.txt", f"Sitemap: {base}/a.xml"),
+                ("a.xml", f"<urlset {SITEMAP_XMLNS}>{body}</urlset>"),
+            ):
+                head = response_head(200, "OK", [("Content-Type", "text/plain")])
+                writer.response(f"{base}/{name}", head, Payload(text.encode()), datetime.now(UTC))
+    return path
+
+
+def test_archives_of_several_sites(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """All sites of an archive are on its side, whatever the number of sites on the other one."""
+    one, two = archive(tmp_path / "a.warc", "a"), archive(tmp_path / "ab.warc", "ab")
+    code, out, _ = usp(capsys, one, two)
+    assert (code, re.findall(r"([+-]) https://(\w)", out)) == (0, [("+", "b"), ("+", "b")])
+    code, out, _ = usp(capsys, two, one)
+    assert (code, re.findall(r"([+-]) https://(\w)", out)) == (0, [("-", "b"), ("-", "b")])
+    assert usp(capsys, two, archive(tmp_path / "ba.warc", "ba"))[1] == ""
+
+
+def test_pages_of_sitemaps_that_were_not_read_are_not_removed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """If a sitemap fails on one side, nobody knows which pages it has: they are neither removed nor added."""
+    pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
+    with serve(pages) as server:
+        names = "ab"
+        pages["/robots.txt"] = (200, {}, "".join(f"Sitemap: {server.url}/{name}.xml\n" for name in names).encode())
+        for name in names:
+            body = "".join(entry(server.url, f"/{name}{number}") for number in "12")
+            pages[f"/{name}.xml"] = (200, {}, f"<urlset {SITEMAP_XMLNS}>{body}</urlset>".encode())
+        cli.run(["export", "-q", "-k", server.url, "-o", str(tmp_path / "old.parquet")])
+        pages["/a.xml"] = (200, {}, f"<urlset {SITEMAP_XMLNS}>{entry(server.url, '/a2')}</urlset>".encode())
+        pages["/b.xml"] = (403, {}, b"")
+        code, out, err = usp(capsys, "-k", tmp_path / "old.parquet", server.url)
+        assert (code, paths(out)) == (4, ["- /a1"])
+        assert "b.xml: 403" in err
+        code, out, _ = usp(capsys, "-k", server.url, tmp_path / "old.parquet")
+        assert (code, paths(out)) == (4, ["+ /a1"])
 
 
 def test_a_source_that_cannot_be_read_has_no_differences(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

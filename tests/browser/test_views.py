@@ -336,7 +336,7 @@ def test_attacks_stay_text(visit: Opened, rich: Viewer) -> None:
     one.go("sql")
     one.page.get_by_label("Query").fill("select url from pages where contains(sitemap_url, 'hostile')")
     one.button("Run").click()
-    expect(one.grid("Result")).to_contain_text(RIGHT_TO_LEFT)
+    expect(one.grid("Result")).to_contain_text(RIGHT_TO_LEFT.replace("\u202e", "\ufffd"))  # else it reads backwards
     assert one.page.evaluate("() => window.ran") is None
 
 

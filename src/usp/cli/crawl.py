@@ -20,6 +20,7 @@ from usp.crawl.sites import check_targets
 from usp.crawl.state import LEARNED_NOTHING
 from usp.exceptions import InvalidArgumentError
 from usp.export.selection import span_of
+from usp.extras import extra
 from usp.objects.outcome import OutcomeKind
 from usp.objects.problem import printable
 from usp.objects.wording import plural
@@ -162,6 +163,8 @@ def run(arguments: argparse.Namespace) -> int:
         say(
             f"usp: no site failed the last time: there was nothing to crawl again; all in {printable(arguments.output)}"
         )
+    elif not crawled.runs[-1].outcomes:
+        arguments.refuse("there is no site in what you gave; write one on each line of a list")
     elif not arguments.quiet:
         _say_summary(arguments, crawled, meter)
     return code_of_sites(crawled.runs[-1].outcomes, has_bad_lines=bool(bad_lines.count))
@@ -288,10 +291,17 @@ def _say_interrupted(arguments: argparse.Namespace, meter: CrawlMeter) -> None:
     say(f"usp: interrupted; {plural(sites, 'site')} of this run are in {where}; run it again to go on")
 
 
+def _totals(crawled: Crawl, run: int) -> tuple[int, int]:
+    """Return the pages and the bytes of a run, whatever the number of processes that it took."""
+    table = crawled.sites(run, columns=["run", "pages", "bytes"]).to_arrow()
+    of_run = table.filter(extra("pyarrow.compute", "crawl").equal(table["run"], run))
+    pages, transferred = (sum(filter(None, of_run[name].to_pylist())) for name in ("pages", "bytes"))
+    return pages, transferred
+
+
 def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: CrawlMeter) -> None:
     run, where = crawled.runs[-1], printable(arguments.output)
-    latest = meter.latest
-    pages, transferred = (0, 0) if latest is None else (latest.pages, latest.bytes)
+    pages, transferred = _totals(crawled, run.run)
     for outcome in filter(run.outcomes.get, OutcomeKind):
         say(f"usp: {run.outcomes[outcome]:>9,}  {outcome:<11}  {meter.reasons(outcome)}".rstrip())
     took = (run.ended - run.started).total_seconds() if run.ended is not None else 0.0

@@ -210,17 +210,18 @@ def _of_sources(arguments: argparse.Namespace) -> _Compared:
         arguments.refuse("--since and --site are about the runs of a crawl folder")
     found: list[PageSource | None] = list(map(_stored_source, arguments.targets))
     on_web = [target for target, source in zip(arguments.targets, found, strict=True) if source is None]
-    trees, is_interrupted = _read(arguments, on_web) if on_web else ([], False)
+    trees_of, is_interrupted = _read(arguments, on_web) if on_web else ([], False)
+    trees = [tree for trees in trees_of for tree in trees]
     ending = Ending.of_trees(trees, is_interrupted=is_interrupted) if on_web else None
     title = " to ".join(arguments.targets)
     if ending is not None:
         ending.say(is_quiet=arguments.quiet)
-    if len(trees) < len(on_web) or any(not tree.outcome.has_result for tree in trees):
+    if is_interrupted or any(not tree.outcome.has_result for tree in trees):
         nothing = Ending.of_trees(
             [tree for tree in trees if not tree.outcome.has_result], is_interrupted=is_interrupted
         )
         return _Compared(Changes(lambda: iter(())), title, datetime.now(UTC), nothing)
-    rest = iter(trees)
+    rest = iter(trees_of)
     old, new = (next(rest) if source is None else source for source in found)
     return _Compared(source_changes(old, new), title, datetime.now(UTC), ending)
 
@@ -234,17 +235,19 @@ def _stored_source(target: str) -> PageSource | None:
     return None
 
 
-def _read(arguments: argparse.Namespace, targets: list[str]) -> tuple[list[AbstractSitemap], bool]:
-    """Return the trees of targets, and whether Ctrl-C was pressed."""
+def _read(arguments: argparse.Namespace, targets: list[str]) -> tuple[list[list[AbstractSitemap]], bool]:
+    """Return the trees of each target, several for an archive of several sites, and whether Ctrl-C was pressed."""
     try:
-        sources = find_sources(targets, https_only=bool(arguments.header))
+        sources = [find_sources([target], https_only=bool(arguments.header)) for target in targets]
     except InvalidArgumentError as error:
         arguments.refuse(str(error))
         raise
-    trees: list[AbstractSitemap] = []
-    with open_reader(arguments, sources) as reader:
+    trees: list[list[AbstractSitemap]] = [[] for _ in targets]
+    numbers = [number for number, found in enumerate(sources) for _ in found]
+    with open_reader(arguments, tuple(source for found in sources for source in found)) as reader:
         try:
-            trees.extend(stream.read() for _, stream in reader.streams())
+            for number, (_, stream) in zip(numbers, reader.streams(), strict=True):
+                trees[number].append(stream.read())
         except TreeInterrupted:
             return trees, True
     return trees, False

@@ -96,7 +96,7 @@ _SAID_ALREADY = re.compile("Not fetched: |Left out: ")
 def code_of_sites(outcomes: Mapping[str, int], *, has_bad_lines: bool = False) -> int:
     """Return the exit code of a run over many sites: 0 if all are complete or have no sitemap, 3 if none is read."""
     kinds = {OutcomeKind(kind) for kind, count in outcomes.items() if count}
-    if not kinds - {OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE} and kinds:
+    if kinds and not kinds & {OutcomeKind.COMPLETE, OutcomeKind.PARTIAL}:
         return _NOTHING
     is_whole = kinds <= {OutcomeKind.COMPLETE, OutcomeKind.EMPTY} and not has_bad_lines
     return 0 if is_whole else PARTIAL

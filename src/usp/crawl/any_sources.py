@@ -2,6 +2,8 @@
 
 All pages of both are compared, whatever site they are of. A page that is listed several times counts where it is first.
 Of sources that have no sitemap in common, such as a folder of files and the site that it is for, no page has moved.
+If a part of a tree is missing, nobody knows which pages it has: pages that only the other side has count as added or
+removed only if their sitemap was read on both sides.
 """
 
 # ruff: noqa: S608 -- queries are made of our own names, and quoted paths
@@ -19,7 +21,8 @@ from usp.exceptions import InvalidArgumentError
 from usp.export.frames import TreeTable
 from usp.export.reading import SourceTree
 from usp.extras import extra
-from usp.objects.sitemap import AbstractSitemap
+from usp.objects.outcome import OutcomeKind
+from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
 
 if TYPE_CHECKING:
     import duckdb
@@ -60,12 +63,29 @@ def source_changes(old: PageSource, new: PageSource) -> Changes:
         with open_database() as connection:
             sides = [_side(connection, source, name) for source, name in ((old, "old_pages"), (new, "new_pages"))]
             found = compare(connection, sides[0], sides[1])
-            moved = "" if found.is_alike else "where change <> 'moved'"
+            known = ["true" if found.is_alike else "change <> 'moved'"]
+            for source, change, column in ((new, "removed", "old_sitemap_url"), (old, "added", "sitemap_url")):
+                if (urls := _read_whole(source)) is not None:
+                    connection.register(f"read_{change}", extra("pyarrow", "crawl").table({"url": urls}))
+                    known.append(f"(change <> '{change}' or {column} in (select url from read_{change}))")
             columns = ", ".join(CHANGE_COLUMNS)
             order = "site, tree_position, position, url"
-            yield connection.sql(f"select {columns} from changes {moved} order by {order}").to_arrow_table()
+            yield connection.sql(
+                f"select {columns} from changes where {' and '.join(known)} order by {order}"
+            ).to_arrow_table()
 
     return Changes(find)
+
+
+def _read_whole(source: PageSource) -> list[str] | None:
+    """Return the URLs of the sitemaps of trees that were read as a whole; None if nothing is missing."""
+    if isinstance(source, (ExportedPages, CrawlState)):
+        return None
+    trees = [source] if isinstance(source, AbstractSitemap) else source
+    if all(tree.outcome.kind is not OutcomeKind.PARTIAL for tree in trees):
+        return None
+    found = (sitemap for tree in trees for sitemap in tree.all_sitemaps() if not isinstance(sitemap, InvalidSitemap))
+    return [sitemap.url for sitemap in found if sitemap.transport is None or sitemap.transport.is_whole]
 
 
 def _check_export(path: str) -> None:
