@@ -20,7 +20,6 @@ from usp.crawl.sites import check_targets
 from usp.crawl.state import LEARNED_NOTHING
 from usp.exceptions import InvalidArgumentError
 from usp.export.selection import span_of
-from usp.extras import extra
 from usp.objects.outcome import OutcomeKind
 from usp.objects.problem import printable
 from usp.objects.wording import plural
@@ -293,10 +292,11 @@ def _say_interrupted(arguments: argparse.Namespace, meter: CrawlMeter) -> None:
 
 def _totals(crawled: Crawl, run: int) -> tuple[int, int]:
     """Return the pages and the bytes of a run, whatever the number of processes that it took."""
-    table = crawled.sites(run, columns=["run", "pages", "bytes"]).to_arrow()
-    of_run = table.filter(extra("pyarrow.compute", "crawl").equal(table["run"], run))
-    pages, transferred = (sum(filter(None, of_run[name].to_pylist())) for name in ("pages", "bytes"))
-    return pages, transferred
+    names = ["run", "pages", "bytes"]
+    table = crawled.sites(run, columns=names).to_arrow()
+    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
+    of_run = [(pages or 0, transferred or 0) for number, pages, transferred in rows if number == run]
+    return sum(pages for pages, _ in of_run), sum(transferred for _, transferred in of_run)
 
 
 def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: CrawlMeter) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from usp.scan.elements import alternate_link as alternate_link
     from usp.scan.lines import MAX_ROBOTS_TXT_BYTES as MAX_ROBOTS_TXT_BYTES
     from usp.scan.lines import robots_text as robots_text
+    from usp.scan.places import with_line_feeds as with_line_feeds
     from usp.scan.robots import RobotsRule as RobotsRule
     from usp.scan.robots import disallowed_paths as disallowed_paths
     from usp.scan.robots import robots_txt_for as robots_txt_for
@@ -81,6 +82,7 @@ _MODULES = {
     "dates": ("parse_date",),
     "elements": ("Element", "alternate_link"),
     "lines": ("MAX_ROBOTS_TXT_BYTES", "robots_text"),
+    "places": ("with_line_feeds",),
     "robots": ("RobotsRule", "disallowed_paths", "robots_txt_for", "rules_for"),
     "survey": (
         "MAX_IMAGES",

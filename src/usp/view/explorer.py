@@ -22,6 +22,7 @@ from usp.extras import extra
 from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, OutcomeKind
 from usp.objects.problem import UNLOGGED
+from usp.scan import with_line_feeds
 from usp.view.filters import Condition, condition_of, known_code
 from usp.view.loading import Loader
 from usp.view.overview import overview
@@ -489,12 +490,12 @@ def _value(scalar: Any) -> Any:
 def lines_around(pieces: Iterable[bytes], line: int, context: int) -> list[tuple[int, str, bool]]:
     """Return the lines around a line, with their numbers, and whether a line is cut because it is too long.
 
-    Lines end as they do where problems are placed: with a line feed.
+    Lines end as they do where problems are placed.
     """
     first, last = max(line - context, 1), line + context
     found: list[tuple[int, str, bool]] = []
     number, text = 1, b""
-    for piece in pieces:
+    for piece in with_line_feeds(pieces):
         *ended, rest = piece.split(b"\n")
         for part in ended:
             if number >= first:
