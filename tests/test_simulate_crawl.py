@@ -77,7 +77,8 @@ def test_drawn_sites_are_served() -> None:
                 tree = sitemap_tree_for_homepage(f"http://{one.address}:{port}/", use_known_paths=False)
                 assert len({page.url for page in tree.all_pages()}) == 100 * one.sitemaps
             url = f"http://{drawn[0].address}:{port}/0.xml"
-            with pytest.raises(HTTPError, match="304"):
+            with pytest.raises(HTTPError, match="304") as raised:
                 urlopen(Request(url, headers={"If-None-Match": '"1"'}), timeout=10)
+            raised.value.close()
         finally:
             server.communicate()

@@ -45,6 +45,7 @@ cdef object ASK_PYTHON = object()
 
 cdef unsigned char KINDS[128]
 cdef bint STARTS_PLACEHOLDER[128]
+cdef bint keeps_empty_parameters  # whether ";" stays at the end of a name: older versions of Python leave it out
 cdef bint has_strict_schemes  # whether "1:2" is a path to Python: some versions find a scheme in it
 cdef object pure_absolute_url, is_http_url, unwrapped, urljoin, own_hosts_of
 cdef frozenset PLACEHOLDERS
@@ -58,7 +59,7 @@ cdef dict BASES = {}
 def bind():
     """Import what this module uses of usp."""
     global pure_absolute_url, is_http_url, unwrapped, urljoin, own_hosts_of, PLACEHOLDERS, MAX_BASE, FORMS, FORM_NUMBERS
-    global has_strict_schemes, INNER_BREAKS
+    global has_strict_schemes, keeps_empty_parameters, INNER_BREAKS
     cdef int c
     from urllib.parse import urljoin
 
@@ -81,6 +82,7 @@ def bind():
     for c in range(128):
         STARTS_PLACEHOLDER[c] = any(word[0] == chr(c).lower() for word in PLACEHOLDERS)
     has_strict_schemes = urljoin("http://h/", "1:2") == "http://h/1:2"
+    keeps_empty_parameters = urljoin("http://h/", "a;") == "http://h/a;"
     KINDS[c':'], KINDS[c'.'], KINDS[c';'] = HAS_COLON, HAS_DOT, HAS_SEMICOLON
 
 
@@ -253,7 +255,7 @@ cdef object relative(str text, str base, int seen, Form *form):
         if before is None:
             return None
         form[0] = RELATIVE
-        return PyUnicode_Concat(before, PyUnicode_Substring(text, 0, size - 1))
+        return PyUnicode_Concat(before, text if keeps_empty_parameters else PyUnicode_Substring(text, 0, size - 1))
     if c == c'/' and not seen & (HAS_HIGH | HAS_SEMICOLON) and is_other_host(text) and known.before(ROOT) is not None:
         before = known.before(ROOT)
         form[0] = RELATIVE
@@ -463,7 +465,7 @@ cdef bint is_other_host(str text):
 
 
 cdef bint has_no_parameters(str text):
-    """Return whether a name ends with its only semicolon. Python leaves that out, as nothing follows it."""
+    """Return whether a name ends with its only semicolon."""
     cdef Py_ssize_t at
     for at in range(len(text)):
         if character_at(text, at) == c';':

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self
@@ -39,22 +40,16 @@ class FactsCache:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
             raise FileNotFoundError(2, "No such folder", folder)
-        try:
-            database = sqlite3.connect(path, isolation_level=None, timeout=10)  # each statement is a transaction
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if version not in (0, VERSION) or (version == 0 and tables):
-                database.close()
-                raise InvalidArgumentError(f"{path} is not a cache of this version of usp; name another file")
-            # Killing usp loses nothing; a crash of the machine may lose the last pages, and nothing else.
-            database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.execute("CREATE TABLE IF NOT EXISTS pages (url TEXT PRIMARY KEY, fetched_at TEXT, facts TEXT)")
-            database.execute(f"PRAGMA user_version = {VERSION}")
-        except sqlite3.OperationalError as error:
-            raise OSError(f"{path} cannot be used as a cache: {error}") from None
-        except sqlite3.DatabaseError:
-            raise InvalidArgumentError(f"{path} is not a cache of usp; name another file") from None
+        with ExitStack() as stack:
+            try:
+                database = sqlite3.connect(path, isolation_level=None, timeout=10)  # each statement is a transaction
+                stack.callback(database.close)
+                _prepare(database, path)
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{path} cannot be used as a cache: {error}") from None
+            except sqlite3.DatabaseError:
+                raise InvalidArgumentError(f"{path} is not a cache of usp; name another file") from None
+            stack.pop_all()
         return database
 
     def __enter__(self) -> Self:
@@ -86,6 +81,19 @@ class FactsCache:
             self._database.execute("INSERT OR REPLACE INTO pages VALUES (?, ?, ?)", row)
         except sqlite3.OperationalError as error:
             raise OSError(f"{self._path} cannot be written: {error}") from None
+
+
+def _prepare(database: sqlite3.Connection, path: str) -> None:
+    """Make the table if it is not there. Raise an error if the database is something else."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if version not in (0, VERSION) or (version == 0 and tables):
+        raise InvalidArgumentError(f"{path} is not a cache of this version of usp; name another file")
+    # Killing usp loses nothing; a crash of the machine may lose the last pages, and nothing else.
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")
+    database.execute("CREATE TABLE IF NOT EXISTS pages (url TEXT PRIMARY KEY, fetched_at TEXT, facts TEXT)")
+    database.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _key(url: str) -> str:
