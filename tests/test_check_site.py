@@ -65,6 +65,17 @@ def test_a_build_for_another_host(tmp_path: Path) -> None:
     assert found_in(check_path(tmp_path, now=NOW)) == []
 
 
+@pytest.mark.parametrize("other", ["http://www.example.org/", "https://example.org/", "https://www.example.org:444/"])
+def test_a_build_with_another_spelling_of_its_host(tmp_path: Path, other: str) -> None:
+    """R715: another scheme, port or "www." is wrong too, whatever the sitemaps say; also in a robots.txt alone."""
+    (tmp_path / "robots.txt").write_text(f"Sitemap: {other}a.xml\n", "utf-8")
+    (tmp_path / "a.xml").write_text(urlset_of(f"<url><loc>{other}page</loc></url>"), "utf-8")
+    codes = [code for _, code, *_ in found_in(check_path(tmp_path, url="https://www.example.org/", now=NOW))]
+    assert codes[0] == "R715"
+    assert codes[1:] in (["U508"], ["U509"], ["U506"])
+    assert found_in(check_path(tmp_path / "robots.txt", url="https://www.example.org/", now=NOW))[0][1:3] == ("R715", 1)
+
+
 def test_missing_files_of_a_folder(tmp_path: Path) -> None:
     """T807: a file that is missing is reported where an index lists it."""
     listed = index(f"{HOME}a.xml", f"{HOME}gone.xml", f"{HOME}lost.xml").replace("<sitemap>", "\n<sitemap>")

@@ -165,6 +165,8 @@ def test_problems_of_pages() -> None:
         "/header": page(X_Robots_Tag="otherbot: nofollow, googlebot: none"),
         "/other-bot": page(X_Robots_Tag="otherbot: noindex", head='<meta name="otherbot" content="noindex">'),
         "/twin": page(head='<link rel="canonical" href="good#top">'),
+        "/header-twin": page(Link='</a.css>; rel=preload, <good>; rel="alternate canonical"'),
+        "/nowhere": status(302),
         "/soft": page("Sorry, page not found - Example"),
         "/dated": page(head='<script type="application/ld+json">{"dateModified": "2020-01-02T03:04:05Z"}</script>'),
         "/modified": page(Last_Modified="Wed, 01 Jan 2020 00:00:00 GMT"),
@@ -180,15 +182,20 @@ def test_problems_of_pages() -> None:
         ("W804", "/meta"),
         ("W804", "/header"),
         ("W805", "/twin"),
+        ("W805", "/header-twin"),
+        ("W801", "/nowhere"),
         ("W807", "/soft"),
         ("W809", "/dated"),
         ("W809", "/modified"),
     ]
     lines = {problem.text.rpartition("/")[2]: (problem.line, problem.column) for problem in found(report)}
     assert lines["gone"] == (4, 11)
-    assert lines["modified"] == (12, 11)
+    assert lines["modified"] == (14, 11)
     by_code = {problem.code: problem.message for problem in found(report)}
-    assert "410 Gone" in by_code["W801"]
+    assert [problem.message for problem in found(report) if problem.code == "W801"] == [
+        "the page answered 410 Gone; list only pages that exist",
+        "the page answered 302 Words: it redirects without saying where; list only pages that exist",
+    ]
     assert f"redirects to {server.url}/good" in by_code["W803"]
     assert f"canonical URL of the page is {server.url}/good" in by_code["W805"]
 

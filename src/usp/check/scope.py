@@ -24,7 +24,7 @@ from usp.scan import (
     MAX_ROBOTS_TXT_BYTES,
 )
 
-__all__ = ["MAX_HOSTS", "CrossSubmissions", "IsNamed", "Scope", "first_come", "is_other_site", "not_named", "scope_of"]
+__all__ = ["MAX_HOSTS", "CrossSubmissions", "IsNamed", "Scope", "first_come", "is_elsewhere", "not_named", "scope_of"]
 
 #: Whether the robots.txt of the site that a URL starts with names one of some sitemaps.
 IsNamed = Callable[[str, tuple[str, ...]], bool]
@@ -156,11 +156,10 @@ def first_come(made_up_url: str) -> Callable[[str], str]:
     return elsewhere
 
 
-def is_other_site(url: str, site_url: str) -> bool:
-    """Return whether a URL is of another site, not just of another scheme or with "www."."""
-    parts = urlsplit(url)
+def is_elsewhere(url: str, site_url: str) -> bool:
+    """Return whether a URL has another scheme, host or port than a site."""
     try:
-        return Scope([origin_of(site_url)]).elsewhere(f"{parts.scheme}://{parts.netloc}") == "U506"
+        return origin_of(url) != origin_of(site_url)
     except ValueError:
         return False
 

@@ -18,7 +18,7 @@ from usp.check.rules import RULES
 from usp.check.rules.dates import CLOCK_SKEW
 from usp.check.rules.languages import language_problem, news_language_problem
 from usp.check.rules.rule import EntryRule, Rule
-from usp.check.scope import IsNamed, Scope, first_come, is_other_site, not_named, scope_of
+from usp.check.scope import IsNamed, Scope, first_come, is_elsewhere, not_named, scope_of
 from usp.check.subjects import DiscoveryPath, Entry, SitemapContext, TreePlace, requested_url_of
 from usp.objects.page import SitemapPage
 from usp.objects.problem import KEPT_PER_CODE, UNLOGGED, ProblemLog
@@ -279,7 +279,7 @@ class SitemapReader:
         if not site.is_host_known:
             return replace(context, options=replace(options, elsewhere=first_come(url)))
         scope = scope_of(url, path, is_placed=site.is_placed, is_named=site.is_named)
-        if site.stated_url and is_other_site(url, site.stated_url):
+        if site.stated_url and is_elsewhere(url, site.stated_url):
             scope = Scope([origin_of(site.stated_url)])
         folder = strip_url_to_homepage(url).removesuffix("/") + scope.folder
         options = replace(options, sites=scope.sites, elsewhere=scope.elsewhere, own_hosts=scope.own_hosts)

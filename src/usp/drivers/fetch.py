@@ -36,7 +36,7 @@ __all__ = ["ResponseReader", "get_with_retries"]
 log = logger(__name__)
 
 _MAX_ETAG = 256  # characters; those of common servers have less than 70
-_MAX_ROBOTS_TAG = 2_000  # characters; several headers of that name are one value
+_MAX_HEADER = 2_000  # characters; several headers of that name are one value
 _TRUNCATED = frozenset({"T804", "T805"})  # problems of a body that is not complete
 
 
@@ -124,7 +124,8 @@ class ResponseReader:
             is_whole=_TRUNCATED.isdisjoint(problems) and not cut_reason,
             is_limited="T804" in problems or bool(cut_reason),
             cut_reason=cut_reason,
-            robots_tag=_checked_robots_tag(response.header("X-Robots-Tag")),
+            robots_tag=_checked_header(response.header("X-Robots-Tag")),
+            link=_checked_header(response.header("Link")),
         )
         return Document(
             transport.url,
@@ -163,9 +164,9 @@ def _checked_etag(value: str | None) -> str | None:
     return etag if 0 < len(etag) <= _MAX_ETAG and etag.isascii() and etag.isprintable() else None
 
 
-def _checked_robots_tag(value: str | None) -> str | None:
-    """Return the value of an X-Robots-Tag header; None if there is none, or it is too long."""
-    return value if isinstance(value, str) and len(value) <= _MAX_ROBOTS_TAG else None
+def _checked_header(value: str | None) -> str | None:
+    """Return the value of a header; None if there is none, or it is too long."""
+    return value if isinstance(value, str) and len(value) <= _MAX_HEADER else None
 
 
 def _parse_date(value: str | None) -> datetime | None:

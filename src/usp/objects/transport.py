@@ -46,6 +46,8 @@ class Transport:
     """Which limit did. Empty if the document is larger than `limits.max_sitemap_bytes`, before or after inflating."""
     robots_tag: str | None = None
     """The X-Robots-Tag header. A header that is long counts as none."""
+    link: str | None = None
+    """The Link header. A header that is long counts as none."""
 
     @property
     def is_redirected(self) -> bool:

@@ -39,6 +39,8 @@ _MAX_OPEN = 8_000
 _BYTES_IF_DEEP = 32 * 1024
 _MAX_TEXT = 300
 _MAX_URL = 2_048
+_HEADER_LINK = re.compile(r"<([^<>]*)>([^<>]*)")
+_IS_CANONICAL = re.compile(r";\s*rel\s*=\s*(?:\"[^\"]*\bcanonical\b|canonical\b)", re.IGNORECASE)
 _AGENTS = frozenset({"robots", *map(str.lower, CRAWLERS)})
 #: Rules of X-Robots-Tag with a value, so that what stands before their colon is not a user agent.
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -167,7 +169,7 @@ def facts_of(page: WebPage[Html]) -> PageFacts:
         title=html.title,
         heading=html.heading,
         robots=html.robots,
-        canonical=_joined(base, html.canonical),
+        canonical=_joined(base, html.canonical) or _joined(transport.url, _canonical_of_header(transport.link or "")),
         modified=html.modified,
         alternates=tuple((language, url) for language, url in alternates if url),
         text_hash=html.text_hash,
@@ -183,6 +185,12 @@ def is_noindex(facts: PageFacts) -> str:
         if any(rule.strip().lower() in ("noindex", "none") for rule in rules.split(",")):
             return f'<meta name="{agent}">'
     return ""
+
+
+def _canonical_of_header(text: str) -> str:
+    """Return the canonical URL that a Link header (RFC 8288) states, or an empty text."""
+    links = _HEADER_LINK.findall(text)
+    return next((url.strip() for url, parameters in links if _IS_CANONICAL.search(parameters)), "")
 
 
 def _rules_of_header(text: str) -> Iterator[str]:

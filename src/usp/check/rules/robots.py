@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from usp.check.rules.rule import (
     ERROR,
     FEED_ITEMS,
@@ -15,7 +13,7 @@ from usp.check.rules.rule import (
     Rule,
     SiteRule,
 )
-from usp.check.scope import is_other_site
+from usp.check.scope import is_elsewhere
 from usp.check.subjects import Entry, TreePlace
 from usp.objects.sitemap import (
     IndexRobotsTxtSitemap,
@@ -26,6 +24,7 @@ from usp.objects.sitemap import (
 )
 from usp.scan import (
     may_be_disallowed,
+    strip_url_to_homepage,
 )
 
 __all__ = ["RULES"]
@@ -48,10 +47,11 @@ def _failed(place: TreePlace) -> Finding | None:
 
 
 def _on_other_host(place: TreePlace) -> Finding | None:
-    is_named = isinstance(place.parent, IndexRobotsTxtSitemap) and not isinstance(place.sitemap, InvalidSitemap)
-    if not is_named or not place.stated_url or not is_other_site(place.declared_url, place.stated_url):
+    is_named = isinstance(place.parent, IndexRobotsTxtSitemap) and not place.is_failed
+    if not is_named or not place.stated_url or not is_elsewhere(place.declared_url, place.stated_url):
         return None
-    return Finding(None, place.declared_url, urlsplit(place.stated_url).netloc, is_of_lister=True)
+    site = strip_url_to_homepage(place.stated_url).removesuffix("/")
+    return Finding(None, place.declared_url, site, is_of_lister=True)
 
 
 def _redirected(place: TreePlace) -> Finding | None:

@@ -35,9 +35,11 @@ _SEPARATOR = re.compile(r"(?<!\s)\s++[|\u2013\u2014\u00b7:\u00bb-]++\s++")
 
 def _status(page: ProbedPage) -> Finding | None:
     status = page.facts.status
-    if status is None or status < HTTPStatus.BAD_REQUEST:
+    if status is None or (status < HTTPStatus.BAD_REQUEST and not page.facts.reason):
         return None
-    return Finding(page.listed.at, page.facts.url, f"{status} {_PHRASES.get(status, '')}".strip())
+    # A redirect that leads nowhere has a reason, too.
+    why = page.facts.reason if status < HTTPStatus.BAD_REQUEST else f"{status} {_PHRASES.get(status, '')}".strip()
+    return Finding(page.listed.at, page.facts.url, why)
 
 
 def _unreachable(page: ProbedPage) -> Finding | None:
