@@ -476,7 +476,7 @@ cdef class Tokenizer:
         self.peek(DOCTYPE_BYTES)
         end = self.end_of_doctype()
         if end < 0:
-            self.refused = "its DOCTYPE declares entities of its own, which is refused for safety"
+            self.refused = "its DOCTYPE has declarations of its own, or no end, which is refused for safety"
             return 0
         self.note("X110", "")
         self.position = end

@@ -330,7 +330,7 @@ class Tokenizer:
         self._peek(_DOCTYPE_BYTES)
         doctype = _DOCTYPE.match(self._buffer, self._position)
         if doctype is None:
-            self.refused = "its DOCTYPE declares entities of its own, which is refused for safety"
+            self.refused = "its DOCTYPE has declarations of its own, or no end, which is refused for safety"
             return
         self._log.add("X110", self.offset)
         self._position = doctype.end()

@@ -22,7 +22,11 @@ RULES = (
     Rule("X113", ERROR, "the document is truncated; it ends inside <{text}>"),
     Rule("X114", ERROR, "nested deeper than {text} elements; deeper elements were skipped"),
     Rule("X115", ERROR, "{where} is longer than {text} bytes and was skipped"),
-    Rule("X116", ERROR, "a DOCTYPE inside the document declares entities; everything after it was skipped"),
+    Rule(
+        "X116",
+        ERROR,
+        "a DOCTYPE inside the document has declarations of its own, or no end; everything after it was skipped",
+    ),
     Rule("X117", ERROR, 'the prefix "{text}" is never declared; write xmlns:{text}="..." on the root element'),
     Rule("X118", ERROR, "something stands after the document; remove it"),
     Rule("X119", ERROR, 'the XML declaration is broken; write <?xml version="1.0" encoding="UTF-8"?>'),
