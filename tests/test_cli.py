@@ -411,9 +411,10 @@ def test_interrupted_while_fetching(site: Server) -> None:
     assert "Traceback" not in errors
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM to handle")
-def test_terminated(site: Server, tmp_path: Path) -> None:
-    """SIGTERM, even sent twice, ends like Ctrl-C with exit code 143: the old file stays, and no temporary one."""
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals to handle")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_terminated(site: Server, tmp_path: Path, name: str, code: int) -> None:
+    """SIGTERM and SIGHUP, even sent twice, end like Ctrl-C with another exit code: the old file stays, no other one."""
     site.pages["/a.xml"] = (503, {}, b"")  # usp waits before it tries again
     path = tmp_path / "pages.csv"
     path.write_text("yesterday")
@@ -422,8 +423,8 @@ def test_terminated(site: Server, tmp_path: Path) -> None:
         while not any(one == "/a.xml" for one in site.paths()):
             time.sleep(0.01)
         settle(0.2)
-        process.terminate()
-        process.terminate()
+        process.send_signal(getattr(signal, name))
+        process.send_signal(getattr(signal, name))
         _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors.splitlines()[-1]) == (143, f"usp: interrupted; {path} was not written")
+    assert (process.returncode, errors.splitlines()[-1]) == (code, f"usp: interrupted; {path} was not written")
     assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("pages.csv", "yesterday")]

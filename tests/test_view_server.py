@@ -417,10 +417,10 @@ def test_pages_are_seen_while_others_arrive(held: HeldSite) -> None:
         assert "urlset" in viewer.ask("document", sitemap=number, line=1)["lines"][0][1]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("is_ready", [True, False], ids=["ready", "loading"])
 def test_it_ends_at_once(held: HeldSite, tmp_path: Path, number: int, is_ready: bool) -> None:
-    """Ctrl-C and SIGTERM end it soon, also while it fetches or the page is open, and no file is left behind."""
+    """Ctrl-C, SIGTERM and a closed terminal end it soon, also while it fetches or a page is open; no file stays."""
     if is_ready:
         held.go.set()
     with viewing(f"http://127.0.0.1:{held.port}/", "-k", TMPDIR=str(tmp_path)) as viewer:

@@ -1,7 +1,8 @@
 """The command line. It uses the front doors and the public objects only.
 
 `main` imports the rest when it is called, so that Ctrl-C during the imports is handled like any other Ctrl-C.
-SIGTERM, with which `timeout` and systemd end a command, does the same as Ctrl-C, but for the exit code.
+SIGTERM, with which `timeout` and systemd end a command, and SIGHUP, which a terminal sends when it is closed, do the
+same as Ctrl-C, but for the exit code.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import NoReturn
 __all__ = ["main"]
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as in shells: 128 plus the number of the signal
-TERMINATED = 143  # after SIGTERM
+HUNG_UP, TERMINATED = 129, 143  # after SIGHUP and SIGTERM, in the same way
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 def main(arg_list: list[str] | None = None) -> int:
     """Run a command. Return its exit code."""
-    with _sigterm_as_interrupt() as received:
+    with _signals_as_interrupts() as received:
         try:
             from usp.cli.cli import run
 
@@ -31,25 +33,29 @@ def main(arg_list: list[str] | None = None) -> int:
         # If Ctrl-C interrupts an exec() of source text, as some imported modules do, CPython remembers it as uncaught
         # and dies by the signal whatever the exit code. Another exec() resets that.
         exec("")  # noqa: S102 -- it executes nothing
-    return TERMINATED if code == INTERRUPTED and received else code
+    return 128 + received[0] if code == INTERRUPTED and received else code
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt at SIGTERM, unless the program handles it. Give a list that gets the signal."""
+def _signals_as_interrupts() -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt at these signals, unless the program handles them, or nohup ignores them.
+
+    Give a list that gets the signal.
+    """
     received: list[int] = []
 
     def interrupt(number: int, frame: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # `timeout` sends it twice; the second must not stop the cleanup
+        for other in handled:
+            signal.signal(other, signal.SIG_IGN)  # `timeout` sends it twice; the second must not stop the cleanup
         received.append(number)
         raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield received
-        return
-    signal.signal(signal.SIGTERM, interrupt)
+    handled = [number for number in _SIGNALS if is_main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, interrupt)
     try:
         yield received
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)

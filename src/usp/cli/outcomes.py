@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from usp.cli import INTERRUPTED, TERMINATED
+from usp.cli import HUNG_UP, INTERRUPTED, TERMINATED
 from usp.cli.output import TreeCounts, duration, say, size
 from usp.objects.outcome import Cause, Missing, Outcome, OutcomeKind, combined, outcome_of
 from usp.objects.problem import printable
@@ -48,6 +48,7 @@ EXIT_CODES = {
     " stays as it was",
     PARTIAL: "partial: some sitemaps are missing. The results are written, unless --strict is given; then a sitemap"
     " that does not exist counts, too",
+    HUNG_UP: "the terminal was closed (SIGHUP); the same as Ctrl-C otherwise",
     INTERRUPTED: "interrupted with Ctrl-C. Partial results go to standard output; a file is replaced only with"
     " --keep-partial",
     TERMINATED: "ended with SIGTERM, as by timeout; the same as Ctrl-C otherwise",

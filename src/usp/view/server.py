@@ -15,8 +15,11 @@ import ipaddress
 import json
 import os
 import secrets
+import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -318,8 +321,23 @@ def serve(explorer: Explorer, host: str, port: int, on_start: Callable[[Access],
     server.shutdown = end_queries_first
     explorer.start()
     on_start(access)
-    with listening:
+    with listening, _hanging_up(server.handle_exit):
         server.run([listening])
+
+
+@contextmanager
+def _hanging_up(handle: Callable[[int, Any], None]) -> Iterator[None]:
+    """Handle a terminal that is closed, which uvicorn does not, unless nohup ignores it."""
+    number = getattr(signal, "SIGHUP", None)  # not on Windows
+    before = None if number is None else signal.getsignal(number)
+    if number is None or before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _listening(host: str, port: int) -> socket.socket:
