@@ -229,6 +229,8 @@ ENTRIES: dict[str, list[tuple[str, str]]] = {
         (f"<url><loc>¦{HOME}a%2520b</loc></url>", f"<url><loc>{HOME}50%25-off</loc></url>"),
         (f"<url><loc>¦{HOME}caf%25C3%25A9</loc></url>", f"<url><loc>{HOME}20%25de-descuento</loc></url>"),
         (f"<url><loc>¦{HOME}?a%253Db</loc></url>", f"<url><loc>{HOME}?a%2530b</loc></url>"),
+        (f"<url><loc>¦{HOME}?a=&amp;quot;b</loc></url>", f"<url><loc>{HOME}?a=1&amp;quot=b;</loc></url>"),
+        (f"<url><loc>¦{HOME}?a=&amp;lt;b&amp;gt;</loc></url>", f"<url><loc>{HOME}?a=1&amp;lt=b;&amp;copy;</loc></url>"),
     ],
     "V623": [
         (

@@ -205,8 +205,8 @@ cdef class PlainCheck(Reader):
                 memset(entry, 0, sizeof(PlainEntry))
                 entry.start, entry.first, entry.loc = start, <uint32_t>count, lines.has_fields
                 entry_url.url, entry_url.size, entry_url.origin = lines.url, lines.url_size, lines.origin
-                entry_url.flags = url_flags_of(lines.url, <size_t>lines.url_size) & SPECIAL
-                if entry_url.flags:
+                entry_url.flags = url_flags_of(lines.url, <size_t>lines.url_size) & (SPECIAL | AMPERSAND)
+                if entry_url.flags & SPECIAL:
                     entry_url.flags |= flags_of(lines.url, <size_t>lines.url_size) & HIGH
                 self.hash_url(entry_url)
                 self.batch.entry_count += 1

@@ -8,7 +8,7 @@ rules of `usp.check` are not known here: an entry with a problem that is not onl
 cimport cython
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memmove, memset
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
@@ -173,8 +173,10 @@ cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags)
     cdef uint8_t seen = 0
     cdef Py_ssize_t i, length = size
     cdef uint32_t codes = 0
+    if flags & AMPERSAND and has_reference(url, size):
+        codes |= <uint32_t>1 << U518
     if not flags & SPECIAL and size < MAX_URL_LENGTH:
-        return 0
+        return codes
     for i in range(size):
         seen |= BYTES_OF_URLS[url[i]]
     if flags & HIGH:
@@ -190,6 +192,42 @@ cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags)
     if seen & UNESCAPED or (seen & PERCENT and not is_escaped(url, size)):
         codes |= 1 << U504
     return codes
+
+
+cdef bint has_reference(const uint8_t *url, Py_ssize_t size) noexcept nogil:
+    """Return whether `usp.scan.survey._REFERENCE_LEFT` finds something in a URL."""
+    cdef const uint8_t *end = url + size
+    cdef const uint8_t *at = url
+    cdef const uint8_t *digit
+    cdef Py_ssize_t count
+    cdef bint is_hexadecimal
+    if memchr(url, c';', <size_t>size) == NULL:
+        return False
+    while True:
+        at = <const uint8_t *>memchr(at, c'&', <size_t>(end - at))
+        if at == NULL:
+            return False
+        at += 1
+        if starts_with(at, end, b"quot;", 5) or starts_with(at, end, b"apos;", 5):
+            return True
+        if starts_with(at, end, b"lt;", 3) or starts_with(at, end, b"gt;", 3):
+            return True
+        if at < end and at[0] == c'#':
+            digit = at + 1
+            is_hexadecimal = digit < end and digit[0] | 32 == c'x'
+            digit += is_hexadecimal
+            count = 0
+            while digit < end and count < 8 and (
+                c'0' <= digit[0] <= c'9' or (is_hexadecimal and BYTES_OF_URLS[digit[0]] & HEXADECIMAL)
+            ):
+                digit += 1
+                count += 1
+            if 1 <= count <= (6 if is_hexadecimal else 7) and digit < end and digit[0] == c';':
+                return True
+
+
+cdef inline bint starts_with(const uint8_t *at, const uint8_t *end, const char *text, Py_ssize_t size) noexcept nogil:
+    return end - at >= size and memcmp(at, text, <size_t>size) == 0
 
 
 cdef bint has_double_escape(const uint8_t *url, Py_ssize_t size) noexcept nogil:
@@ -427,8 +465,8 @@ cdef class PlainSurvey(PlainCheck):
         entry_url.url, entry_url.size, origin = data, size, 8  # behind "http://" and a character
         while origin < size and data[origin] != c'/' and data[origin] != c'?' and data[origin] != c'#':
             origin += 1
-        entry_url.origin, entry_url.flags = origin, url_flags_of(data, <size_t>size) & SPECIAL
-        if entry_url.flags:
+        entry_url.origin, entry_url.flags = origin, url_flags_of(data, <size_t>size) & (SPECIAL | AMPERSAND)
+        if entry_url.flags & SPECIAL:
             entry_url.flags |= flags_of(data, <size_t>size) & HIGH
         entry_url.hashed = self.hash_of(data, size, origin)
         return True

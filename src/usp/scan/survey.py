@@ -74,6 +74,8 @@ _W3C_DATE = re.compile(
 _ESCAPED_ASCII = re.compile("%[0-7]")
 # An escaped "%" before two digits that make an escape: of ASCII that is escaped in URLs, or of two bytes of UTF-8.
 _DOUBLE_ESCAPE = re.compile("%25(?:2[0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f]%25[89ABab][0-9A-Fa-f])")
+# A reference of XML in what a URL is, once its own references are replaced: "&amp;quot;" was written.
+_REFERENCE_LEFT = re.compile(r"&(?:quot|apos|lt|gt|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
 _ORDER = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
 _HOUR = 3_600_000_000
 _EARLIEST_ZONE = 14 * _HOUR  # in the first time zone a day begins 14 hours before it does in UTC
@@ -296,7 +298,9 @@ def is_ancient(date: datetime) -> bool:
 
 
 def has_double_escape(url: str) -> bool:
-    """Return whether a URL has an escape that was escaped again, such as %2520 for a space."""
+    """Return whether a URL has an escape that was escaped again, such as %2520 for a space, or &amp;lt; for "<"."""
+    if "&" in url and _REFERENCE_LEFT.search(url) is not None:
+        return True
     return "%25" in url and _DOUBLE_ESCAPE.search(url) is not None
 
 

@@ -178,7 +178,7 @@ RULES = (
     EntryRule(
         "U518",
         INFO,
-        '"{text}" seems to be escaped twice: "%25" stands for "%"; escape it once',
+        '"{text}" seems to be escaped twice; escape it once',
         _escaped_twice,
         ALL_ENTRIES,
         SURVEYED_BY_CODE,
