@@ -214,7 +214,7 @@ def test_drawn_seldom_and_while_nothing_comes() -> None:
         seconds = time.monotonic() - started
     lines = found.screen().progress_lines()
     assert 8 <= len(lines) <= 15 * seconds
-    assert {"1 s", "0 s"} <= {line.split("  ")[4] for line in lines}
+    assert len({line.split("  ")[4] for line in lines}) > 1  # "1 s", and on a quiet machine "0 s": time goes on
 
 
 def test_log_lines_stand_above() -> None:

@@ -289,12 +289,20 @@ def test_a_callback_that_raises() -> None:
     assert threads() == []
 
 
+class UnhurriedClient(ThreadedClient):
+    """A client whose answers take a moment, so that on a busy machine threads do not run ahead of the stream."""
+
+    def get(self, url: str) -> AbstractWebClientResponse:
+        time.sleep(0.05)
+        return super().get(url)
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize("most", [1, 2, 3, 39, 40, 41])
 def test_max_pages(ordered: bool, concurrency: int, most: int) -> None:
     """A stream ends at `max_pages`, with few requests more than it needs."""
-    client = ThreadedClient(many(20))
+    client = UnhurriedClient(many(20))
     stream = stream_pages_for_homepage(
         H, client, ordered=ordered, concurrency=concurrency, use_known_paths=False, limits=Limits(max_pages=most)
     )
