@@ -44,7 +44,7 @@ def rules_index() -> str:
 def _titled(code: str, title: str) -> str:
     """Return the title of a rule. What it means is hidden behind it, for the filter of the index."""
     what = next(line for line in rule_page(code).markdown.split("\n\n") if line.startswith("What: "))
-    return f'{_escaped(title)} <span hidden>{_escaped(" ".join(what.split()[1:])).replace("`", "")}</span>'
+    return f"{_escaped(title)} <span hidden>{_escaped(' '.join(what.split()[1:])).replace('`', '')}</span>"
 
 
 def rule_page_of_site(code: str) -> str:
