@@ -24,6 +24,9 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 # A shell that starts the tests in the background makes them ignore Ctrl-C, and the programs that they start inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Under nohup it is the same with SIGHUP. A handler is not inherited, so programs start without it, and pytest goes on.
+if (hangup := getattr(signal, "SIGHUP", None)) is not None and signal.getsignal(hangup) is signal.SIG_IGN:
+    signal.signal(hangup, lambda number, frame: None)
 
 # Modules that import what only POSIX has.
 collect_ignore = (
