@@ -26,8 +26,8 @@ _MODULES = (
     "usp.objects._lazy",
     *("usp.scan._references", "usp.scan._texts", "usp.scan._lines", "usp.scan._entries", "usp.scan._buffers"),
     *("usp.scan._seen", "usp.scan._pages", "usp.scan._check", "usp.scan._extensions", "usp.scan._columns"),
-    *("usp.scan._markup", "usp.scan._tokens", "usp.scan._elements", "usp.scan._scanner", "usp.scan._url_patterns"),
-    *("usp.scan._survey", "usp.scan._url_parts", "usp.scan._urls", "usp.scan._entry_pages"),
+    *("usp.scan._markup", "usp.scan._tokens", "usp.scan._elements", "usp.scan._scanner", "usp.scan._url_codes"),
+    *("usp.scan._url_patterns", "usp.scan._survey", "usp.scan._url_parts", "usp.scan._urls", "usp.scan._entry_pages"),
     *("usp.scan._line_urls", "usp.scan._line_skipper"),
 )
 

@@ -8,7 +8,7 @@ rules of `usp.check` are not known here: an entry with a problem that is not onl
 cimport cython
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset
+from libc.string cimport memcpy, memmove, memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
@@ -32,11 +32,6 @@ from usp.scan._check cimport (
     P432,
     P433,
     R709,
-    U503,
-    U504,
-    U505,
-    U510,
-    U518,
     SITE_CODE,
     U506,
     PARSE_DATE,
@@ -64,6 +59,7 @@ from usp.scan._seen cimport (
     usp_hash,
 )
 from usp.scan._texts cimport Link, ascii_text, end_of_origin, frequency_of, text_into, url_into, utf8_text
+from usp.scan._url_codes cimport codes_of_url
 from usp.scan._url_patterns cimport URLPatterns
 
 from usp.scan._check import CODE_BITS
@@ -118,23 +114,6 @@ def check_survey(codes, stats, options):
         raise TypeError("the codes have another order in usp/scan/_check.pyx than in SURVEYED in usp/scan/survey.py")
 
 
-cdef enum:  # kinds of bytes in a URL
-    UNESCAPED = 1
-    PERCENT = 2
-    FRAGMENT = 4
-    HEXADECIMAL = 8
-
-cdef uint8_t BYTES_OF_URLS[256]
-memset(BYTES_OF_URLS, 0, 256)
-for _i in range(128):
-    BYTES_OF_URLS[_i] = (
-        UNESCAPED if chr(_i) in ' "<>\\^`{|}'
-        else PERCENT if chr(_i) == "%"
-        else FRAGMENT if chr(_i) == "#"
-        else HEXADECIMAL if chr(_i) in "0123456789abcdefABCDEF"
-        else 0
-    )
-
 ctypedef struct BatchFacts:  # of one batch; see `usp.scan.survey.SitemapStats`
     int64_t entries, dated, earliest, latest, prioritised, stories, linked
     double lowest, highest
@@ -166,98 +145,6 @@ cdef bint is_default(Link *link) noexcept nogil:
     cdef Link default
     default.hreflang, default.hreflang_size = <const uint8_t *>b"x-default", 9
     return is_same_language(link, &default)
-
-
-cdef uint32_t codes_of_bytes(const uint8_t *url, Py_ssize_t size, uint8_t flags) noexcept nogil:
-    """Return the codes of problems with the characters of a URL."""
-    cdef uint8_t seen = 0
-    cdef Py_ssize_t i, length = size
-    cdef uint32_t codes = 0
-    if flags & AMPERSAND and has_reference(url, size):
-        codes |= <uint32_t>1 << U518
-    if not flags & SPECIAL and size < MAX_URL_LENGTH:
-        return codes
-    for i in range(size):
-        seen |= BYTES_OF_URLS[url[i]]
-    if flags & HIGH:
-        codes |= 1 << U505
-        for i in range(size):
-            length -= url[i] & 0xC0 == 0x80
-    if length >= MAX_URL_LENGTH:
-        codes |= 1 << U503
-    if seen & FRAGMENT:
-        codes |= 1 << U510
-    if seen & PERCENT and has_double_escape(url, size):
-        codes |= <uint32_t>1 << U518
-    if seen & UNESCAPED or (seen & PERCENT and not is_escaped(url, size)):
-        codes |= 1 << U504
-    return codes
-
-
-cdef bint has_reference(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Return whether `usp.scan.survey._REFERENCE_LEFT` finds something in a URL."""
-    cdef const uint8_t *end = url + size
-    cdef const uint8_t *at = url
-    cdef const uint8_t *digit
-    cdef Py_ssize_t count
-    cdef bint is_hexadecimal
-    if memchr(url, c';', <size_t>size) == NULL:
-        return False
-    while True:
-        at = <const uint8_t *>memchr(at, c'&', <size_t>(end - at))
-        if at == NULL:
-            return False
-        at += 1
-        if starts_with(at, end, b"quot;", 5) or starts_with(at, end, b"apos;", 5):
-            return True
-        if starts_with(at, end, b"lt;", 3) or starts_with(at, end, b"gt;", 3):
-            return True
-        if at < end and at[0] == c'#':
-            digit = at + 1
-            is_hexadecimal = digit < end and digit[0] | 32 == c'x'
-            digit += is_hexadecimal
-            count = 0
-            while digit < end and count < 8 and (
-                c'0' <= digit[0] <= c'9' or (is_hexadecimal and BYTES_OF_URLS[digit[0]] & HEXADECIMAL)
-            ):
-                digit += 1
-                count += 1
-            if 1 <= count <= (6 if is_hexadecimal else 7) and digit < end and digit[0] == c';':
-                return True
-
-
-cdef inline bint starts_with(const uint8_t *at, const uint8_t *end, const char *text, Py_ssize_t size) noexcept nogil:
-    return end - at >= size and memcmp(at, text, <size_t>size) == 0
-
-
-cdef bint has_double_escape(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Return what `usp.scan.survey.has_double_escape` does."""
-    cdef Py_ssize_t i
-    cdef uint8_t a, b
-    for i in range(size - 4):
-        if url[i] != c'%' or url[i + 1] != c'2' or url[i + 2] != c'5':
-            continue
-        a, b = url[i + 3], url[i + 4]
-        if not BYTES_OF_URLS[a] & BYTES_OF_URLS[b] & HEXADECIMAL:
-            continue
-        if a == c'2' or (a == c'3' and b > c'9'):
-            return True
-        if a < c'8' or size - i < 10 or url[i + 5] != c'%' or url[i + 6] != c'2' or url[i + 7] != c'5':
-            continue
-        a, b = url[i + 8], url[i + 9]
-        if BYTES_OF_URLS[b] & HEXADECIMAL and (a == c'8' or a == c'9' or a | 32 == c'a' or a | 32 == c'b'):
-            return True
-    return False
-
-
-cdef bint is_escaped(const uint8_t *url, Py_ssize_t size) noexcept nogil:
-    """Return whether two hexadecimal digits follow each "%"."""
-    cdef Py_ssize_t i
-    for i in range(size):
-        if url[i] == c'%':
-            if size - i < 3 or not BYTES_OF_URLS[url[i + 1]] & BYTES_OF_URLS[url[i + 2]] & HEXADECIMAL:
-                return False
-    return True
 
 
 @cython.final
@@ -398,7 +285,7 @@ cdef class PlainSurvey(PlainCheck):
         cdef Table *table = self.story_table if is_story else self.page_table
         if not self.is_clean(data, entry, entry_url, &summary):
             return False
-        codes = summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
+        codes = summary.codes | codes_of_url(entry_url.url, entry_url.size, entry_url.flags, MAX_URL_LENGTH)
         codes |= <uint32_t>(summary.images > MAX_IMAGES) << I611
         alternates.count = 0
         if not self.add_site_code(entry_url, &codes):
@@ -516,7 +403,7 @@ cdef class PlainSurvey(PlainCheck):
         """Skip an entry, unless something is wrong with it that is not only counted. `codes` are those of extensions."""
         cdef Table *table = self.page_table if is_page else self.story_table
         cdef uint64_t *slot = NULL
-        codes |= summary.codes | codes_of_bytes(entry_url.url, entry_url.size, entry_url.flags)
+        codes |= summary.codes | codes_of_url(entry_url.url, entry_url.size, entry_url.flags, MAX_URL_LENGTH)
         self.add_site_code(entry_url, &codes)
         codes &= looked_for
         if codes & ~self.passed_codes:
