@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -217,7 +217,7 @@ class Explorer:
         try:
             with self.store.batches(sql, condition.values) as reader:
                 answer = Answer(reader.schema, iter(reader), "pages")
-                with open(path, "wb") if not one.is_named else _named(path) as target, one.opener(target) as file:
+                with nullcontext(path) if one.is_named else open(path, "wb") as target, one.opener(target) as file:
                     write(answer, file, FormatOptions())
         except BaseException:
             with suppress(FileNotFoundError):
@@ -413,19 +413,6 @@ def _formats() -> list[dict[str, str]]:
             continue
         found.append({"name": name, "what": one.what})
     return found
-
-
-class _named:  # noqa: N801 -- stands in for open()
-    """A file by its name, for formats that open it themselves."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> str:
-        return self._path
-
-    def __exit__(self, *exception: object) -> None:
-        return None
 
 
 def _number(name: str, text: str) -> int:
