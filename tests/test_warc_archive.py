@@ -208,6 +208,26 @@ def test_a_file_cut_short_gives_its_whole_records(tmp_path: Path) -> None:
     assert names(tree) == expected
 
 
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://h:99999/", "http:///", "http://a b/", "http://-/", "http://\ud7ff/"], ids=ascii
+)
+def test_records_whose_url_is_none_cost_nothing_else(tmp_path: Path, url: str) -> None:
+    """A sitemap or a robots.txt at something that is no URL is skipped. The rest of the archive is read."""
+    recorder = Recorder()
+    for path in ("robots.txt", "sitemap.xml"):
+        recorder.add("http://x.invalid/" + path, ROBOTS if path == "robots.txt" else urlset(f"{W}0"))
+    start = gzip.decompress(recorder.file.getvalue()).replace(b"http://x.invalid/", url.encode())
+    file = site().saved(tmp_path / "a.warc")
+
+    def pages() -> list[list[str]]:
+        return [[page.url for page in tree.all_pages()] for tree in usp.open(file).read_all()]
+
+    expected = pages()
+    assert all(expected)
+    file.write_bytes(start + gzip.decompress(file.read_bytes()))
+    assert pages() == expected
+
+
 def test_the_newest_response_counts(tmp_path: Path) -> None:
     """Of several responses the newest success or redirect counts, whatever their order in the file."""
     found = Recorder()

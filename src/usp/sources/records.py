@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
 from usp.origins import requested_url
+from usp.scan.urls import is_http_url
 from usp.stream import HomepageOptions
 from usp.tree import sitemap_from_bytes
 from usp.warc.archive import Archive, ScanProgress, Site
@@ -61,7 +62,7 @@ def sites_of(path: str, url: str | None = None, progress: ScanProgress | None = 
     if url is not None:
         parts = urlsplit(requested_url(url))
         return [ArchivedSite(archive, archive.site(f"{parts.scheme}://{parts.netloc}/"))]
-    sites = archive.sites()
+    sites = [site for site in archive.sites() if is_http_url(site.homepage_url)]
     if not sites:
         raise InvalidArgumentError(
             f"no sitemap in {path}: looked for robots.txt and for sitemaps in {archive.records:,} records,"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from urllib.parse import urljoin
 
 from usp.inflate import GZIP_MAGIC
-from usp.origins import requested_url, split_url
+from usp.origins import DEFAULT_PORTS, origin_of, requested_url, split_url
 from usp.warc.messages import Message, dechunked, message_of
 from usp.warc.parts import Part, open_parts
 from usp.warc.reading import Record, date_of, open_body, read_record, read_records
@@ -185,7 +185,11 @@ class Archive:
         if len(record.url) > _MAX_URL:
             return
         url = requested_url(record.url)
-        if not url.startswith(("http://", "https://")):
+        try:
+            scheme, host, _ = origin_of(url)
+        except ValueError:
+            return  # its address or its port is none
+        if scheme not in DEFAULT_PORTS or not host:
             return
         message = message_of(record.block)
         status, is_revisit = message.status, record.type == "revisit"
