@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,6 +128,7 @@ def test_an_answer_that_nobody_asked_for(
     make: Make, tmp_path: Path, unasked: bytes, seconds: float, is_tls: bool
 ) -> None:
     """Bytes that follow an answer are never taken for the next one: the connection is not used again."""
+    sent = threading.Semaphore(0)
 
     def handle(peer: Peer) -> None:
         while head := peer.head():
@@ -137,6 +139,7 @@ def test_an_answer_that_nobody_asked_for(
                 peer.send(answer(path))
                 time.sleep(seconds)
                 peer.send(unasked)
+            sent.release()
 
     certificate = self_signed(tmp_path) if is_tls else None
     options = {"verify": str(certificate)} if certificate else {}
@@ -145,7 +148,8 @@ def test_an_answer_that_nobody_asked_for(
         client = make(**options)
         for number in range(3):
             assert success(client.get(f"{server.url}{number}")).raw_data() == f"/{number}".encode()
-            time.sleep(2 * seconds)
+            assert sent.acquire(timeout=5)
+            time.sleep(seconds)
         assert server.accepted == 3
 
 
