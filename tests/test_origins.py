@@ -18,6 +18,7 @@ from usp.origins import host_of, normalized_host, origin_of, put_credentials, re
         ("http://h.example", "http://h.example/"),
         ("HTTP://H.Example./A", "http://h.example/A"),
         ("http://h.example:80/", "http://h.example/"),
+        ("http://[2001:DB8:0::1]:80/x", "http://[2001:db8::1]/x"),
         ("http://h.example:443/", "http://h.example:443/"),
         ("https://h.example:443/", "https://h.example/"),
         ("http://h.example:8080/x", "http://h.example:8080/x"),
@@ -63,6 +64,7 @@ def test_origins() -> None:
     assert origin_of("HTTPS://Bücher.example./x") == ("https", "xn--bcher-kva.example", 443)
     assert origin_of("http://h:8080/") == ("http", "h", 8080)
     assert host_of("http://me@H:1/") == "h"
+    assert origin_of("http://[0:0:0:0:0:0:0:1]:81/x") == origin_of("http://[::1]:81/") == ("http", "::1", 81)
     assert origin_of("nonsense") == ("", "", 0)
     with pytest.raises(ValueError, match=r"[Pp]ort"):
         origin_of("http://h:99999/")

@@ -182,8 +182,14 @@ def origin_of(url: str) -> Origin:
 
 
 def normalized_host(host: str) -> str:
-    """Return a host in lower case, without a dot at the end, and in ASCII if it is an international name."""
+    """Return a host in lower case, without a dot at the end, in ASCII if it is an international name.
+
+    An IPv6 address is in its shortest form, unless its end is written as in IPv4.
+    """
     host = host.lower()
+    if ":" in host and "." not in host:
+        with suppress(ValueError):
+            return ipaddress.IPv6Address(host).compressed
     if not host.isascii() and len(host) <= _MAX_HOST:
         import idna  # large tables, seldom needed
 
