@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from clocks import settle, within
 from commands import RunHere
 from faults import Request, ok, serve_faults
 from support import Server, serve, urlset
-from usp.cli import main
+from usp.cli import _signals_as_interrupts, main
 from usp.cli.outcomes import Ending
 from usp.cli.output import TreeCounts
 from usp.compiled import IS_COMPILED
@@ -409,6 +410,28 @@ def test_interrupted_while_fetching(site: Server) -> None:
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals to handle")
+def test_sigterm_ends_asyncio_in_good_order() -> None:
+    """At SIGTERM, as at Ctrl-C, asyncio ends its main task, and that ends the others: no other task is cancelled."""
+    ended: list[str] = []
+
+    async def job() -> None:
+        await asyncio.sleep(0.2)
+        ended.append("job")
+
+    async def work() -> None:
+        other = asyncio.create_task(job())
+        try:
+            asyncio.get_running_loop().call_later(0.05, signal.raise_signal, signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            await other
+
+    with pytest.raises(KeyboardInterrupt), _signals_as_interrupts() as received:
+        asyncio.run(work())
+    assert (ended, received) == (["job"], [signal.SIGTERM])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals to handle")

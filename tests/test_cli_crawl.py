@@ -173,8 +173,9 @@ def test_ages_may_be_minutes(sites: Sites, run_here: RunHere, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_has_ended(sites: Sites, tmp_path: Path) -> None:
-    """After Ctrl-C, what has ended is in the folder; the same command goes on with the rest."""
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_ctrl_c_keeps_what_has_ended(sites: Sites, tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    """After Ctrl-C or SIGTERM, what has ended is in the folder; the same command goes on with the rest."""
     urls = [sites.add(f"127.0.6.{number}", {"/a.xml": ["/1"]}) for number in range(1, 41)]
     for number in range(1, 41):
         answers = sites.answers[f"127.0.6.{number}"]
@@ -185,10 +186,12 @@ def test_ctrl_c_keeps_what_has_ended(sites: Sites, tmp_path: Path) -> None:
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=environment())
     while sites.requests.total() < 30:
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "run it again to go on" in errors
+    assert process.returncode == code
+    committed = open_crawl(tmp_path / "c").sites().to_arrow().num_rows
+    assert f"c has {committed} site" in errors
+    assert "of this run; run it again to go on" in errors
     assert "Traceback" not in errors
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from types import FrameType
 
 __all__ = ["main"]
 
@@ -38,17 +38,20 @@ def main(arg_list: list[str] | None = None) -> int:
 
 @contextmanager
 def _signals_as_interrupts() -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt at these signals, unless the program handles them, or nohup ignores them.
+    """Do at these signals what Ctrl-C does, unless the program handles them, or nohup ignores them.
 
     Give a list that gets the signal.
     """
     received: list[int] = []
 
-    def interrupt(number: int, frame: object) -> NoReturn:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         for other in handled:
             signal.signal(other, signal.SIG_IGN)  # `timeout` sends it twice; the second must not stop the cleanup
         received.append(number)
-        raise KeyboardInterrupt
+        if callable(on_ctrl_c := signal.getsignal(signal.SIGINT)):
+            on_ctrl_c(signal.SIGINT, frame)  # asyncio has its own, which ends tasks in good order
+        else:
+            raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()  # no other thread may set handlers
     handled = [number for number in _SIGNALS if is_main and signal.getsignal(number) is signal.SIG_DFL]

@@ -15,10 +15,10 @@ from usp.cli.output import duration, say, size
 from usp.cli.progress import progress_line
 from usp.cli.reading import start_log
 from usp.cli.site import add_message_options, add_site_options, async_client_options, count_of, tree_options
-from usp.crawl import CrawlOptions, RequestLimits, Reuse, crawl
+from usp.crawl import CrawlOptions, RequestLimits, Reuse, crawl, open_crawl
 from usp.crawl.sites import check_targets
 from usp.crawl.state import LEARNED_NOTHING
-from usp.exceptions import InvalidArgumentError
+from usp.exceptions import CrawlFolderError, InvalidArgumentError
 from usp.export.selection import span_of
 from usp.objects.outcome import OutcomeKind
 from usp.objects.problem import printable
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.refuse(str(error))
         raise
     except KeyboardInterrupt:
-        _say_interrupted(arguments, meter)
+        _say_interrupted(arguments)
         raise
     for message in bad_lines.messages():
         say(f"usp: {message}")
@@ -284,10 +284,22 @@ class BadLines:
             yield f"skipped: {plural(more, 'more line')} that are no sites"
 
 
-def _say_interrupted(arguments: argparse.Namespace, meter: CrawlMeter) -> None:
-    sites = 0 if meter.latest is None else meter.latest.sites
-    where = printable(arguments.output)
-    say(f"usp: interrupted; {plural(sites, 'site')} of this run are in {where}; run it again to go on")
+def _say_interrupted(arguments: argparse.Namespace) -> None:
+    sites, where = _sites_of_run(arguments.output), printable(arguments.output)
+    say(f"usp: interrupted; {where} has {plural(sites, 'site')} of this run; run it again to go on")
+
+
+def _sites_of_run(output: str) -> int:
+    """Return how many sites of the run that was interrupted are in the folder, whatever process has crawled them."""
+    try:
+        crawled = open_crawl(output)
+    except CrawlFolderError:  # there is none yet
+        return 0
+    run = crawled.runs[-1] if crawled.runs else None
+    if run is None or run.ended is not None:  # it had not started
+        return 0
+    numbers: list[int] = crawled.sites(columns="run").to_arrow()["run"].to_pylist()
+    return numbers.count(run.run)
 
 
 def _totals(crawled: Crawl, run: int) -> tuple[int, int]:
