@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,7 +23,7 @@ from pyarrow import parquet
 
 from commands import RunHere
 from many_sites import Sites, serve_sites
-from usp.crawl import CrawlOptions, crawl
+from usp.crawl import CrawlOptions, CrawlProgress, crawl
 from usp.crawl.folder import CrawlFolder
 from usp.exceptions import CrawlFolderError
 
@@ -29,7 +32,7 @@ pytestmark = [pytest.mark.network, pytest.mark.export, pytest.mark.slow]
 #: Crawls what a file lists, and commits often.
 PROGRAM = """
 import sys
-from usp.crawl import CrawlOptions, crawl
+from usp.crawl import CrawlOptions, CrawlProgress, crawl
 options = CrawlOptions(known_paths="never", sites_at_once=8, commit_seconds=0.05)
 crawl([sys.argv[1]], sys.argv[2], options=options)
 """
@@ -122,7 +125,7 @@ def test_a_full_disk_ends_a_crawl_and_nothing_is_lost(
     options = CrawlOptions(known_paths="never", sites_at_once=8, commit_seconds=0.05)
     filler = small_disk / "filler"
     filler.write_bytes(bytes(700_000))
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left.*disk/c"):
         crawl(urls, small_disk / "c", options=options)
     filler.unlink()
     crawl(urls, tmp_path / "whole", options=options)
@@ -131,6 +134,42 @@ def test_a_full_disk_ends_a_crawl_and_nothing_is_lost(
     crawl(urls, tmp_path / "c", options=options)
     assert committed > 0
     assert tables(tmp_path / "c", 1) == tables(tmp_path / "whole", 1)
+
+
+class _List(io.RawIOBase):
+    """A list of one site on standard input, which ends some time after `has_failed` is set."""
+
+    def __init__(self, url: str) -> None:
+        self.lines = [b"", url.encode() + b"\n"]
+        self.has_failed = threading.Event()
+        self.buffer = io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        line = self.lines.pop()
+        if not line:
+            self.has_failed.wait(60)
+        time.sleep(0.2)
+        buffer[: len(line)] = line
+        return len(line)
+
+
+def test_an_error_while_the_last_site_is_written_is_raised(
+    served: tuple[Sites, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error ends a crawl, also if it happens after the last site was fetched; nothing of its part is committed."""
+    stdin = _List(served[1][0])
+    monkeypatch.setattr("sys.stdin", stdin)
+
+    def fail(_: CrawlProgress) -> None:
+        stdin.has_failed.set()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        crawl("-", tmp_path / "c", progress=fail, options=CrawlOptions(known_paths="never"))
+    assert CrawlFolder(tmp_path / "c").parts() == []
 
 
 def _manifest(**values: object) -> Callable[[Path], None]:

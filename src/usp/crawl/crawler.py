@@ -10,6 +10,7 @@ when it has enough rows, and at the latest after some seconds.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Container, Coroutine, Iterator, Mapping
@@ -333,6 +334,7 @@ class _SiteWriter:
         self._totals: Counter[str] = Counter()
         self._marks = count(max((int(part.mark) for part in folder.parts(run) if not part.task), default=0) + 1)
         self._part: PartWriter | None = None
+        self._part_lock = threading.RLock()  # a job that is cancelled goes on in its thread
         self._part_started = 0.0
         self._unwritten: list[CrawledSite] = []
         self._jobs: dict[bool, asyncio.Task[None]] = {}  # whether for a large site -> what is being written
@@ -351,11 +353,11 @@ class _SiteWriter:
             while self._unwritten or self._jobs:
                 self._start()
                 await self._end_of(*self._jobs)
+            self._raise_error()
             await self._in_thread(self._commit)
         finally:
             self._pool.shutdown(wait=True)
-            if self._part is not None:
-                self._part.drop()
+            self._drop_part()
 
     async def put(self, crawled: CrawledSite, running: int) -> None:
         """Take a site. Wait while too many are not written.
@@ -368,8 +370,7 @@ class _SiteWriter:
                 await self._end_of(True)
             self._jobs[True] = asyncio.create_task(self._job(True, [crawled]))
             return
-        if self._error is not None:
-            raise self._error
+        self._raise_error()
         self._unwritten.append(crawled)
         self._start()
         while len(self._unwritten) >= _UNWRITTEN_SITES:
@@ -386,6 +387,10 @@ class _SiteWriter:
         waiting = [self._jobs[job] for job in jobs if job in self._jobs]
         if waiting:
             await asyncio.wait(waiting)
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        """Raise what a job has raised, if one has."""
         if self._error is not None:
             raise self._error
 
@@ -402,7 +407,12 @@ class _SiteWriter:
         self._start()
 
     async def _in_thread(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        except OSError as error:
+            if error.filename is None:  # as of a full disk
+                error.filename = self._folder.path
+            raise
 
     async def _commit_in_time(self) -> None:
         """Commit a part that gets no more sites for a while."""
@@ -415,17 +425,24 @@ class _SiteWriter:
     # In threads
 
     def _write_together(self, sites: list[CrawledSite]) -> list[Row]:
-        rows = []
-        for crawled in sites:
-            if self._part is None:
-                self._part_started = time.monotonic()
-                self._part = self._new_part()
-            rows.append(self._part.add(crawled))
-            if self._only_part is None and (self._part.pages >= _PART_PAGES or self._part.sites >= _PART_SITES):
+        with self._part_lock:
+            try:
+                rows = [self._write_small(crawled) for crawled in sites]
+            except BaseException:
+                self._drop_part()  # it may have some of a site
+                raise
+            if self._only_part is None and time.monotonic() - self._part_started >= self._options.commit_seconds:
                 self._commit()
-        if self._only_part is None and time.monotonic() - self._part_started >= self._options.commit_seconds:
-            self._commit()
         return rows
+
+    def _write_small(self, crawled: CrawledSite) -> Row:
+        if self._part is None:
+            self._part_started = time.monotonic()
+            self._part = self._new_part()
+        row = self._part.add(crawled)
+        if self._only_part is None and (self._part.pages >= _PART_PAGES or self._part.sites >= _PART_SITES):
+            self._commit()
+        return row
 
     def _write_alone(self, sites: list[CrawledSite]) -> list[Row]:
         part = self._new_part()
@@ -438,13 +455,20 @@ class _SiteWriter:
         return rows
 
     def _commit(self) -> None:
+        with self._part_lock:
+            if self._part is None:
+                return
+            try:
+                self._part.commit()
+            finally:
+                self._drop_part()
+        release_memory()
+
+    def _drop_part(self) -> None:
+        """Close the common part. Without a commit, nothing of it stays."""
         if self._part is not None:
             part, self._part = self._part, None
-            try:
-                part.commit()
-            finally:
-                part.drop()
-            release_memory()
+            part.drop()
 
     def _new_part(self) -> PartWriter:
         name = self._only_part or PartName(self._run, f"{next(self._marks):06}")
