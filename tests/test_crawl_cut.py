@@ -85,6 +85,25 @@ def test_what_breaks_off_keeps_what_was_known(sites: Sites, folder: Path, path: 
     assert sites.not_modified[HOST, path] == 1
 
 
+def test_a_web_page_for_every_url_removes_nothing(sites: Sites, folder: Path) -> None:
+    """A site that answers each request with a web page, as maintenance and bot walls do, keeps its pages."""
+    url = sites.add(HOST, {"/a.xml": PATHS, "/b.xml": ["/p/b"]})
+    run(folder, url)
+    before = dict(sites.answers[HOST])
+    for number in range(2):
+        wall = Answer(f"<!DOCTYPE html><html><body>Back soon, {number}</body></html>", etag=f'"{number}"')
+        sites.answers[HOST] = dict.fromkeys(before, wall)
+        crawled = run(folder)
+        assert (outcome(crawled), state(crawled, "/robots.txt")) == ("empty", ("kept", "unreadable"))
+        assert (len(paths(crawled)), changes(crawled)) == (len(PATHS) + 1, [])
+    sites.answers[HOST] = before
+    crawled = run(folder)
+    assert (outcome(crawled), state(crawled, "/robots.txt")) == ("complete", ("unchanged", None))
+    assert (len(paths(crawled)), changes(crawled)) == (len(PATHS) + 1, [])
+    sites.answers[HOST] = {"/robots.txt": Answer("User-agent: *\n")}
+    assert len(changes(run(folder))) == len(PATHS) + 1
+
+
 @pytest.mark.parametrize("reuse", [Reuse(), Reuse(trust_lastmod=True), Reuse(max_age=3_600)], ids=str)
 def test_a_part_is_never_taken_for_the_document(sites: Sites, folder: Path, reuse: Reuse) -> None:
     """If the first transfer of a document breaks off, the largest part counts until the document comes."""

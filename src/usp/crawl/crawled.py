@@ -14,7 +14,7 @@ from usp.crawl.schema import State, document_key
 from usp.crawl.state import NOTHING_KNOWN, KnownSite, Row
 from usp.export.reading import SitemapPlace, sitemap_places, sitemap_values
 from usp.objects.outcome import Cause, OutcomeKind
-from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
 from usp.objects.transport import Transport
 from usp.origins import requested_url
 from usp.web_client.exchanges import Exchange
@@ -27,6 +27,7 @@ _PLACE = ("warc", "warc_offset", "warc_length", "warc_date")
 _REUSED = ("digest", "document", "fetched_at", "cache_seconds", *_PLACE)
 #: Columns that are equal if the pages of a document are.
 _SAME = ("url", "digest", "content_type", "content_encoding")
+_WEB_PAGE = "a web page is served in place of robots.txt"
 _GONE = (Cause.NOT_FOUND, Cause.LOOP, Cause.LEFT_OUT, Cause.DISALLOWED)
 
 
@@ -113,6 +114,8 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
     if is_bad:
         return {**values, "document": None}
     before = crawled.known.document_at(transport.requested_url)
+    if before is not None and _is_web_page_for_robots(sitemap) and any(crawled.known.below(before["url"])):
+        return {**values, "document": None, "state": State.FAILED, "cause": str(Cause.UNREADABLE), "reason": _WEB_PAGE}
     if (cause := _why_cut(transport)) is not None:
         values["cause"] = str(cause)
         if before is not None and (before["state"] != State.CUT or (before["bytes"] or 0) > values["bytes"]):
@@ -125,6 +128,12 @@ def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, sto
     else:
         values["state"] = State.CHANGED
     return {**values, "document": document_key(run, crawled.site, sitemap.url, document.digest)}
+
+
+def _is_web_page_for_robots(sitemap: AbstractSitemap) -> bool:
+    """Return whether a web page is served in place of robots.txt: nobody knows which sitemaps the site has."""
+    is_without_sitemaps = isinstance(sitemap, IndexRobotsTxtSitemap) and not sitemap.sub_sitemaps
+    return is_without_sitemaps and bool(sitemap.problem_counts["R701"])
 
 
 def _why_cut(transport: Transport) -> Cause | None:
