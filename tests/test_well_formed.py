@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from checks import EXTENSIONS, HOME, NOW, found_in, place_of, urlset_of
+from checks import EXTENSIONS, HOME, NOW, found_in, place_of, url_of, urlset_of
 from mutations import GOOD, Mutant, line_of_refusal, mutants
 from support import SITEMAP_XMLNS
 from usp.check import check_bytes
@@ -124,6 +124,16 @@ def test_bytes_that_are_no_text(place: str) -> None:
     before, after = urlset_of(place).encode().split(b"{}")
     (problem,) = problems_of(before + b"\xff" + after)
     assert (problem.code, problem.line) == ("E203", 2)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_nul_bytes(encoding: str) -> None:
+    """X109: one problem, at the first NUL, behind texts of any encoding and a long one."""
+    lines = [url_of(f"{number}", "<!-- \u00e9 -->") for number in range(3_000)]
+    lines[2_500] = url_of("a\0b\0")
+    document = urlset_of(*lines).replace("\n", "\r\n").encode(encoding)
+    (problem,) = (problem for problem in problems_of(document) if problem.code != "E204")
+    assert (problem.code, problem.line, problem.column) == ("X109", 2_502, lines[2_500].index("\0") + 1)
 
 
 @pytest.mark.parametrize(

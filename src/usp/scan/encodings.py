@@ -83,11 +83,13 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
         pieces = _reencoded_by_field(pieces, encoding)
     elif encoding != "utf-8":
         pieces = _reencoded(pieces, encoding)
+    position = 0  # in the text that is yielded
     for piece in pieces:
         if b"\0" in piece:
             if not log.counts["X109"]:
-                log.add("X109")
+                log.add("X109", position + piece.index(b"\0"))
             piece = piece.replace(b"\0", b"")
+        position += len(piece)
         if piece:
             yield piece
 
