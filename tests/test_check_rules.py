@@ -569,6 +569,28 @@ def test_fields_that_are_there_twice(fields: str, is_wrong: bool) -> None:
     assert page.last_modified is None or page.last_modified.year == 2026
 
 
+@pytest.mark.parametrize(
+    ("entry", "name", "hint"),
+    [
+        (f"¦<urls>{url_of('a')}</urls>", "urls", ": did you mean <url>?"),
+        (f"¦<urlset>{url_of('a')}</urlset>", "urlset", ": did you mean <url>?"),
+        ("¦<foo/>", "foo", ""),
+        (f"{url_of('a')}¦<lastmod>2026-11-01</lastmod>", "lastmod", ""),
+        ('<a:foo xmlns:a="urn:a"><foo/></a:foo>', "", ""),
+        ("<br/>", "", ""),  # of a warning that a program printed
+    ],
+)
+def test_unknown_elements_between_entries(entry: str, name: str, hint: str) -> None:
+    """P429: the root holds an element that is no entry. The entries in it are read."""
+    marked = urlset_of(url_of("first"), entry)
+    report = check_bytes(marked.replace("¦", "").encode(), now=NOW)
+    expected = [("P429", *place_of(marked), f"<{name}> is no element of a <urlset>; ")] if name else []
+    found = [(each.code, each.line, each.column, each.message) for each in report.problems()]
+    assert [(*place, message[: message.find("; ") + 2]) for *place, message in found] == expected
+    assert all(message.endswith(f"refuse the sitemap{hint}") for *_, message in found)
+    assert report.pages == 1 + entry.count("<loc>")
+
+
 def test_entries_of_indexes() -> None:
     """In an index, URLs, dates and duplicates are checked, but not priorities and the like."""
     bad = index(f"{HOME}a b.xml", f"{HOME}c.xml").replace(

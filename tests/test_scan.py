@@ -468,7 +468,7 @@ def test_what_lies_too_deep_is_passed_over() -> None:
     deep = "<a>" * (MAX_DEPTH * 3) + "<url><loc>http://h/no</loc></url>" + "</a>" * (MAX_DEPTH * 3)
     sitemap = sitemap_from_bytes(f"<urlset {SITEMAP_XMLNS}>{deep}<url><loc>http://h/yes</loc></url></urlset>".encode())
     assert [page.url for page in sitemap.pages] == ["http://h/yes"]
-    assert {problem.code for problem in sitemap.problems} == {"X114"}
+    assert {problem.code for problem in sitemap.problems} == {"P429", "X114"}
 
 
 def test_what_is_too_long_is_left_out() -> None:

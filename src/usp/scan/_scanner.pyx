@@ -365,7 +365,7 @@ cdef class XMLScanner:
         """Return what a start tag opens here: an entry, a group, a field, or nothing."""
         cdef DialectTable dialect = self.dialect
         cdef Element holder
-        cdef str called = name.name
+        cdef str called = name.name, parent
         if self.scripts:
             return None  # added to the document by the web server
         if called in dialect.entries:
@@ -382,9 +382,10 @@ cdef class XMLScanner:
         if holder is None:
             if self.field is not None and self.field.name in URL_FIELDS:
                 self.field.is_full = self.field.has_visible_text()
-            if self.log.is_used and self.entry is not None and self.top().element is self.entry:
-                if dialect.home == "sitemap" and called == name.tag:
-                    note_unknown(name.tag, self.entry.name, self.tokens.tag_at, self.plain_log)
+            if self.log.is_used and dialect.home == "sitemap" and called == name.tag:
+                parent = self.parent()
+                if parent:
+                    note_unknown(name.tag, parent, self.tokens.tag_at, self.plain_log)
             return None
         while self.top().element is not holder:  # a field or group ends where its next sibling starts
             self.log.add("X107", self.tokens.tag_at, self.top().tag, "")
@@ -417,6 +418,14 @@ cdef class XMLScanner:
             return attributes_of(tokens.text, tokens.text_size, None)
         written = PyBytes_FromStringAndSize(<const char *>tokens.name, tokens.name_size)
         return attributes_of(tokens.text, tokens.text_size, TextNotes.of_tag(self.plain_log, written, tokens.tag_at))
+
+    cdef str parent(self):
+        """Return the entry or the root that the next element stands in; "" if it is in something else."""
+        cdef str tag
+        if self.entry is not None:
+            return self.entry.name if self.top().element is self.entry else ""
+        tag = self.top().tag if self.depth else ""
+        return tag if tag in DIALECTS else ""
 
     cdef Element holder_of(self, Name name):
         """Return the innermost open element that may hold this name; `called` is its name there."""

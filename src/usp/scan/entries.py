@@ -262,9 +262,8 @@ class XMLScanner:
         if holder is None:
             if self._field is not None and self._field.name in _URL_FIELDS:
                 self._field.is_full = any(not token.data.isspace() for token in self._field.tokens)
-            entry = self._entry
-            if entry is not None and self._stack[-1].meaning is entry and dialect.home == "sitemap" and name == tag:
-                note_unknown(tag, entry.name, self.tokens.tag_at, self._log)
+            if dialect.home == "sitemap" and name == tag and (parent := self._parent()):
+                note_unknown(tag, parent, self.tokens.tag_at, self._log)
             return None
         while self._stack[-1].meaning is not holder:  # a field or group ends where its next sibling starts
             self._log.add("X107", self.tokens.tag_at, text=self._stack[-1].tag)
@@ -295,6 +294,13 @@ class XMLScanner:
         if self._is_logged and b"&" in token.data:
             notes = TextNotes.of_tag(self._log, token.name, self.tokens.tag_at)
         return attributes(token.data, notes)
+
+    def _parent(self) -> str:
+        """Return the entry or the root that the next element stands in; nothing if it is in something else."""
+        if self._entry is not None:
+            return self._entry.name if self._stack[-1].meaning is self._entry else ""
+        tag = self._stack[-1].tag if self._stack else ""
+        return tag if tag in DIALECTS else ""
 
     def _holder_of(self, name: str, tag: str) -> tuple[Element | None, str]:
         """Return the innermost open element that may hold this name, if nothing unknown is between, and its name there.

@@ -286,18 +286,19 @@ def note_outside(at: int, is_before: bool, log: ProblemLog) -> None:
         log.add(code, at)
 
 
-def note_unknown(tag: str, entry: str, at: int, log: ProblemLog) -> None:
-    """Note an element of the sitemap's own namespace that an entry may not have."""
+def note_unknown(tag: str, parent: str, at: int, log: ProblemLog) -> None:
+    """Note an element of the sitemap's own namespace that an entry, or the root, may not have."""
     if tag.encode() in VOID_TAGS:
         return  # of a warning that a program printed
     entries = DIALECTS["urlset"].entries
-    if tag in entries["url"].fields:
+    if parent == "sitemap" and tag in entries["url"].fields:
         log.add("P430", at, text=tag)
     elif not log.keeps("P429"):  # a hint takes long
         log.count("P429", 1, at)
     else:
-        near = get_close_matches(tag, sorted(name for name in entries[entry].names() if ":" not in name), 1)
-        log.add("P429", at, text=tag, where=f"a <{entry}>", hint=f": did you mean <{near[0]}>?" if near else "")
+        known = entries[parent].names() if parent in entries else {DIALECTS[parent].implied or ""}
+        near = get_close_matches(tag, sorted(name for name in known if ":" not in name), 1)
+        log.add("P429", at, text=tag, where=f"a <{parent}>", hint=f": did you mean <{near[0]}>?" if near else "")
 
 
 def note_root(tag: str, name: bytes, attributes: Mapping[str, str], at: int, log: ProblemLog) -> None:

@@ -189,7 +189,7 @@ RULES = (
     Rule("P424", ERROR, "<{text}> stands at the top of the document; put all of it into a <{where}>"),
     Rule("P425", WARNING, 'the namespace of "{where}" is "{text}"; write "{uri}"'),
     Rule("P426", WARNING, "<{text}> is not in its own namespace; write <{where}>"),
-    Rule("P429", WARNING, "<{text}> is no element of {where}; it was skipped{hint}"),
+    Rule("P429", WARNING, "<{text}> is no element of {where}; readers skip it, or refuse the sitemap{hint}"),
     Rule("P430", WARNING, "<{text}> in an entry of an index; only entries of a urlset have it: leave it out"),
     Rule("P431", WARNING, "a second <{text}> in one <{where}>; only the first that is not empty counts"),
     EntryRule(
