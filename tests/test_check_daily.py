@@ -187,6 +187,17 @@ def test_a_baseline_of_more_problems_than_are_kept(tmp_path: Path) -> None:
     assert (compared.known, compared.gone) == (50, 0)
 
 
+def test_new_problems_whose_texts_are_not_kept_have_a_line(usp: RunHere, folder: Path) -> None:
+    """If a check fails, its text says which code and which sitemap, even if no new problem was kept."""
+    sitemap, entries = folder / "maps/a.xml", [BAD_DATE] * 30
+    sitemap.write_text(urlset(*entries))
+    usp("check", "--baseline", "known.json", "--write-baseline", "public/")
+    sitemap.write_text(urlset(*entries, BAD_DATE))
+    done = usp("check", "--baseline", "known.json", "--select", "L302", "public/")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:-1] == ["… and 1 more L302 in public/maps/a.xml"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

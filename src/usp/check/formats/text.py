@@ -14,7 +14,6 @@ from usp.check.formats.views import collapsed, name_of, place_of, rest_by_code, 
 from usp.check.report import CheckedSitemap, Report
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, printable
-from usp.objects.wording import plural
 
 __all__ = ["STYLES", "render"]
 
@@ -53,9 +52,10 @@ def render(
     width = max((len(place) for sitemap in shown.sitemaps for place in _places(sitemap)), default=0)
     for sitemap in shown.sitemaps:
         yield from _lines(sitemap, min(width, _MAX_PLACE_WIDTH), paint)
-        for code, number in unshown(sitemap).items() if is_whole and sitemap.problems else ():
+        for code, number in unshown(sitemap).items() if is_whole else ():
             yield f"{paint(f'… and {number:,} more {code} in {name_of(sitemap)}', 'more')}\n"
-    yield from _rest(shown, paint) if is_whole else _rest_by_code(shown, paint)
+    if not is_whole:
+        yield from _rest_by_code(shown, paint)
     if most_per_code is not None and len(list(shown.problems())) < len(list(report.problems())):
         yield f"{paint(f'The first {most_per_code} of each code are shown; --all shows more', 'more')}\n"
     if is_summed_up:
@@ -82,15 +82,8 @@ def _message(problem: Problem) -> str:
     return message if is_told else f"{message} ({printable(problem.text)})"
 
 
-def _rest(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:
-    """Yield a line about sitemaps whose problems are all hidden."""
-    hidden = [sitemap.problems.counts.total() for sitemap in report.sitemaps if not sitemap.problems]
-    if sum(hidden) and any(sitemap.problems for sitemap in report.sitemaps):
-        others = plural(sum(map(bool, hidden)), "other sitemap")
-        yield f"{paint(f'… and {sum(hidden):,} more in {others}', 'more')}\n"
-
-
 def _rest_by_code(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:
-    """Yield a line for each code with problems that are not shown."""
-    for code, number, where in rest_by_code(report) if any(sitemap.problems for sitemap in report.sitemaps) else ():
+    """Yield a line for each code with problems that are not shown; none if the user wants to see no problem."""
+    is_summary = report.is_limited and not any(sitemap.problems for sitemap in report.sitemaps)
+    for code, number, where in () if is_summary else rest_by_code(report):
         yield f"{paint(f'… and {number:,} more {code} in {where}', 'more')}\n"
