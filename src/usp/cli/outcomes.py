@@ -41,13 +41,13 @@ _EXIT_CODES = {
 }
 #: Each exit code -> what it means, for --help and for the documentation.
 EXIT_CODES = {
-    0: "complete; sitemaps that do not exist (404, 410) are named",
+    0: "complete; a message names sitemaps that do not exist (404, 410)",
     PROBLEMS_FOUND: "usp check found problems; usp diff --exit-code found changes",
     WRONG_USE: "wrong use, or a file cannot be read or written",
     _NOTHING: "nothing could be fetched: the site is blocked, unreachable or has no sitemap. An existing output file"
     " stays as it was",
-    PARTIAL: "partial: some sitemaps are missing. The results are written, unless --strict is given; then a sitemap"
-    " that does not exist counts, too",
+    PARTIAL: "partial: some sitemaps are missing. The results are written, unless you add --strict, which also counts"
+    " sitemaps that do not exist as missing",
     HUNG_UP: "the terminal was closed (SIGHUP); the same as Ctrl-C otherwise",
     INTERRUPTED: "interrupted with Ctrl-C. Partial results go to standard output; a file is replaced only with"
     " --keep-partial",
