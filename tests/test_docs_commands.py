@@ -31,14 +31,20 @@ URLSET = "<urlset><url><loc>https://www.example.org/a</loc></url></urlset>"
 
 
 def commands() -> list[str]:
-    """The commands, each with its continuation lines and without the comment that may follow it."""
+    """The commands, also those of CI files, with their continuation lines and without the comments that may follow."""
     in_help = re.findall(r"^examples:\n(.*?)```", CLI, re.DOTALL | re.MULTILINE)
     consoles = [
         block
         for path in PAGES
         for block in re.findall(r"^```console\n(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     ]
-    text = re.sub(r"\\\n\s*", "", "\n".join((*consoles, *in_help)))
+    in_yaml = [
+        f"$ {command}\n"
+        for path in PAGES
+        for block in re.findall(r"^```yaml\n(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        for command in re.findall(r"^ +(?:- |- run: |entry: )(usp .*)$", block, re.MULTILINE)
+    ]
+    text = re.sub(r"\\\n\s*", "", "\n".join((*consoles, *in_help, *in_yaml)))
     found = re.findall(r"^(?:\$ |  )((?:curl .* \| )?usp (?!demo|view).*)$", text, re.MULTILINE)
     return list(dict.fromkeys(re.split(r"\s{2,}", command)[0] for command in found))
 
