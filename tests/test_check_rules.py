@@ -291,14 +291,14 @@ def test_rules_are_checked_at_import() -> None:
     surveyed = RULES["U503"]
     assert isinstance(surveyed, EntryRule)
     ensure_consistent([module_of(*known, surveyed)])
-    new = EntryRule("U599", ERROR, "", surveyed.find)
+    new = EntryRule("U598", ERROR, "", surveyed.find)  # CONTRIBUTING adds U599
     ensure_consistent([module_of(*known, surveyed, new)])
     for rules, message in (
         ([surveyed, surveyed], r"rules/example.py: rule U503 is also in rules/example.py"),
         ([surveyed, Rule("Z101", ERROR, "")], r"rules/example.py: rule Z101 is of no group"),
         (
             [surveyed, replace(new, compiled=SURVEYED_BY_CODE)],
-            r"rules/example.py: rule U599 says .* usp/scan/survey.py",
+            r"rules/example.py: rule U598 says .* usp/scan/survey.py",
         ),
         ([replace(surveyed, compiled=None)], r"rules/example.py: rule U503 is in SURVEYED .* does not say"),
         ([], r"usp/scan/survey.py: SURVEYED has U503, but there is no such rule"),
