@@ -198,11 +198,22 @@ def test_ctrl_c_keeps_what_has_ended(sites: Sites, tmp_path: Path, sent: signal.
     assert dict(open_crawl(tmp_path / "c").runs[0].outcomes) == {"complete": 40}
 
 
-def test_a_list_without_sites(run_here: RunHere, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--known-paths=never", "--retry-failed"])
+def test_a_list_without_sites(run_here: RunHere, tmp_path: Path, option: str) -> None:
     """An empty list is wrong use: a nightly job should not end well because its list was lost."""
-    (tmp_path / "sites.txt").write_text("# none yet\n")
-    done = run_here("crawl", str(tmp_path / "sites.txt"), "-o", str(tmp_path / "c"))
+    (tmp_path / "sites.txt").write_text("# none yet\nnot a site\n")
+    done = run_here("crawl", str(tmp_path / "sites.txt"), "-o", str(tmp_path / "c"), option)
     assert (done.returncode, "there is no site in what you gave" in done.stderr) == (2, True)
+    assert "skipped: a site is written like" in done.stderr
+
+
+def test_a_list_without_sites_is_no_run(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """An empty list does not hide what the run before has changed."""
+    (tmp_path / "none.txt").write_text("")
+    output = str(tmp_path / "c")
+    run_here("crawl", sites.add(HOST, {"/a.xml": ["/1"]}), "-o", output)
+    assert run_here("crawl", str(tmp_path / "none.txt"), "-o", output).returncode == 2
+    assert [dict(run.outcomes) for run in open_crawl(output).runs] == [{"complete": 1}]
 
 
 def test_sites_without_sitemaps(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:

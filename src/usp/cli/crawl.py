@@ -151,19 +151,17 @@ def run(arguments: argparse.Namespace) -> int:
         with shown:
             crawled = crawl_once(arguments, meter, bad_lines)
     except InvalidArgumentError as error:
+        _say_skipped(bad_lines)
         arguments.refuse(str(error))
         raise
     except KeyboardInterrupt:
         _say_interrupted(arguments)
         raise
-    for message in bad_lines.messages():
-        say(f"usp: {message}")
+    _say_skipped(bad_lines)
     if arguments.retry_failed and meter.latest is None and not arguments.quiet:
         say(
             f"usp: no site failed the last time: there was nothing to crawl again; all in {printable(arguments.output)}"
         )
-    elif not crawled.runs[-1].outcomes:
-        arguments.refuse("there is no site in what you gave; write one on each line of a list")
     elif not arguments.quiet:
         _say_summary(arguments, crawled, meter)
     return code_of_sites(crawled.runs[-1].outcomes, has_bad_lines=bool(bad_lines.count))
@@ -282,6 +280,11 @@ class BadLines:
             yield f"skipped: {printable(why)}"
         if (more := self.count - len(self._first)) > 0:
             yield f"skipped: {plural(more, 'more line')} that are no sites"
+
+
+def _say_skipped(bad_lines: BadLines) -> None:
+    for message in bad_lines.messages():
+        say(f"usp: {message}")
 
 
 def _say_interrupted(arguments: argparse.Namespace) -> None:

@@ -36,6 +36,7 @@ __all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
 _FAILED = (OutcomeKind.PARTIAL, OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
 _NO_SITES = "has no sites yet: name sites, or a file that lists them"
+_NO_SITE_GIVEN = "there is no site in what you gave; write one on each line of a list"
 _NOT_KEPT = "targets_not_kept"  # the option of a run that says that nobody knows them
 
 
@@ -151,6 +152,7 @@ async def crawl_async(
     :param progress: is called after each site.
     :param on_error: is called with each line of a list that is no site, and why; by default, they are skipped.
     :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.
+    :raises InvalidArgumentError: if the lists have no site.
     """
     options = options or CrawlOptions()
     given = [targets] if isinstance(targets, str) else list(targets)
@@ -173,7 +175,12 @@ async def crawl_async(
             outcomes = await crawl_sites(
                 folder, run, left, client, options, limits, known=known, progress=progress, total=left.total
             )
-        folder.end_run(run, datetime.now(UTC), outcomes + done)
+        if outcomes := outcomes + done:
+            folder.end_run(run, datetime.now(UTC), outcomes)
+        else:
+            folder.drop_run(run)  # a run without sites would hide what the run before has changed
+    if not outcomes and not (retry_failed and folder.runs):
+        raise InvalidArgumentError(_NO_SITE_GIVEN)
     return Crawl(folder)
 
 

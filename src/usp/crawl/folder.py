@@ -301,6 +301,10 @@ class CrawlFolder:
         """Note in the manifest that a run has ended."""
         return self._write_run(replace(run, ended=ended, outcomes=dict(outcomes)))
 
+    def drop_run(self, run: Run) -> None:
+        """Remove a run that has crawled no site from the manifest."""
+        self._write_runs(tuple(other for other in self._runs if other.run != run.run))
+
     def new_file(self, table: str, part: PartName) -> NewFile:
         """Create a file of a part that is not committed yet."""
         return self._storage.new_file(_name(table, part))
