@@ -240,6 +240,11 @@ REFUSED = [
     "select 1; drop table sitemaps",
     "select getenv('HOME')",
     "call pragma_version(); select 1",
+    "explain analyze delete from sitemaps",
+    "explain analyze drop view pages",
+    "explain analyze create table x as select 1",
+    "with gone as (delete from sitemaps returning id) from gone",
+    "with more as (insert into sitemaps from sitemaps returning id) from more",
     "export database '/tmp/usp-view'",
     "from sniff_csv('/etc/passwd')",
     "from read_blob('/proc/self/environ')",
@@ -261,6 +266,25 @@ def test_queries_that_are_refused(viewer: Viewer, query: str) -> None:
     assert (status, set(answer)) == (400, {"error"})
     assert answer["error"]
     assert viewer.post("sql", {"query": "select count(*) from sitemaps", "id": "1"})[1]["rows"] == [[5]]
+
+
+@pytest.mark.parametrize(
+    "query", ["explain analyze {}", "with written as ({}) select 1", "with é as (/* é */{}) select 1"]
+)
+def test_a_query_writes_no_file(viewer: Viewer, query: str) -> None:
+    """Not even within the folder of the parts, from which the database reads."""
+    folder = "select current_setting('allowed_directories')"
+    (names,) = viewer.post("sql", {"query": folder, "id": "1"})[1]["rows"][0]
+    part = Path(next(name for name in names if name.rstrip("/").endswith("parts"))) / "pages-00009.parquet"
+    status, answer = viewer.post("sql", {"query": query.format(f"CoPy (select 1) to '{part}'"), "id": "1"})
+    assert (status, part.exists()) == (400, False)
+    assert "changes nothing" in answer["error"]
+
+
+def test_the_word_copy_in_a_query(viewer: Viewer) -> None:
+    """As a text, a comment or a name in quotes it is no command."""
+    answer = viewer.post("sql", {"query": "select 'copy' as \"copy\", 'é' as copyright -- copy", "id": "1"})
+    assert answer[1]["rows"] == [["copy", "é"]]
 
 
 def test_answers_of_queries(viewer: Viewer) -> None:

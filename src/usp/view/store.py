@@ -1,7 +1,7 @@
 """The tables of the explorer: Parquet parts of pages in a temporary folder, sitemaps and problems in memory; DuckDB.
 
 The database reads its own folder only: no other files, no network, no extensions, and its settings are locked. Queries
-of people are single SELECT statements. They have a time limit and can be cancelled.
+of people are single SELECT statements in a transaction that only reads. They have a time limit and can be cancelled.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _MAX_BYTES = 32 << 20  # of the same; it is sent in one piece
 _BATCH = 500  # rows that are read at once, before their size is known
 _MAX_SPILL = "8GB"  # of the folder, for what does not fit in the memory
 _SELECTS = ("SELECT", "EXPLAIN", "MULTI")
+_READS_ONLY = "Write one SELECT. The explorer changes nothing."
 
 
 class QueryTimeout(UspError):
@@ -262,7 +263,9 @@ class Store:
         with self._cursor() as cursor:
             statements = cursor.extract_statements(query)
             if len(statements) != 1 or statements[0].type.name not in _SELECTS:
-                raise InvalidArgumentError("Write one SELECT. The explorer changes nothing.")
+                raise InvalidArgumentError(_READS_ONLY)
+            if self._copies(query):
+                raise InvalidArgumentError(f'{_READS_ONLY} A column "copy" needs its quotes.')
             timed_out = threading.Event()
 
             def stop() -> None:
@@ -276,7 +279,10 @@ class Store:
                 self._running[name] = cursor
             timer.start()
             try:
+                cursor.execute("begin transaction read only")  # EXPLAIN ANALYZE and WITH run what is in them
                 return self._first_rows(cursor, query)
+            except self._duckdb.TransactionException:
+                raise InvalidArgumentError(_READS_ONLY) from None
             except self._duckdb.InterruptException:
                 if timed_out.is_set():
                     raise QueryTimeout(f"The query took longer than {seconds:g} seconds.") from None
@@ -285,6 +291,12 @@ class Store:
                 timer.cancel()
                 with self._lock:
                     self._running.pop(name, None)
+
+    def _copies(self, query: str) -> bool:
+        """Return whether a query has the word COPY, which writes files even within a transaction that only reads."""
+        data = query.encode()
+        words = (at for at, kind in self._duckdb.tokenize(query) if kind == self._duckdb.token_type.keyword)
+        return any(data[at : at + 4].lower() == b"copy" for at in words)
 
     def _first_rows(self, cursor: Any, query: str) -> tuple[Any, bool]:
         pa = extra("pyarrow", "view")
