@@ -298,6 +298,8 @@ def test_answers_of_queries(viewer: Viewer) -> None:
     assert (status, len(answer["rows"]), answer["is_cut"]) == (200, 10_000, True)
     status, answer = viewer.post("sql", {"query": "select 'nan'::double, 'inf'::double, 'é', blob '\\xff'", "id": "1"})
     assert (status, answer["rows"][0][:3]) == (200, ["nan", "inf", "é"])
+    status, answer = viewer.post("sql", {"query": "select map{'nan'::double: 1}, '\ud800'", "id": "1"})
+    assert (status, answer["rows"]) == (200, [[[["nan", 1]], "?"]])
 
 
 def test_times_that_python_does_not_have(viewer: Viewer) -> None:

@@ -507,7 +507,7 @@ def json_numbers(value: Any) -> Any:
         return str(value)
     if isinstance(value, dict):
         return {name: json_numbers(one) for name, one in value.items()}
-    return [json_numbers(one) for one in value] if isinstance(value, list) else value
+    return [json_numbers(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def json_value(value: Any) -> Any:
