@@ -287,6 +287,14 @@ def test_the_word_copy_in_a_query(viewer: Viewer) -> None:
     assert answer[1]["rows"] == [["copy", "é"]]
 
 
+def test_a_query_that_is_nested_deeply(viewer: Viewer) -> None:
+    """It is an error, and does not end the server."""
+    for depth in (5_000, 50_000):
+        query = f"select * from {'(select * from ' * depth}sitemaps{')' * depth}"
+        assert viewer.post("sql", {"query": query, "id": "1"})[0] in (400, 413)
+    assert viewer.ask("status")["state"] == "ready"
+
+
 def test_answers_of_queries(viewer: Viewer) -> None:
     """An answer has the kinds of its columns, and says when rows are left out."""
     query = "select url, last_modified, priority, news is null as x, images from pages where last_modified is not null"
