@@ -333,10 +333,13 @@ def test_attacks_stay_text(visit: Opened, rich: Viewer) -> None:
         assert set(links) == {"http:"} or set(links) == {"http:", "https:"}
     one.go(f"pages?row={row}")
     expect(one.page.get_by_role("complementary")).to_contain_text(ATTACKS[2])
+    one.go(f"pages?row={row + 2}")
+    path = RIGHT_TO_LEFT.replace("\u202e", "\ufffd")  # else it reads backwards
+    expect(one.page.get_by_role("complementary").get_by_text(path, exact=True)).to_be_visible()
     one.go("sql")
     one.page.get_by_label("Query").fill("select url from pages where contains(sitemap_url, 'hostile')")
     one.button("Run").click()
-    expect(one.grid("Result")).to_contain_text(RIGHT_TO_LEFT.replace("\u202e", "\ufffd"))  # else it reads backwards
+    expect(one.grid("Result")).to_contain_text(path)
     assert one.page.evaluate("() => window.ran") is None
 
 

@@ -18,10 +18,15 @@ function assign(node, props) {
 	}
 }
 
-/** Characters that turn the direction of text are shown as �. @param {Element} node @param {unknown[]} children */
+/** Return a text. Characters that turn its direction are shown as �. @param {unknown} value */
+export function text(value) {
+	return document.createTextNode(String(value).replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
+}
+
+/** @param {Element} node @param {unknown[]} children */
 function append(node, children) {
 	for (const child of children.flat(Infinity))
-		if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : String(child).replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd"));
+		if (child !== null && child !== undefined && child !== false) node.append(child instanceof Node ? child : text(child));
 }
 
 /**
@@ -80,7 +85,7 @@ export function isWeb(value) {
 
 /** Return a link to a URL of the web, or plain text if it is anything else. @param {string} url @param {string} [label] @returns {Node} */
 export function external(url, label = url) {
-	if (!isWeb(url)) return document.createTextNode(label);
+	if (!isWeb(url)) return text(label);
 	return h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, label);
 }
 

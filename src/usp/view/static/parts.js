@@ -1,7 +1,7 @@
 /** Parts that several views share: searches, tables, lists with bars, values of any shape, the panel, failures. */
 
 import { isAbort, messageOf } from "./api.js";
-import { debounce, external, fill, h, isWeb } from "./dom.js";
+import { debounce, external, fill, h, isWeb, text } from "./dom.js";
 import { number } from "./format.js";
 
 /** A field to search in URLs. What the reader types is one step of the back button, not one for each letter. */
@@ -59,11 +59,11 @@ export function choice(href, isCurrent, text) {
 /** @param {Bar[]} bars */
 export function barList(bars) {
 	const most = Math.max(1, ...bars.map(({ value }) => value));
-	const items = bars.map(({ label, value, text, after }) => {
+	const items = bars.map(({ label, value, text: shown, after }) => {
 		const bar = h("span.bar");
 		bar.style.width = `${Math.max(0, (value / most) * 100)}%`;
 		const track = h("span.bar-track", { "aria-hidden": "true" }, bar);
-		return h("li", h("span.bar-label", label), h("span.bar-value", text ?? number(value)), track, after && h("span.bar-after", after));
+		return h("li", h("span.bar-label", { title: typeof label === "string" && label }, label), h("span.bar-value", shown ?? number(value)), track, after && h("span.bar-after", after));
 	});
 	return h("ul.bar-list", items);
 }
@@ -71,12 +71,11 @@ export function barList(bars) {
 /** Return a value of any shape as a node: objects become lists of names, URLs become links. @param {unknown} value @returns {Node} */
 export function valueNode(value) {
 	if (value instanceof Node) return value;
-	if (Array.isArray(value)) return h("ol.values", value.map((item) => h("li", valueNode(item))));
-	if (value !== null && typeof value === "object") return fields(value);
+	if (Array.isArray(value) && value.length > 0) return h("ol.values", value.map((item) => h("li", valueNode(item))));
+	if (value !== null && typeof value === "object" && !Array.isArray(value)) return fields(value);
 	if (isWeb(value)) return external(value);
-	if (typeof value === "boolean") return document.createTextNode(value ? "yes" : "no");
-	if (typeof value === "number" && Number.isInteger(value)) return document.createTextNode(number(value));
-	return document.createTextNode(value === null || value === undefined ? "–" : String(value));
+	if (typeof value === "boolean") return text(value ? "yes" : "no");
+	return text(Number.isInteger(value) ? number(Number(value)) : String(value ?? "") || "–");
 }
 
 /** @param {object} values */
