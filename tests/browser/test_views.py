@@ -471,6 +471,12 @@ def test_several_targets(visit: Opened, tmp_path: Path) -> None:
         expect(one.row("Pages", 0)).to_contain_text("https://b.example.org/")
 
 
+def test_a_sitemap_without_pages_and_problems(visit: Opened, rich: Viewer) -> None:
+    """Its details say that it has no pages, and nothing of problems."""
+    one = visit(rich, "sitemaps?row=7")
+    expect(one.page.locator(".panel .actions")).to_have_text("It has no pages.")
+
+
 def test_a_failed_target_says_why(visit: Opened, tmp_path: Path) -> None:
     """A site that does not answer gives a page that says so."""
     with viewing("http://127.0.0.1:9/", TMPDIR=str(tmp_path)) as viewer:

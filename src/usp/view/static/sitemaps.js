@@ -16,7 +16,7 @@ export class SitemapsView {
 		this.list = new Listing("sitemaps", {
 			label: "Sitemaps",
 			panel: "Sitemap details",
-			empty: "No sitemap matches.",
+			empty: "No sitemaps here.",
 			isSortable: true,
 			columns: [
 				...(status().targets.length > 1 ? [{ name: "source", title: "Target", width: 140, cell: (/** @type {Sitemap} */ row) => row.source ?? "" }] : []),
@@ -76,7 +76,7 @@ function about(row) {
 	for (const name of ["bytes", "bytes_inflated"]) if (name in known) known[name] = bytes(Number(known[name]));
 	if (row.seconds !== null) known.seconds = seconds(row.seconds);
 	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : "It has no pages.";
-	const problemsLink = found && to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`);
+	const problemsLink = found ? to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`) : null;
 	return [h("p.url", external(url)), reason && h("p.error", `Failed: ${reason}`), h("p.actions", pagesLink, problemsLink), fields(known)];
 }
 
