@@ -477,6 +477,15 @@ def test_a_sitemap_without_pages_and_problems(visit: Opened, rich: Viewer) -> No
     expect(one.page.locator(".panel .actions")).to_have_text("It has no pages.")
 
 
+def test_figures_that_are_not_known_are_not_none(visit: Opened, rich: Viewer) -> None:
+    """An overview that could not be counted does not say that there are no problems."""
+    one = visit(rich, "overview?sitemap=99")
+    one.allowed.append("404")
+    expect(one.page.get_by_role("alert")).to_contain_text("no sitemap '99'")
+    expect(one.page.locator(".tiles")).not_to_contain_text("none")
+    expect(one.page.get_by_text("Counting…")).to_have_count(0)
+
+
 def test_a_failed_target_says_why(visit: Opened, tmp_path: Path) -> None:
     """A site that does not answer gives a page that says so."""
     with viewing("http://127.0.0.1:9/", TMPDIR=str(tmp_path)) as viewer:

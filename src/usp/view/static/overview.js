@@ -1,6 +1,6 @@
 /** Overview: how the run ended, when pages changed, where they are, and in which languages. */
 
-import { get, Latest } from "./api.js";
+import { get, isAbort, Latest } from "./api.js";
 import { fill, h, to } from "./dom.js";
 import { FilterBar } from "./filters.js";
 import { bytes, capital, count, day, number, seconds } from "./format.js";
@@ -57,7 +57,7 @@ export class OverviewView {
 		const key = keyOf(params);
 		if (key === this.#key) return;
 		if (this.#key === null) {
-			this.#showTiles({});
+			this.#showTiles(null);
 			this.charts.hidden = true;
 			fill(this.summary, "Counting…");
 		}
@@ -71,6 +71,7 @@ export class OverviewView {
 			this.#show(await get("/api/overview", { ...filtersOf(this.#params), bin: this.#params.bin, top: TOP }, this.#latest.start()));
 			fill(this.error);
 		} catch (error) {
+			if (!isAbort(error)) fill(this.summary);
 			showError(this.error, error);
 		}
 		this.element.setAttribute("aria-busy", "false");
@@ -115,13 +116,13 @@ export class OverviewView {
 		return plainTable("Sections by date", ["Section", "Median date", "#Pages"], rows);
 	}
 
-	/** @param {Record<string, number>} severities */
+	/** @param {Record<string, number> | null} severities not known yet, if null */
 	#showTiles(severities) {
 		const now = status();
 		const outcome = now.outcome?.kind ?? (now.state === "failed" ? "failed" : "reading");
-		const found = ["error", "warning", "info"].filter((name) => severities[name] > 0);
-		const badges = found.map((name) => h(`span.badge.${name}`, count(severities[name], name, name === "info" ? name : undefined)));
-		const problems = now.has_problems ? to(link("problems"), badges.length > 0 ? badges : "none") : now.state === "failed" ? "not checked" : h("small", "after reading");
+		const found = ["error", "warning", "info"].filter((name) => severities && severities[name] > 0);
+		const badges = found.map((name) => h(`span.badge.${name}`, count(severities?.[name] ?? 0, name, name === "info" ? name : undefined)));
+		const problems = now.has_problems ? to(link("problems"), badges.length > 0 ? badges : severities ? "none" : "…") : now.state === "failed" ? "not checked" : h("small", "after reading");
 		const tiles = {
 			Outcome: h("span", { class: `outcome ${outcome}` }, capital(outcome)),
 			Pages: number(now.pages),
