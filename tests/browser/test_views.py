@@ -486,6 +486,22 @@ def test_figures_that_are_not_known_are_not_none(visit: Opened, rich: Viewer) ->
     expect(one.page.get_by_text("Counting…")).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_the_names_below_a_chart_do_not_overlap(visit: Opened, rich: Viewer, width: int) -> None:
+    """There is room between them, and they stay within the window."""
+    page = visit(rich, width=width).page
+    names = page.locator(".timeline .axis:last-of-type text")
+    expect(names.first).to_be_visible()
+    boxes = names.evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect()).map((one) => [one.left, one.right])"
+    )
+    edges = [edge for box in boxes for edge in box]
+    assert len(boxes) > 1
+    assert edges == sorted(edges)
+    assert edges[0] >= 0
+    assert edges[-1] <= width
+
+
 def test_a_failed_target_says_why(visit: Opened, tmp_path: Path) -> None:
     """A site that does not answer gives a page that says so."""
     with viewing("http://127.0.0.1:9/", TMPDIR=str(tmp_path)) as viewer:

@@ -52,9 +52,8 @@ export class Plot {
 		const labels = [];
 		for (let index = 0; index < bars; index += step) {
 			const x = LEFT + ((index + 0.5) / bars) * this.width;
-			const side = x < LEFT + room / 2 ? "start" : x > LEFT + this.width - room / 2 ? "end" : "middle";
-			const at = side === "start" ? LEFT : side === "end" ? LEFT + this.width : x;
-			labels.push(svg("text", { class: side, x: at, y: this.height - 7 }, name(index)));
+			if (x > LEFT + this.width - room / 2 + 8) break;
+			labels.push(svg("text", { class: "middle", x, y: this.height - 7 }, name(index)));
 		}
 		return svg("g", { class: "axis" }, labels);
 	}

@@ -29,10 +29,10 @@ export class ProblemsView {
 			empty: "No problems here.",
 			columns: [
 				{ name: "code", title: "Code", width: 65, cell: (row) => row.code },
-				{ name: "severity", title: "Severity", width: 90, cell: (row) => severityBadge(row.severity) },
+				{ name: "severity", title: "Severity", width: 102, cell: (row) => severityBadge(row.severity) },
 				{ name: "message", title: "Problem", width: 260, grow: true, cell: (row) => row.message },
 				{ name: "line", title: "Line", width: 70, isNumber: true, cell: (row) => number(row.line) },
-				{ name: "sitemap_url", title: "Sitemap", width: 210, cell: (row) => h("span", { title: row.sitemap_url }, shorten(row.sitemap_url.replace(/^https?:\/\//, ""), 30)) },
+				{ name: "sitemap_url", title: "Sitemap", width: 235, cell: (row) => h("span", { title: row.sitemap_url }, shorten(row.sitemap_url.replace(/^https?:\/\//, ""), 30)) },
 			],
 			load: async (offset, limit, signal) => {
 				const { code, sitemap } = this.list.params;
