@@ -180,11 +180,18 @@ def test_nothing_is_fetched_before_the_first_sitemap_is_asked_for() -> None:
 def test_a_slow_consumer_holds_the_fetching_back() -> None:
     """While nobody asks for the next sitemap no new request starts."""
     names = [f"/{number}.xml" for number in range(200)]
+    answer, is_idle = ok(urlset("http://x/")), threading.Event()
+
+    def held(request: Request) -> None:
+        is_idle.wait(30)
+        answer(request)
+
     handlers = {"/robots.txt": ok("".join(f"Sitemap: {{base}}{name}\n" for name in names))}
-    handlers |= dict.fromkeys(names, ok(urlset("http://x/")))
+    handlers |= dict.fromkeys(names, held) | {names[0]: answer}
     with serve_faults(handlers) as server, nothing_left(server):
         stream = stream_sitemaps_for_homepage(server.url, concurrency=4, use_known_paths=False)
         next(stream), next(stream)
+        is_idle.set()
         time.sleep(0.1)
         asked = len(server.asked)
         assert asked <= 1 + 2 * 4
