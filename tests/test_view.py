@@ -283,7 +283,7 @@ def test_lines_of_a_problem(explorer: Explorer) -> None:
         row for row in explorer.problem_list({})["rows"] if row["sitemap_url"].endswith("rest.xml") and row["line"]
     )
     answer = explorer.document({"sitemap": str(row["sitemap"]), "line": str(row["line"]), "context": "1"})
-    assert [number for number, _, _ in answer["lines"]] == [row["line"] - 1, row["line"], row["line"] + 1]
+    assert [number for number, *_ in answer["lines"]] == [row["line"] - 1, row["line"], row["line"] + 1]
     assert f"https://{HOST}/about" in answer["lines"][1][1]
 
 
@@ -293,7 +293,7 @@ def test_lines_around(pieces: list[bytes], line: int, context: int) -> None:
     lines = re.sub(r"\r(?!\n)", "\n", b"".join(pieces).decode()).split("\n")
     if not lines[-1]:
         lines.pop()
-    shown = [(number, text.removesuffix("\r"), False) for number, text in enumerate(lines, 1)]
+    shown = [(number, text.removesuffix("\r"), False, 0) for number, text in enumerate(lines, 1)]
     expected = [one for one in shown if abs(one[0] - line) <= context]
     assert lines_around(iter(pieces), line, context) == expected
 
@@ -301,8 +301,22 @@ def test_lines_around(pieces: list[bytes], line: int, context: int) -> None:
 def test_a_line_that_is_too_long(explorer: Explorer) -> None:
     """Of a very long line, the beginning is shown."""
     pieces = [b"x" * 50_000] * 100
-    assert lines_around(iter(pieces), 1, 1) == [(1, "x" * 2000, True)]
-    assert lines_around(iter([*pieces, b"\nnext"]), 2, 0) == [(2, "next", False)]
+    assert lines_around(iter(pieces), 1, 1) == [(1, "x" * 2000, True, 0)]
+    assert lines_around(iter([*pieces, b"\nnext"]), 2, 0) == [(2, "next", False, 0)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 999, 100_000])
+@pytest.mark.parametrize(
+    ("column", "skipped"), [(1, 0), (1_000, 0), (1_001, 1), (9_000, 8_000), (12_000, 11_000), (20_000, 12_000)]
+)
+def test_a_long_line_is_shown_around_a_column(size: int, column: int, skipped: int) -> None:
+    """A document may be one line: the place of the problem is shown, wherever the bytes are cut into pieces."""
+    text = "".join(chr(0x1F600 + number % 50) if number % 3 else chr(97 + number % 26) for number in range(12_000))
+    data = f"first\n{text}\nlast".encode()
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    shown = text[skipped : skipped + 2_000]
+    expected = [(1, "first", False, 0), (2, shown, len(text) > skipped + 2_000, skipped), (3, "last", False, 0)]
+    assert lines_around(iter(pieces), 2, 1, column) == expected
 
 
 def test_exports_have_the_rows_of_a_filter(explorer: Explorer) -> None:

@@ -489,6 +489,29 @@ def test_it_ends_while_a_query_runs(folder: Path, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_it_ends_while_a_file_is_written(tmp_path: Path) -> None:
+    """An export that takes long does not keep it from ending, nor its files."""
+    (tmp_path / "temporary").mkdir()
+    urls = tmp_path / "urls.txt"
+    urls.write_text("".join(f"https://www.example.org/{number}\n" for number in range(500_000)))
+    with viewing(urls, TMPDIR=str(tmp_path / "temporary")) as viewer:
+        wait_for(viewer, "ready")
+
+        def ask() -> None:
+            with suppress(OSError, http.client.HTTPException):
+                viewer.request("/api/export?format=xlsx", headers=viewer.key)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(1)
+        started = time.monotonic()
+        code, errors = viewer.end(signal.SIGTERM)
+        assert time.monotonic() - started < 8
+        asking.join(5)
+    assert (code, errors) == (0, "")
+    assert os.listdir(tmp_path / "temporary") == []
+
+
 def test_a_second_server_on_the_same_port(viewer: Viewer, folder: Path) -> None:
     """A port that is taken is an error that says what to do."""
     done = subprocess.run(

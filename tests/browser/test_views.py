@@ -18,7 +18,7 @@ import pytest
 from browser.conftest import ready
 from browser.sites import ATTACKS, CHANGES, GLOBES, HOST, LARGE, MAPS, NEWS, RIGHT_TO_LEFT
 from browser.visits import Visit, expect
-from support import urlset
+from support import SITEMAP_XMLNS, urlset
 from viewing import Viewer, viewing
 
 pytestmark = [pytest.mark.browser, pytest.mark.cli, pytest.mark.export, pytest.mark.network]
@@ -224,6 +224,18 @@ def test_problems_show_the_rule_and_the_document(visit: Opened, rich: Viewer) ->
     one.expect_rows("Pages", 1)
     one.page.go_back()
     expect(panel.locator(".line.current mark")).to_have_text("08/05/2026")
+
+
+def test_a_problem_far_to_the_right_is_shown(visit: Opened, tmp_path: Path) -> None:
+    """A document may be one line: what is shown of it has the place of the problem."""
+    entries = "".join(f"<url><loc>{HOST}/{number}</loc></url>" for number in range(200))
+    bad = f"<url><loc>{HOST}/bad</loc><lastmod>08/05/2026</lastmod></url>"
+    (tmp_path / "line.xml").write_text(f"<urlset {SITEMAP_XMLNS}>{entries}{bad}{entries}</urlset>")
+    with ready(tmp_path / "home", tmp_path / "line.xml") as viewer:
+        one = visit(viewer, "problems?code=L302&row=0")
+        line = one.page.get_by_role("complementary", name="Place of the problem").locator(".line.current code")
+        expect(line.locator("mark")).to_have_text("08/05/2026")
+        expect(line.locator("em")).to_have_text(["… ", " … (cut)"])
 
 
 def test_problems_of_a_sitemap(visit: Opened, rich: Viewer) -> None:

@@ -39,6 +39,7 @@ _MAX_LIMIT = 1_000
 _MAX_LINE = 2_000  # characters of a line that are shown
 _MAX_LINE_BYTES = 5 * _MAX_LINE  # kept of a line, so that no line fills the memory
 _MAX_CONTEXT = 50
+_CONTINUATION = bytes(range(0x80, 0xC0))  # of a character in UTF-8
 _MAX_RUNS = 30  # of a chart
 _SORTS = ("url", "last_modified", "priority", "change_frequency")
 _WORST_FIRST = ("error", "warning", "info")
@@ -215,8 +216,8 @@ class Explorer:
         write = one.answer_writer
         assert write is not None
         try:
-            with self.store.batches(sql, condition.values) as reader:
-                answer = Answer(reader.schema, iter(reader), "pages")
+            with self.store.batches(sql, condition.values) as (schema, batches):
+                answer = Answer(schema, batches, "pages")
                 with nullcontext(path) if one.is_named else open(path, "wb") as target, one.opener(target) as file:
                     write(answer, file, FormatOptions())
         except BaseException:
@@ -281,12 +282,13 @@ class Explorer:
         """Return lines of the document of a sitemap, around a line."""
         number = self._sitemap(parameters.get("sitemap", ""))
         line = max(_number("line", parameters.get("line", "1")), 1)
+        column = _number("column", parameters.get("column", "1"))
         context = min(_number("context", parameters.get("context", "6")), _MAX_CONTEXT)
         url = self.loader.rows[number]["url"]
         parser = self.loader.sitemaps[number].parser
         if parser is None:
             raise NotFound(f"{url} has no document")
-        lines = lines_around(parser.open(UNLOGGED), line, context)
+        lines = lines_around(parser.open(UNLOGGED), line, context, column)
         return {"sitemap": number, "url": url, "lines": lines, "line": line}
 
     def runs(self) -> dict[str, Any]:
@@ -474,31 +476,49 @@ def _value(scalar: Any) -> Any:
             return "out of range"
 
 
-def lines_around(pieces: Iterable[bytes], line: int, context: int) -> list[tuple[int, str, bool]]:
-    """Return the lines around a line, with their numbers, and whether a line is cut because it is too long.
+def lines_around(pieces: Iterable[bytes], line: int, context: int, column: int = 1) -> list[tuple[int, str, bool, int]]:
+    """Return the lines around a line: number, text, whether the end is left out, and how many characters at the start.
 
-    Lines end as they do where problems are placed.
+    A line that is too long is shown around the column. Lines end as they do where problems are placed.
     """
     first, last = max(line - context, 1), line + context
-    found: list[tuple[int, str, bool]] = []
-    number, text = 1, b""
+    starts = {line: max(column - _MAX_LINE // 2, 0)}
+    found: list[tuple[int, str, bool, int]] = []
+    number, text, skipped = 1, b"", 0
     for piece in with_line_feeds(pieces):
-        *ended, rest = piece.split(b"\n")
-        for part in ended:
+        parts = piece.split(b"\n")
+        for index, part in enumerate(parts):
             if number >= first:
-                found.append(_shown(number, text + part))
-            number, text = number + 1, b""
+                start = starts.get(number, 0)
+                part, skipped = _without_first(part, start, skipped)
+                text = (text + part)[:_MAX_LINE_BYTES]
+            if index == len(parts) - 1:
+                continue
+            if number >= first:
+                found.append(_shown(number, text, skipped))
+            number, text, skipped = number + 1, b"", 0
             if number > last:
                 return found
-        text = (text + rest)[:_MAX_LINE_BYTES]
     if text and number >= first:
-        found.append(_shown(number, text))
+        found.append(_shown(number, text, skipped))
     return found
 
 
-def _shown(number: int, data: bytes) -> tuple[int, str, bool]:
+def _without_first(data: bytes, count: int, skipped: int) -> tuple[bytes, int]:
+    """Skip the first characters of a line, of which some were skipped before. Return the rest, and how many are now."""
+    if skipped == count:
+        return data, skipped
+    characters = [at for at, byte in enumerate(data) if byte not in _CONTINUATION]
+    if len(characters) <= count - skipped:
+        return b"", skipped + len(characters)
+    return data[characters[count - skipped] :], count
+
+
+def _shown(number: int, data: bytes, skipped: int) -> tuple[int, str, bool, int]:
+    if skipped:
+        data = data.lstrip(_CONTINUATION)  # the rest of the last character that was skipped
     text = data.removesuffix(b"\r").decode("utf-8", "replace")
-    return number, text[:_MAX_LINE], len(text) > _MAX_LINE
+    return number, text[:_MAX_LINE], len(text) > _MAX_LINE, skipped
 
 
 def json_numbers(value: Any) -> Any:

@@ -40,9 +40,8 @@ _HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
 )
-_MAX_BODY = (
-    1 << 17
-)  # a query that is nested deeper than this allows ends the process: DuckDB's parser runs out of stack
+#: A query that is nested deeper than this allows would end the process: DuckDB's parser runs out of stack.
+_MAX_BODY = 1 << 17
 _EVENT_SECONDS = 0.5
 _STATUSES = {NotFound: 404, QueryTimeout: 408, QueryCancelled: 409, InvalidArgumentError: 400}
 _REFUSED = "Open the address that usp view has printed: it has the token that this page needs.\n"
@@ -244,10 +243,12 @@ async def _answered(ask: Callable[[], Any]) -> Any:
     run = extra("starlette.concurrency", "view").run_in_threadpool
     try:
         return _json(await run(ask))
-    except InvalidArgumentError as error:
-        return _json({"error": str(error)}, next(code for kind, code in _STATUSES.items() if isinstance(error, kind)))
-    except (QueryTimeout, QueryCancelled) as error:
-        return _json({"error": str(error)}, _STATUSES[type(error)])
+    except tuple(_STATUSES) as error:
+        return _error_json(error)
+
+
+def _error_json(error: Exception) -> Any:
+    return _json({"error": str(error)}, next(code for kind, code in _STATUSES.items() if isinstance(error, kind)))
 
 
 def _asked(ask: Callable[[dict[str, str], dict[str, str]], Any]) -> Callable[[Any], Awaitable[Any]]:
@@ -292,8 +293,8 @@ async def _export(explorer: Explorer, request: Any) -> Any:
     run = extra("starlette.concurrency", "view").run_in_threadpool
     try:
         path = await run(explorer.export, dict(request.query_params))
-    except InvalidArgumentError as error:
-        return _json({"error": str(error)}, 400)
+    except tuple(_STATUSES) as error:
+        return _error_json(error)
     name = f"pages{os.path.splitext(path)[1]}"
     return responses.FileResponse(path, filename=name, background=background.BackgroundTask(os.unlink, path))
 

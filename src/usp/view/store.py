@@ -51,6 +51,7 @@ _MAX_BYTES = 32 << 20  # of the same; it is sent in one piece
 _BATCH = 500  # rows that are read at once, before their size is known
 _MAX_SPILL = "8GB"  # of the folder, for what does not fit in the memory
 _SELECTS = ("SELECT", "EXPLAIN", "MULTI")
+_ENDED = "usp view has ended."
 _READS_ONLY = "Write one SELECT. The explorer changes nothing."
 
 
@@ -141,7 +142,7 @@ class Store:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
     def end_queries(self) -> None:
-        """End the queries of people, and take no more."""
+        """End the queries of people and exports, and take no more."""
         self._is_closing = True
         end = time.monotonic() + _CLOSING_SECONDS
         while (running := self._running_now()) and time.monotonic() < end:
@@ -177,9 +178,36 @@ class Store:
 
     @contextmanager
     def batches(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
-        """Give the result of a query of ours as a reader of Arrow batches."""
-        with self._cursor() as cursor:
-            yield cursor.sql(sql, params=list(values)).to_arrow_reader(_MAX_ROWS)
+        """Give the schema of the result of a query of ours, and its Arrow batches. They end when the store closes.
+
+        :raises QueryCancelled: if it closes.
+        """
+        with self._cursor() as cursor, self._ending_with_the_store(f"batches {id(cursor)}", cursor):
+            reader = cursor.sql(sql, params=list(values)).to_arrow_reader(_MAX_ROWS)
+            yield reader.schema, self._until_closing(reader)
+
+    @contextmanager
+    def _ending_with_the_store(self, name: str, cursor: Any) -> Iterator[None]:
+        """Let `cancel`, or the end of the store, interrupt the queries of a cursor."""
+        with self._lock:
+            if self._is_closing:
+                raise QueryCancelled(_ENDED)
+            self._running[name] = cursor
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._running.get(name) is cursor:  # another query may have the same name
+                    del self._running[name]
+
+    def _until_closing(self, reader: Any) -> Iterator[Any]:
+        try:
+            for batch in reader:
+                if self._is_closing:
+                    raise QueryCancelled(_ENDED)
+                yield batch
+        except (extra("pyarrow", "view").ArrowException, OSError) as error:
+            raise (QueryCancelled(_ENDED) if self._is_closing else InvalidArgumentError(str(error))) from None
 
     def page_rows(
         self, columns: str, condition: Condition, sort: str, offset: int, limit: int
@@ -273,14 +301,11 @@ class Store:
                 cursor.interrupt()
 
             timer = threading.Timer(seconds, stop)
-            with self._lock:
-                if self._is_closing:
-                    raise QueryCancelled("usp view has ended.")
-                self._running[name] = cursor
-            timer.start()
             try:
-                cursor.execute("begin transaction read only")  # EXPLAIN ANALYZE and WITH run what is in them
-                return self._first_rows(cursor, query)
+                with self._ending_with_the_store(name, cursor):
+                    timer.start()
+                    cursor.execute("begin transaction read only")  # EXPLAIN ANALYZE and WITH run what is in them
+                    return self._first_rows(cursor, query)
             except self._duckdb.TransactionException:
                 raise InvalidArgumentError(_READS_ONLY) from None
             except self._duckdb.InterruptException:
@@ -289,8 +314,6 @@ class Store:
                 raise QueryCancelled("The query was cancelled.") from None
             finally:
                 timer.cancel()
-                with self._lock:
-                    self._running.pop(name, None)
 
     def _copies(self, query: str) -> bool:
         """Return whether a query has the word COPY, which writes files even within a transaction that only reads."""

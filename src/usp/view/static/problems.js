@@ -9,8 +9,6 @@ import { markdown } from "./markdown.js";
 import { choice, fields, plainTable, severityBadge, showError } from "./parts.js";
 import { link, sitemapOf } from "./state.js";
 
-const CONTEXT = 6;
-
 export class ProblemsView {
 	#rule = "";
 	#latest = new Latest();
@@ -139,7 +137,7 @@ async function detail(row, params, signal) {
 	if (line === null || sitemap === null) return [lead, fields(about), h("p.hint", "This problem has no place in a document.")];
 	const place = h("div");
 	try {
-		fill(place, excerptNode(await get("/api/document", { sitemap, line, context: CONTEXT }, signal), row));
+		fill(place, excerptNode(await get("/api/document", { sitemap, line, column }, signal), row));
 	} catch (error) {
 		showError(place, error);
 	}
@@ -148,13 +146,13 @@ async function detail(row, params, signal) {
 
 /** Show lines of a document, with the line and the place of the problem marked. @param {Excerpt} excerpt @param {Problem} problem */
 function excerptNode({ lines }, { line: problemLine, column, text: found }) {
-	const items = lines.map(([line, text, isCut]) => {
+	const items = lines.map(([line, text, isCut, skipped]) => {
 		const isHere = line === problemLine;
-		const at = isHere && column !== null && column <= text.length ? column - 1 : -1;
+		const at = isHere && column !== null && column <= skipped + text.length ? column - skipped - 1 : -1;
 		const end = at + (found && text.startsWith(found, at) ? found.length : 1);
 		const content = at < 0 ? [text] : [text.slice(0, at), h("mark", text.slice(at, end)), text.slice(end)];
 		const mark = h("span.here", isHere && ["▶", h("span.visually-hidden", "The problem is here: ")]);
-		return h(isHere ? "li.line.current" : "li.line", { "aria-current": isHere && "true" }, mark, h("span.line-number", line), h("code", content, isCut && h("em", " … (cut)")));
+		return h(isHere ? "li.line.current" : "li.line", { "aria-current": isHere && "true" }, mark, h("span.line-number", line), h("code", skipped > 0 && h("em", "… "), content, isCut && h("em", " … (cut)")));
 	});
 	return h("div.scroll.code", { tabindex: "0", role: "region", "aria-label": "Lines of the document" }, h("ol.lines", items));
 }

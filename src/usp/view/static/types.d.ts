@@ -115,7 +115,7 @@ interface Problem {
 interface Excerpt {
   sitemap: number;
   url: string;
-  lines: [number: number, text: string, isCut: boolean][];
+  lines: [number: number, text: string, isCut: boolean, skipped: number][];
   line: number;
 }
 
