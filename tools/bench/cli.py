@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.write and (options.only or options.against):
         parser().error("--write is for all rows; leave out --only and --against")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that files and processes are cleared away
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that files and processes are cleared away
     try:
         with (
             tempfile.TemporaryDirectory(prefix="usp-bench-") as folder,
@@ -88,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run(options: argparse.Namespace, workshop: Workshop) -> int:

@@ -152,6 +152,10 @@ class ProblemLog:
         message = codes.CODES[code].message.format_map(_Values(shown, text=text, where=where))
         self._kept.append((code, message, at, text))
 
+    def add_ahead(self, code: str, offset: int) -> None:
+        """Log a problem of the text, which is decoded ahead of its entries: this may be in one that comes later."""
+        self.add(code, offset)
+
     def keeps(self, code: str) -> bool:
         """Return whether the next problem of this code is kept. If not, call `count`, which needs no text."""
         return self.counts[code] < KEPT_PER_CODE

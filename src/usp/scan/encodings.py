@@ -87,7 +87,7 @@ def to_utf8(chunks: Iterable[bytes], charset: str | None, log: ProblemLog) -> It
     for piece in pieces:
         if b"\0" in piece:
             if not log.counts["X109"]:
-                log.add("X109", position + piece.index(b"\0"))
+                log.add_ahead("X109", position + piece.index(b"\0"))
             piece = piece.replace(b"\0", b"")
         position += len(piece)
         if piece:

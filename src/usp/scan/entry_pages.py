@@ -75,6 +75,10 @@ class EntryCodes(ProblemLog):
         """Log a problem."""
         self.logged[code] = at
 
+    def add_ahead(self, code: str, offset: int) -> None:
+        """Log a problem that belongs to no entry: which one it is in is not known yet."""
+        self.add(code)
+
     def keeps(self, code: str) -> bool:
         """Return False: only codes and places are kept, no messages."""
         return False
