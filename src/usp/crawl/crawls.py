@@ -157,10 +157,7 @@ async def crawl_async(
     options = options or CrawlOptions()
     given = [targets] if isinstance(targets, str) else list(targets)
     extra("pyarrow.parquet", "crawl")
-    check_lists(given)
-    if not given and not CrawlFolder.is_at(path):
-        raise InvalidArgumentError(f"{os.fspath(path)} {_NO_SITES}")
-    folder = CrawlFolder.create(path)
+    folder = _folder_at(path, given)
     if retry_failed and not given and not _has_failed(folder):
         return Crawl(folder)
     with folder.writing():
@@ -175,10 +172,8 @@ async def crawl_async(
             outcomes = await crawl_sites(
                 folder, run, left, client, options, limits, known=known, progress=progress, total=left.total
             )
-        if outcomes := outcomes + done:
-            folder.end_run(run, datetime.now(UTC), outcomes)
-        else:
-            folder.drop_run(run)  # a run without sites would hide what the run before has changed
+        outcomes += done
+        _end(folder, run, outcomes)
     if not outcomes and not (retry_failed and folder.runs):
         raise InvalidArgumentError(_NO_SITE_GIVEN)
     return Crawl(folder)
@@ -212,6 +207,14 @@ class _CountedSites:
         return None if self._expected is None else max(self._expected, self._given)
 
 
+def _folder_at(path: str | os.PathLike[str], targets: list[str]) -> CrawlFolder:
+    """Open a crawl folder, or make one for these targets."""
+    check_lists(targets)
+    if not targets and not CrawlFolder.is_at(path):
+        raise InvalidArgumentError(f"{os.fspath(path)} {_NO_SITES}")
+    return CrawlFolder.create(path)
+
+
 def _run_of(
     folder: CrawlFolder, targets: list[str], seen: FirstOfEach, options: CrawlOptions
 ) -> tuple[Run, Counter[str]]:
@@ -231,6 +234,14 @@ def _run_of(
     is_kept = len(targets) <= _KEPT_TARGETS and "-" not in targets and not any(map(_has_password, targets))
     given, noted = (targets, {}) if is_kept else ([], {_NOT_KEPT: True})
     return folder.start_run(datetime.now(UTC), given, noted, walk, has_pages=options.with_pages), Counter()
+
+
+def _end(folder: CrawlFolder, run: Run, outcomes: Counter[str]) -> None:
+    """Note that a run has ended. Drop one without sites: it would hide what the run before has changed."""
+    if outcomes:
+        folder.end_run(run, datetime.now(UTC), outcomes)
+    else:
+        folder.drop_run(run)
 
 
 def _has_password(target: str) -> bool:
