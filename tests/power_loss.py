@@ -182,8 +182,7 @@ class Disk:
 
     def _on_fsync(self, call: Call) -> bool:
         opened = self._open.get(self._number(call))
-        if opened is None:
-            return False
+        assert opened is not None, f"fsync of a file that the model does not know: {call}"
         if isinstance(opened.node, _File):
             opened.node.on_disk = bytes(opened.node.written)
         else:
@@ -217,9 +216,10 @@ class Disk:
         path = call.arguments[0]
         assert isinstance(path, bytes)
         place = self._place(path)
-        if place is not None:
-            place[0].change((place[1], _Folder()))
-        return place is not None
+        if place is None or not place[1]:  # strace told of a file in the folder first: see `_place`
+            return False
+        place[0].change((place[1], _Folder()))
+        return True
 
     def _unknown(self, call: Call) -> bool:
         """Refuse calls that change files of the folder in ways that this model does not know."""
@@ -240,6 +240,8 @@ class Disk:
         *parents, name = os.fsdecode(path[len(self._root_path) + 1 :]).split("/")
         folder = self._root
         for parent in parents:
+            if parent not in folder.entries:  # strace may tell later that another thread has made it
+                folder.change((parent, _Folder()))
             found = folder.entries[parent]
             assert isinstance(found, _Folder)
             folder = found

@@ -179,10 +179,18 @@ def _remove_leftover(path: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Write the new name to disk, if the system can open folders."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    """Write the names in a folder to disk. Do nothing where folders cannot be opened, or are not written apart.
+
+    :raises OSError: if the disk fails.
+    """
+    try:
+        descriptor = os.open(folder or ".", os.O_RDONLY)
+    except PermissionError:  # Windows, or a folder whose names may not be read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems
+            raise
+    finally:
+        os.close(descriptor)
