@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import pickle
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -300,3 +301,12 @@ def test_videos_made_from_fields() -> None:
     assert pickle.loads(pickle.dumps(video_of(values))) == video_of(values)
     with pytest.raises(TypeError, match="name"):
         video_of({"name": "V"})
+
+
+def test_invalid_sitemaps_have_no_lists_of_their_own() -> None:
+    """A tree may have 100,000 of them, and the garbage collector looks at each list; callers get lists of their own."""
+    one, other = (InvalidSitemap(f"http://example.org/{name}.xml", "not found") for name in ("one", "other"))
+    one.sub_sitemaps.append(other)
+    assert (other.sub_sitemaps, list(other.pages), one.sub_sitemaps) == ([], [], [])
+    lists = [{id(value) for value in gc.get_referents(sitemap) if type(value) is list} for sitemap in (one, other)]
+    assert lists[0] == lists[1]
