@@ -21,6 +21,7 @@ from usp.inflate import (
     Engine,
     engines,
     gunzip_in_one_step,
+    gunzip_in_pieces,
     inflated,
     split,
     transport_decoded,
@@ -358,3 +359,14 @@ def test_one_step_inflates_whatever_the_ratio(text: bytes) -> None:
     assert gunzip_in_one_step(data + data, 1 << 20) is gunzip_in_one_step(data[:-1], 1 << 20) is None
     if len(text) > 1:
         assert gunzip_in_one_step(data, len(text) - 1) is None
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b"a" * 500_000, bytes(range(256)) * 2_000, gzip.compress(b"text")])
+def test_pieces_inflate_as_one_step_does(text: bytes) -> None:
+    """A member inflated in pieces has the same text, in pieces that a reader may stop between."""
+    data = gzip.compress(text)
+    for most in (1 << 20, max(len(text), 1), max(len(text) - 1, 1)):
+        pieces = gunzip_in_pieces(data, most)
+        assert (None if pieces is None else b"".join(pieces)) == gunzip_in_one_step(data, most)
+        assert max(map(len, pieces or [b""])) <= PIECE_BYTES
+    assert gunzip_in_pieces(data + data, 1 << 20) is gunzip_in_pieces(data[:-1], 1 << 20) is None

@@ -23,6 +23,7 @@ from usp.inflate import (
     Engine,
     engines,
     gunzip_in_one_step,
+    gunzip_in_pieces,
     inflated,
     may_be_compressed,
     split,
@@ -125,8 +126,8 @@ class Document:
         self._is_damaged = False
         self._trial: tuple[int, Engine] | None = None  # a thread, and the engine that it tries now
         self._inflated_size: int | None = None  # once somebody has read to the end
-        self._ahead: bytes | None = None  # the inflated text, for the next read
-        self._text: bytes | None = None  # the same, for all reads until it is released
+        self._ahead: list[bytes] | None = None  # the pieces of the inflated text, for the next read
+        self._text: bytes | None = None  # the inflated text, for all reads until it is released
         self._start_read: StartRead | None = None
         self._most_read = 0  # bytes that the longest read has had
         self._cut_at: int | None = None  # where all reads end, because one had to stop there
@@ -184,9 +185,11 @@ class Document:
         """
         for code in self.transport_problems:
             note(code)
-        ahead, self._ahead = self._ahead or self._text, None
+        ahead, self._ahead = self._ahead, None
+        if ahead is None and self._text is not None:
+            ahead = list(split(self._text))
         if ahead is not None:
-            yield from self._bounded(lambda: split(ahead))
+            yield from self._bounded(lambda: _taken(ahead))
             return
         if not self._may_be_compressed:
             yield from self._bounded(lambda: Budget(self._limit, note).limited(self._body.pieces()))
@@ -202,10 +205,10 @@ class Document:
                 note(code)
 
     def read_ahead(self) -> None:
-        """Inflate the document now for the next read, if that takes one step and little memory."""
+        """Inflate the document now for the next read, if it is simply gzipped and takes little memory."""
         if self._may_be_compressed and not self.content_encoding:
             data = b"".join(self._body.pieces())
-            self._ahead = gunzip_in_one_step(data, min(self._limit, _MAX_AHEAD_BYTES))
+            self._ahead = gunzip_in_pieces(data, min(self._limit, _MAX_AHEAD_BYTES))
 
     def forget_ahead(self) -> None:
         """Drop what `read_ahead` inflated, if nobody has read it."""
@@ -297,6 +300,13 @@ class Document:
             yield piece
             if is_last:
                 return
+
+
+def _taken(pieces: list[bytes]) -> Iterator[bytes]:
+    """Yield pieces, and let go of each: the memory of one can become that of another."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ __all__ = [
     "Engine",
     "engines",
     "gunzip_in_one_step",
+    "gunzip_in_pieces",
     "inflated",
     "may_be_compressed",
     "split",
@@ -166,19 +167,32 @@ def split(data: bytes, size: int = PIECE_BYTES) -> Iterator[bytes]:
 
 def gunzip_in_one_step(data: bytes, most: int) -> bytes | None:
     """Return gzip data inflated by isal in one step; None unless it is one undamaged member of at most `most` bytes."""
+    texts = _gunzipped(data, most, _LIKELY_RATIO * len(data))
+    return None if texts is None else texts[0] if len(texts) == 1 else b"".join(texts)
+
+
+def gunzip_in_pieces(data: bytes, most: int) -> list[bytes] | None:
+    """Do the same, but return the pieces of the text: memory for a large text, all at once, takes long to get."""
+    return _gunzipped(data, most, min(PIECE_BYTES, _LIKELY_RATIO * len(data)))
+
+
+def _gunzipped(data: bytes, most: int, size: int) -> list[bytes] | None:
     engine = engines()[0]
     if engine is ZLIB or not data.startswith(GZIP_MAGIC):
         return None
     inflater = engine.decompressobj(_GZIP)
-    likely = min(most, _LIKELY_RATIO * len(data))  # isal allocates all that it may return
+    texts: list[bytes] = []
     try:
-        text: bytes = inflater.decompress(data, likely)
-        if not inflater.eof and len(text) == likely < most:
-            text += inflater.decompress(b"", most - likely)  # it keeps what it has not read
+        while not inflater.eof:
+            # isal allocates all that it may return, and keeps what it has not read.
+            text = inflater.decompress(b"" if texts else data, min(size, most))
+            texts.append(text)
+            most -= len(text)
+            if not inflater.eof and (not most or not text):
+                return None
     except engine.error:
         return None
-    is_whole = bool(inflater.eof) and not inflater.unused_data and not text.startswith(GZIP_MAGIC)
-    return text if is_whole else None
+    return None if inflater.unused_data or texts[0].startswith(GZIP_MAGIC) else texts
 
 
 def may_be_compressed(data: bytes, encoding: str | None) -> bool:

@@ -69,7 +69,7 @@ class AbstractSitemapParser(abc.ABC):
         return self.document is not None and self.document.ends_early
 
     def read_ahead(self) -> None:
-        """Inflate the document now for the next read, if that takes one step and little memory."""
+        """Inflate the document now for the next read, if it is simply gzipped and takes little memory."""
         if self.document is not None:
             self.document.read_ahead()
 

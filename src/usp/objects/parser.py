@@ -35,7 +35,7 @@ class DocumentParser(Protocol):
         """Why only a part of the document is read; empty if all of it is. A later read may have to stop earlier."""
 
     def read_ahead(self) -> None:
-        """Inflate the document now for the next read, if that takes one step and little memory."""
+        """Inflate the document now for the next read, if it is simply gzipped and takes little memory."""
 
     def forget_ahead(self) -> None:
         """Drop what `read_ahead` inflated, if nobody has read it."""
