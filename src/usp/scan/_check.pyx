@@ -111,9 +111,14 @@ cdef inline bint is_lower(const uint8_t *letters, Py_ssize_t size) noexcept nogi
     return bits & 32
 
 
+cdef int RANKS[32]  # of tags: the order of the schema
+for _i in range(32):
+    RANKS[_i] = 0 if _i == LOC else 1 if _i == LASTMOD else 2 if _i == CHANGEFREQ else 3 if _i == PRIORITY else 4
+
+
 cdef inline void note_order(EntrySummary *summary, int tag) noexcept nogil:
     """Note a child of an entry that should stand before the last one."""
-    cdef int rank = 0 if tag == LOC else 1 if tag == LASTMOD else 2 if tag == CHANGEFREQ else 3 if tag == PRIORITY else 4
+    cdef int rank = RANKS[tag]
     summary.codes |= <uint32_t>(rank < summary.rank) << P433
     summary.rank = rank
 

@@ -176,7 +176,7 @@ cdef object date_of(Moment *m):
     )
 
 
-cdef uint64_t FREQUENCIES[7]  # the words, padded with zeros to eight bytes
+cdef uint64_t FREQUENCIES[7]  # the words, as `word_of` has them
 
 
 def set_frequencies(list words not None):
@@ -185,24 +185,29 @@ def set_frequencies(list words not None):
     if len(words) != 7 or not all(5 <= len(word) <= 7 for word in words):
         raise TypeError(f"frequency_of in usp/scan/_texts.pyx knows 7 words of 5 to 7 letters, not {words}")
     for i, text in enumerate(words):
-        word = text.encode().ljust(8, b"\0")
-        memcpy(&FREQUENCIES[<int>i], <const char *>word, 8)
+        word = text.encode()
+        FREQUENCIES[<int>i] = word_of(<const uint8_t *>word, len(word))
+
+
+cdef inline uint64_t word_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    """Return up to eight letters as one number, as if they were in lower case."""
+    cdef uint64_t word = 0
+    cdef Py_ssize_t i
+    for i in range(size):
+        word = word << 8 | text[i] | 32
+    return word
 
 
 cdef int frequency_of(const uint8_t *text, Py_ssize_t size) noexcept nogil:
     """Return the index of a change frequency, or -1 if the text is none."""
-    cdef uint8_t lower[8]
     cdef uint64_t word
-    cdef Py_ssize_t i
+    cdef int i
     if not 5 <= size <= 7:
         return -1
-    memset(lower, 0, 8)
-    for i in range(size):
-        lower[i] = text[i] | 32
-    memcpy(&word, lower, 8)
+    word = word_of(text, size)
     for i in range(7):
         if FREQUENCIES[i] == word:
-            return <int>i
+            return i
     return -1
 
 

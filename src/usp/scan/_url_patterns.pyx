@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memchr, memcmp, memset
 
 from usp._interface cimport USP_INTERFACE
-from usp.scan._bytes cimport SPECIAL
+from usp.scan._bytes cimport SPECIAL, is_same
 
 from usp.scan._check import CODE_BITS
 
@@ -15,7 +15,7 @@ INTERFACE = USP_INTERFACE
 
 
 cdef inline bint starts_with(const uint8_t *url, Py_ssize_t size, Text *text) noexcept nogil:
-    return size >= text.size and memcmp(url, text.start, <size_t>text.size) == 0
+    return size >= text.size and is_same(url, text.start, <size_t>text.size)
 
 
 cdef Py_ssize_t find_end(const uint8_t *url, Py_ssize_t at, Py_ssize_t size, Text *text) noexcept nogil:
