@@ -236,7 +236,15 @@ ENTRIES: dict[str, list[tuple[str, str]]] = {
         (
             url_of("a", video(content_loc=f"<video:content_loc>¦{HOME}a</video:content_loc>")),
             url_of("a", video(content_loc=f"<video:content_loc>{HOME}a.mp4</video:content_loc>")),
-        )
+        ),
+        (
+            url_of("a", video(content_loc=f"¦<video:player_loc>{HOME}a</video:player_loc>")),
+            url_of("a", video(content_loc=f"<video:player_loc>{HOME}player?a</video:player_loc>")),
+        ),
+        (
+            url_of("a", video(content_loc=f'¦<video:player_loc allow_embed="yes">{HOME}a</video:player_loc>')),
+            url_of("a", video(content_loc=f'<video:player_loc allow_embed="yes">{HOME}player?a</video:player_loc>')),
+        ),
     ],
     "V624": [
         (
@@ -344,7 +352,7 @@ def test_many_entries(code: str, bad: str, good: str, surveyors: Surveyors) -> N
 
 def numbered(entry: str, number: int) -> str:
     """Return the entry with other URLs, which are the same where they were the same."""
-    for end in ("</loc>", "</video:content_loc>", '"/>'):
+    for end in ("</loc>", "</video:content_loc>", "</video:player_loc>", '"/>'):
         entry = entry.replace(end, f"?{number}{end}")
     return entry
 

@@ -88,9 +88,12 @@ def _expired(video: Element, now: datetime) -> Finding | None:
 
 def _same_as_page(entry: Entry) -> Finding | None:
     for video in entry.videos:
-        url, _ = absolute_url(unescaped_url(video.get("content_loc")), entry.context.url)
-        if url is not None and same_url_key(url) == same_url_key(entry.url):
-            return Finding(video.place_of("content_loc"), video.get("content_loc"))
+        for name in _LOCATIONS:
+            places = [(child.at, child.text) for child in video.all(name)]  # those with attributes
+            for at, text in ((video.place_of(name), video.get(name)), *places):
+                url, _ = absolute_url(unescaped_url(text), entry.context.url)
+                if url is not None and same_url_key(url) == same_url_key(entry.url):
+                    return Finding(at, text, f"<video:{name}>")
     return None
 
 
@@ -124,7 +127,7 @@ RULES = (
     EntryRule(
         "V623",
         ERROR,
-        "the <video:content_loc> is the URL of the page itself; write that of the video file",
+        "the {where} is the URL of the page itself; write that of the video, or of its player",
         _same_as_page,
         PAGES,
         SURVEYED_BY_VIDEO,
