@@ -326,6 +326,15 @@ def test_junit_of_notices(usp: RunHere, folder: Path) -> None:
     assert root.attrib["failures"] == "0"
 
 
+def test_junit_passes_nothing_that_is_not_shown(usp: RunHere, folder: Path) -> None:
+    """If --max leaves out all problems of a sitemap, its case is skipped, and does not pass."""
+    root = parsed(usp("check", "-f", "junit", "--max", "0", "public/").stdout)
+    cases = [(case.get("name"), case.find("skipped") is not None) for case in root.iter("testcase")]
+    assert set(cases) == {("not shown", True)}
+    assert root.attrib["skipped"] == root.attrib["tests"] == str(len(cases))
+    assert root.attrib["failures"] == "0"
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_several_targets_make_one_report(usp: RunHere, folder: Path, name: str) -> None:
     """Each format has the problems of all targets."""

@@ -2,7 +2,8 @@
 
 Each sitemap is a suite, and each code with problems in it is a case: its name and class stay the same when lines move.
 Errors and warnings are failures. A code of notices is a skipped case, because nothing is lost. A sitemap without
-problems is one case that passes. What could not be read is none: that is a failure of what lists it.
+problems is one case that passes. If a limited report shows none of its problems, that case is skipped. What could not
+be read is none: that is a failure of what lists it.
 
 https://github.com/testmoapp/junitxml
 """
@@ -27,8 +28,8 @@ def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
     """Yield the document in pieces."""
     suites = [(sitemap, _codes(sitemap, report)) for sitemap in report.sitemaps if _is_suite(sitemap)]
     tests = sum(max(1, len(codes)) for _, codes in suites)
-    skipped = sum(CODES[code].severity is Severity.INFO for _, codes in suites for code in codes)
-    failures = sum(len(codes) for _, codes in suites) - skipped
+    skipped = sum(_skipped(sitemap, codes) for sitemap, codes in suites)
+    failures = sum(_failures(codes) for _, codes in suites)
     moment = "" if now is None else f" timestamp={_quoted(now.isoformat(timespec='seconds'))}"
     yield '<?xml version="1.0" encoding="UTF-8"?>\n'
     yield f'<testsuites name="usp check" tests="{tests}" failures="{failures}" skipped="{skipped}"{moment}>\n'
@@ -48,12 +49,23 @@ def _codes(sitemap: CheckedSitemap, report: Report) -> list[str]:
     return sorted(shown if report.is_limited else sitemap.problems.counts)
 
 
+def _failures(codes: list[str]) -> int:
+    return sum(CODES[code].severity is not Severity.INFO for code in codes)
+
+
+def _skipped(sitemap: CheckedSitemap, codes: list[str]) -> int:
+    """Count the cases that are skipped: notices, or the one of a sitemap whose problems `--max` has all left out."""
+    return len(codes) - _failures(codes) if codes else bool(sitemap.problems.counts)
+
+
 def _suite(sitemap: CheckedSitemap, codes: list[str]) -> Iterator[str]:
-    name = _quoted(name_of(sitemap))
-    skipped = sum(CODES[code].severity is Severity.INFO for code in codes)
-    tests, failures = max(1, len(codes)), len(codes) - skipped
+    name, tests = _quoted(name_of(sitemap)), max(1, len(codes))
+    failures, skipped = _failures(codes), _skipped(sitemap, codes)
     yield f'<testsuite name={name} tests="{tests}" failures="{failures}" skipped="{skipped}">\n'
-    if not codes:
+    if not codes and (hidden := sitemap.problems.counts.total()):
+        message = _quoted(plural(hidden, "problem"))
+        yield f'<testcase name="not shown" classname={name}><skipped message={message}/></testcase>\n'
+    elif not codes:
         yield f'<testcase name="no problems" classname={name}/>\n'
     for code in codes:
         yield from _case(sitemap, code, name)
