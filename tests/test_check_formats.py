@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -85,6 +86,15 @@ def test_text() -> None:
         " changed\n"
         "2 sitemaps, 48,201 pages, 1 error, 1 warning\n"
     )
+
+
+def test_a_url_that_starts_another_one_in_the_message_is_shown() -> None:
+    """A message that has a longer URL, which starts like that of the problem, does not tell that of the problem."""
+    for url, is_told in ((f"{BASE}a", False), (f"{BASE}archive/", True), (f"{BASE}archive", False), (BASE, False)):
+        one = problem("U507", 3, 9, text=url, message=f"the URL is outside {BASE}archive/, its folder")
+        report = Report(BASE, (sitemap("a.xml", one),))
+        assert (f"({url})" not in rendered("text", report)) == is_told
+        assert (f">{url}</a></code>" not in rendered("html", report)) == is_told
 
 
 def test_text_of_a_clean_site() -> None:
@@ -288,6 +298,12 @@ def test_github() -> None:
         '::error file=a/b%3Ac%2Cd%25.xml,line=4319,col=17,title=X102::bare "&" in <loc>; write "&amp;"',
         "::notice file=a/b%3Ac%2Cd%25.xml,title=P420::and 1 more P420 in a/b:c,d%25.xml",
     ]
+
+
+def test_github_paths_have_no_dot() -> None:
+    """The paths of a folder that was named "." are those of the repository."""
+    report = Report("a", (sitemap(os.path.join(".", "maps", "a.xml"), SAME, is_file=True),))
+    assert rendered("github", report).startswith("::warning file=maps/a.xml,")
 
 
 class Page(HTMLParser):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import PurePath
 
 from usp.check.formats.views import file_of, name_of, place_of, rest_by_code, unshown
 from usp.check.report import Report
@@ -35,16 +36,21 @@ def render(report: Report, *, now: datetime | None = None) -> Iterator[str]:
                 where = ":".join(filter(None, (printable(sitemap.url), place_of(problem))))
                 yield _command(problem.severity, {"title": problem.code}, f"{where}: {printable(problem.message)}")
                 continue
-            places = {"file": printable(path), "line": problem.line, "col": problem.column, "title": problem.code}
+            places = {"file": _file(path), "line": problem.line, "col": problem.column, "title": problem.code}
             properties: dict[str, object] = {key: value for key, value in places.items() if value}
             yield _command(problem.severity, properties, printable(problem.message))
         for code, number in unshown(sitemap).items() if not report.is_limited else ():
-            properties = {"title": code} if path is None else {"file": printable(path), "title": code}
+            properties = {"title": code} if path is None else {"file": _file(path), "title": code}
             yield _command(CODES[code].severity, properties, f"and {number:,} more {code} in {name}")
     if report.is_limited and (rest := rest_by_code(report)):
         number = sum(one.number for one in rest)
         codes = ", ".join(f"{one.code} {one.number:,}" for one in rest)
         yield _command(Severity.INFO, {"title": "usp check"}, f"and {plural(number, 'more problem')}: {codes}")
+
+
+def _file(path: str) -> str:
+    """Return a path as GitHub has it: with slashes, and without "./" at its start."""
+    return printable(PurePath(path).as_posix())
 
 
 def _command(severity: Severity, properties: dict[str, object], message: str) -> str:

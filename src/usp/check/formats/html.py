@@ -14,7 +14,7 @@ from datetime import datetime
 from math import log1p
 
 from usp.check.formats.chart import MOST_BARS, chart
-from usp.check.formats.views import file_of, name_of, place_of
+from usp.check.formats.views import file_of, is_told, name_of, place_of
 from usp.check.report import CheckedSitemap, Report
 from usp.check.rules.page import RulePage, rule_page
 from usp.notebook import escaped as _escaped
@@ -156,7 +156,7 @@ def _place_list(message: str, entries: list[_Entry]) -> str:
 
 def _place(message: str, name: str, problem: Problem) -> str:
     text = ""
-    if problem.text and problem.text not in message:
+    if not is_told(problem, message):
         text = f"<br><code>{_link(problem.text)}</code>"
     place = place_of(problem)
     return f"<li>{name}{place and f':{place}'}{text}</li>"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from usp.check.formats.views import collapsed, name_of, place_of, rest_by_code, unshown
+from usp.check.formats.views import collapsed, is_told, name_of, place_of, rest_by_code, unshown
 from usp.check.report import CheckedSitemap, Report
 from usp.objects.codes import Severity
 from usp.objects.problem import Problem, printable
@@ -78,8 +78,8 @@ def _lines(sitemap: CheckedSitemap, width: int, paint: Callable[[str, str], str]
 def _message(problem: Problem) -> str:
     """Return the message, with the URL if the message does not contain it."""
     message = printable(problem.message)
-    is_told = problem.code[0] in _TOLD or not problem.text or problem.text in message
-    return message if is_told else f"{message} ({printable(problem.text)})"
+    is_seen = problem.code[0] in _TOLD or is_told(problem, message)
+    return message if is_seen else f"{message} ({printable(problem.text)})"
 
 
 def _rest_by_code(report: Report, paint: Callable[[str, str], str]) -> Iterator[str]:

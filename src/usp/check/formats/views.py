@@ -19,6 +19,7 @@ __all__ = [
     "Rest",
     "collapsed",
     "file_of",
+    "is_told",
     "json_pieces",
     "limited",
     "location",
@@ -106,6 +107,12 @@ def unshown(sitemap: CheckedSitemap) -> Counter[str]:
 def name_of(sitemap: CheckedSitemap) -> str:
     """Return the name of a sitemap, safe for terminals."""
     return printable(sitemap.name or sitemap.url)
+
+
+def is_told(problem: Problem, message: str) -> bool:
+    """Return whether a message has the text of a problem, and not only as the start of a longer URL."""
+    text = problem.text
+    return not text or (text in message and re.search(rf"{re.escape(text)}(?![\w/%?#&=-]|\.\w)", message) is not None)
 
 
 def place_of(problem: Problem) -> str:
