@@ -226,7 +226,7 @@ def test_help_teaches() -> None:
     assert "COMMAND" in usp().stdout
     help_texts = {
         name: usp(name, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
-        for name in ("ls", "export", "sql", "check", "demo")
+        for name in ("ls", "export", "sql", "check", "view", "crawl", "watch", "diff", "demo")
     }
     assert [line for text in help_texts.values() for line in text.splitlines() if len(line) > 80] == []
     ls = help_texts["ls"]

@@ -68,7 +68,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--all",
         action="store_true",
-        help=f"on a terminal, show more than the first {PER_CODE} problems of a\ncode. Pipes and files have them all",
+        help=f"on a terminal, show more than the first {PER_CODE} problems of a\ncode, as in pipes and files",
     )
     group.add_argument(
         "--watch", action="store_true", help="check files and folders again whenever a file changes,\nuntil Ctrl-C"
@@ -90,12 +90,12 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--baseline",
         metavar="FILE",
-        help="show only problems that are not in this file, which\n--write-baseline has written",
+        help="show only problems that are not in this file; write the\nfile with --write-baseline",
     )
     group.add_argument(
         "--write-baseline",
         action="store_true",
-        help="write all problems that are there now to the FILE of\n--baseline, and exit with 0",
+        help="write all problems found now to the FILE of --baseline,\nand exit with 0",
     )
     group.add_argument(
         "--max",
@@ -117,8 +117,8 @@ def _add_settings(group: argparse._ArgumentGroup) -> None:
     which.add_argument(
         "--config",
         metavar="FILE",
-        help="read settings from this file. Without it, from the next\npyproject.toml ([tool.usp.check]) or usp.toml"
-        "\n([check]), in this folder or above. The command\nline wins",
+        help="read settings from this file (default: the nearest\npyproject.toml with [tool.usp.check], or usp.toml"
+        "\nwith [check], in this folder or above). Options on the\ncommand line win over settings",
     )
     which.add_argument("--no-config", action="store_true", help="read no settings from files")
 
@@ -129,8 +129,8 @@ def _add_probing(group: argparse._ArgumentGroup) -> None:
         "--probe",
         type=_pages,
         metavar="N",
-        help="also fetch N of the listed pages, or all, spread over\nthe sitemaps, and check them (needs the"
-        " extra probe)",
+        help="also fetch and check N of the listed pages, some from\neach sitemap; or all of them, with --probe all"
+        "\n(needs the extra probe)",
     )
     group.add_argument(
         "--probe-seed",
@@ -141,7 +141,7 @@ def _add_probing(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--probe-cache",
         metavar="FILE",
-        help="keep results here, and go on from there if a probe was\nended; results of the last 24 hours are used",
+        help="keep results in this file, and reuse those of the last\n24 hours, so that an interrupted probe can go on",
     )
     group.add_argument(
         "--probe-out",

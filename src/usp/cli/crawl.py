@@ -47,9 +47,9 @@ with one on each line, or a CSV, TSV or Parquet file with a column of sites;
 The folder holds the documents as WARC files, and the tables sites, sitemaps,
 pages and problems as Parquet files. Every command reads it: usp ls crawl/
 
-Ctrl-C, or a crash, loses nothing: the same command goes on where it ended. When
-the run is complete, the next one is a new run. It asks servers only for what
-has changed. Without SITE, it crawls all sites of the folder.
+After Ctrl-C or a crash, the same command goes on where the run ended. After a
+complete run, it starts a new one, which asks servers only for what has changed.
+Without SITE, it crawls all sites of the folder.
 
 examples:
   usp crawl sites.txt -o crawl/
@@ -67,14 +67,14 @@ def register(commands: Subparsers) -> None:
         "crawl",
         usage="usp crawl [OPTION ...] [SITE ...] -o FOLDER",
         help="fetch the sitemaps of many sites into a folder, again and again",
-        description="Fetch the sitemaps of many sites into a folder. Later runs fetch only what has changed.",
+        description="Fetch the sitemaps of many sites into a folder. Later runs fetch only what\nhas changed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
     command.add_argument("targets", nargs="*", metavar="SITE", help="a site, or a file that lists sites; see below")
     output = command.add_argument_group("output")
     output.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="the crawl folder; made if it is not there"
+        "-o", "--output", required=True, metavar="FOLDER", help="the crawl folder; created if it does not exist"
     )
     output.add_argument("--no-pages", action="store_true", help="write no tables of pages and problems")
     output.add_argument("--no-warc", action="store_true", help="keep no documents; later runs fetch everything again")
@@ -94,7 +94,7 @@ def register(commands: Subparsers) -> None:
 def add_crawl_options(group: Group) -> None:
     """Add the options that say which sites to crawl, and how many at once."""
     options, requests = CrawlOptions(), RequestLimits()
-    group.add_argument("--column", metavar="NAME", help="the column of a CSV, TSV or Parquet file that has the sites")
+    group.add_argument("--column", metavar="NAME", help="the column with the sites, in a CSV, TSV or Parquet file")
     group.add_argument(
         "--sites-at-once",
         type=count_of("sites", 10_000),
@@ -112,7 +112,7 @@ def add_crawl_options(group: Group) -> None:
             type=count_of("requests", 1_000),
             default=getattr(requests, f"per_{name}"),
             metavar="N",
-            help=f"requests at once to {what}, over all sites\n(default: %(default)s)",
+            help=f"requests at once to {what},\nover all sites (default: %(default)s)",
         )
     paths = "\n".join(f"  {name}: {what}" for name, what in _KNOWN_PATHS.items())
     group.add_argument(
@@ -129,12 +129,12 @@ def add_reuse_options(group: Group) -> None:
     group.add_argument(
         "--max-age",
         metavar="AGE",
-        help="don't ask for documents younger than this (6h, 7d) that\ntheir server says are still fresh",
+        help="reuse documents younger than this (6h, 7d) if their\nserver said that they stay fresh",
     )
     group.add_argument(
         "--trust-lastmod",
         action="store_true",
-        help="don't ask for sitemaps whose date in their index is the\nsame as before; many sites never change it",
+        help="reuse sitemaps if their date in the index is the same as\nbefore; many sites never change that date",
     )
 
 

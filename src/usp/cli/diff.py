@@ -40,13 +40,13 @@ _EPILOG = f"""\
 Signs of the text format:
   + added    - removed    ~ changed (which fields)    > moved to another sitemap
 
-Two runs of a crawl are compared site by site. A site that was blocked or
-unreachable has no changes since it was last read, and a sitemap that could not be
-fetched keeps its pages. All pages of a site that is read for the first time are
-added.
+usp compares two runs of a crawl site by site. A site that was blocked or
+unreachable has no changes since it was last read, and a sitemap that could not
+be fetched keeps its pages. All pages of a site that is read for the first time
+are added.
 
-Any two sources can be compared: a site, a sitemap, a file, a folder, an archive,
-a crawl folder, or a Parquet file of usp export.
+You can compare any two sources: a site, a sitemap, a file, a folder, an
+archive, a crawl folder, or a Parquet file of usp export.
 
 examples:
   usp diff crawl/                        # the last two runs
@@ -105,8 +105,8 @@ def _add_selection(group: Group) -> None:
         "--since",
         dest="since_run",
         metavar="DATE",
-        help="compare the last run of a crawl with the last one that\nhad started on this date: 2025-01-01; or 7d, 12h,"
-        " 4w for\nthat long ago",
+        help="compare the newest run of a crawl with the newest that\nhad started by this date: 2025-01-01; or 7d,"
+        " 12h, 4w\nfor that long ago",
     )
     group.add_argument(
         "--site",

@@ -48,10 +48,10 @@ EXIT_CODES = {
     " stays as it was",
     PARTIAL: "partial: some sitemaps are missing. The results are written, unless you add --strict, which also counts"
     " sitemaps that do not exist as missing",
-    HUNG_UP: "the terminal was closed (SIGHUP); the same as Ctrl-C otherwise",
+    HUNG_UP: "the terminal was closed (SIGHUP); otherwise the same as Ctrl-C",
     INTERRUPTED: "interrupted with Ctrl-C. Partial results go to standard output; a file is replaced only with"
     " --keep-partial",
-    TERMINATED: "ended with SIGTERM, as by timeout; the same as Ctrl-C otherwise",
+    TERMINATED: "ended with SIGTERM, as by timeout; otherwise the same as Ctrl-C",
 }
 EXIT_CODES_HELP = "exit codes:\n" + "".join(
     fill(meaning, 79, initial_indent=f"  {code:<5}", subsequent_indent=" " * 7, break_on_hyphens=False) + "\n"

@@ -70,7 +70,7 @@ def add_targets(parser: argparse.ArgumentParser, metavar: str = "TARGET") -> Non
         "--url",
         type=_site_url,
         metavar="URL",
-        help="where the file or the folder will be served; of a web\narchive, the site to read",
+        help="the URL where the file or folder will be served; for a\nweb archive, the site to read",
     )
 
 
@@ -95,7 +95,7 @@ def add_since_option(group: Group, what: str) -> None:
         help=f"{what} only pages modified since this date: 2025-01-01;\nor 7d, 12h, 4w for that long ago. Skip sitemaps"
         " that\ntheir index says are older",
     )
-    group.add_argument("--no-prune", action="store_true", help="with --since, read older sitemaps all the same")
+    group.add_argument("--no-prune", action="store_true", help="with --since, read older sitemaps, too")
 
 
 def add_message_options(group: Group, quiet: str = "show no progress, no summary and no warnings") -> None:
@@ -131,7 +131,7 @@ def _add_source_options(group: Group) -> None:
             type=_pattern,
             default=[],
             metavar="REGEX",
-            help=f"{what} sitemaps whose URL this regular expression is\nfound in, and those below them; repeatable",
+            help=f"{what} sitemaps whose URL matches this regular\nexpression in any part, and those below; repeatable",
         )
     hosts = "\n".join(f"  {name}: {what}" for name, what in _CROSS_HOST.items())
     group.add_argument(
@@ -200,7 +200,7 @@ def _add_limit_options(group: Group) -> None:
         type=_seconds_from(0.001),
         metavar="TIME",
         help="stop fetching and parsing after this long, and keep what\nhas been read"
-        f"; seconds, or like 30m, 2h\n(default: {limits.tree_seconds:g})",
+        f"; in seconds, or like 30m, 2h\n(default: {limits.tree_seconds:g})",
     )
     group.add_argument(
         "--timeout",

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["add_server_options", "explore", "register"]
 
 _EPILOG = """\
-The page is served on this machine only, and opens with a token that nobody else
-has. It fills while sitemaps are fetched. Ctrl-C ends it, and removes the
-temporary files.
+Only this machine can open the page, unless you add --host, and only with the
+token in its address. The page fills while sitemaps are fetched. Ctrl-C ends it,
+and removes the temporary files.
 
 examples:
   usp view https://www.example.org/

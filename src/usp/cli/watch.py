@@ -1,4 +1,4 @@
-"""`usp watch`: crawl sites again and again, and tell a command, a webhook or a feed what changes."""
+"""`usp watch`: crawl sites on a schedule, and send what changed to a command, a webhook or a feed."""
 
 from __future__ import annotations
 
@@ -36,27 +36,29 @@ _UNDELIVERED = 4
 #: Levels of messages -> their priorities, as systemd's journal reads them at the start of a line.
 _PRIORITIES = {"info": 6, "warning": 4, "error": 3}
 _EPILOG = f"""\
-The first run starts at once, unless the folder says that it is not due yet. A run
-that was interrupted is finished first. A run that takes longer than --every skips
-the starts that it misses.
+The first run starts at once, unless the folder says that it is not due yet. If
+the last run was interrupted, usp finishes it first. A run that takes longer
+than --every skips the starts that it misses.
 
 Each change is a JSON object: site, change, url, fields, section, sitemap_url,
 old_sitemap_url, last_modified, old_last_modified, title.
 
-  --on-change  The command gets one object on each line of standard input, and the
-               variables USP_RUN, USP_CRAWL, USP_DELIVERY, USP_ADDED, USP_REMOVED,
-               USP_CHANGED and USP_MOVED. It is not run by a shell.
-  --webhook    Each request has at most 1,000 changes in one JSON object. With the
-               variable {SECRET} set, it has the header Usp-Signature.
+  --on-change  The command gets one object on each line of standard input, and
+               the variables USP_RUN, USP_CRAWL, USP_DELIVERY, USP_ADDED,
+               USP_REMOVED, USP_CHANGED and USP_MOVED. No shell runs it.
+  --webhook    Each request has at most 1,000 changes in one JSON object. With
+               the variable {SECRET} set, it has the header
+               Usp-Signature.
 
-What cannot be delivered is tried again, in order, also after a restart. So a change
-may come twice, with the same USP_DELIVERY or header Usp-Delivery, but is never lost.
-If something is still to be delivered when usp watch ends by itself, it exits with 4.
+If a delivery fails, usp tries it again, in order, also after a restart. So no
+change is lost, but one may come twice, with the same USP_DELIVERY or header
+Usp-Delivery. If deliveries are left when usp watch ends by itself, it exits
+with 4.
 
 examples:
   usp watch sites.txt -o crawl/ --every 1h --on-change ./notify
   usp watch sites.txt -o crawl/ --every 1d --jitter 2h --feed new-pages.xml
-  usp watch -o crawl/ --once --kind added --webhook https://hooks.example.org/new
+  usp watch -o crawl/ --once --kind added --webhook https://hooks.example.org/
 
 {EXIT_CODES_HELP}"""
 
@@ -66,9 +68,9 @@ def register(commands: Subparsers) -> None:
     command = commands.add_parser(
         "watch",
         usage="usp watch [OPTION ...] [SITE ...] -o FOLDER (--every TIME | --once)",
-        help="crawl on a schedule, and tell a command, a webhook or a feed what changes",
-        description="Crawl sites on a schedule, and tell a command, a webhook or a feed what changes.\n"
-        "Needs the extra crawl.",
+        help="crawl on a schedule, and send what changed to a command, a webhook or a feed",
+        description="Crawl sites on a schedule, and send what changed to a command, a webhook or a\n"
+        "feed. Needs the extra crawl.",
         epilog=_EPILOG,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -80,12 +82,12 @@ def register(commands: Subparsers) -> None:
     )
     output = command.add_argument_group("output")
     output.add_argument(
-        "-o", "--output", required=True, metavar="FOLDER", help="the crawl folder; made if it is not there"
+        "-o", "--output", required=True, metavar="FOLDER", help="the crawl folder; created if it does not exist"
     )
     output.add_argument("--no-warc", action="store_true", help="keep no documents; later runs fetch everything again")
     add_message_options(output, "show only what goes wrong")
     _add_schedule(command.add_argument_group("when to crawl"))
-    _add_deliveries(command.add_argument_group("what to tell, and whom"))
+    _add_deliveries(command.add_argument_group("what to send, and where"))
     add_crawl_options(command.add_argument_group("which sites, and how many at once"))
     add_reuse_options(command.add_argument_group("crawling again"))
     add_site_options(command)
@@ -106,7 +108,11 @@ def _add_schedule(group: Group) -> None:
 
 def _add_deliveries(group: Group) -> None:
     group.add_argument(
-        "--on-change", action="append", default=[], metavar="COMMAND", help="run this after a run with changes"
+        "--on-change",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="run this command after each run that found changes",
     )
     group.add_argument(
         "--command-timeout",
@@ -129,7 +135,7 @@ def _add_deliveries(group: Group) -> None:
     group.add_argument(
         "--notify-first",
         action="store_true",
-        help="also tell all pages of a site that is read for the\nfirst time, as added",
+        help="also send all pages of a site that is read for the first\ntime, as added",
     )
 
 
