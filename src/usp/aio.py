@@ -1,4 +1,4 @@
-"""The front doors on asyncio. Parameters and results are those of `usp.tree`.
+"""The functions of `usp.tree`, and `usp.open`, as coroutines, with the same parameters and results.
 
     import asyncio
     from usp.aio import sitemap_tree_for_homepage

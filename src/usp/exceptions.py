@@ -113,7 +113,7 @@ class DocumentReadError(UspError):
 
 
 class CrawlFolderError(UspError):
-    """A crawl folder cannot be read or written: it is none, it is damaged, or another process writes to it.
+    """A crawl folder cannot be read or written: it is not one, is damaged, or another process writes to it.
 
     Raised by `usp.crawl`. The message says what to do.
     """

@@ -48,7 +48,7 @@ _DEEPEST = 200  # functions that go through a tree call themselves once for each
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Limits:
-    """What a tree may cost. Every limit but `max_pages` has a default.
+    """Limits on the time, bytes, sitemaps and pages of one tree. Every limit but `max_pages` has a default.
 
         from usp import Limits, sitemap_tree_for_homepage
 

@@ -17,7 +17,7 @@ DEFAULT_RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Politeness:
-    """How to treat hosts. `concurrency=` of the front doors sets the number of requests at once to one host.
+    """How to treat hosts. The number of requests at once to one host is not here: pass it as `concurrency=`.
 
         from usp import Politeness, sitemap_tree_for_homepage
 
@@ -28,7 +28,7 @@ class Politeness:
     :param crawl_delay: whether to obey the `Crawl-delay` of a host's robots.txt, if it is longer than `spacing`.
     :param max_delay: the longest `Crawl-delay` and `Retry-After` to obey, in seconds. A URL that asks for a longer wait
         fails at once.
-    :param tries: how often to try a URL after failures that may pass.
+    :param tries: how often to try a URL if its failures look temporary.
     :param first_tries: the same for a host that has never answered.
     :param retry_seconds: seconds before the first retry; each further wait is twice as long, and all vary at random.
     """

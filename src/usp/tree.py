@@ -1,6 +1,6 @@
-"""The front doors: from a homepage, or from content that you have, to a sitemap tree.
+"""Fetch the sitemap tree of a website, or read a sitemap that you already have.
 
-Each imports what it needs when you first call it, so that importing this module takes next to no time.
+Each function imports what it needs when you first call it, so importing this module takes almost no time.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ def sitemap_tree_for_homepage(
     :param homepage_url: any URL of the site.
     :param web_client: fetches the URLs; None for a `RequestsWebClient`.
     :param use_robots: whether to read the sitemaps that robots.txt names.
-    :param use_known_paths: whether to try known paths, and `extra_known_paths`; "auto" if robots.txt leads to nothing.
+    :param use_known_paths: whether to try known paths, and `extra_known_paths`; "auto" tries them only if robots.txt
+        leads to no sitemap.
     :param recurse_callback: called with a child's URL, its parent's level and the URLs above; False leaves it out.
     :param recurse_list_callback: called with the URLs of all children, likewise; returns those to fetch.
     :param normalize_homepage_url: whether to strip `homepage_url` to the homepage; False keeps its path.
     :param include: regular expressions for the URLs of sitemaps to read; `exclude` are for those to leave out.
-    :param modified_since: a datetime; sitemaps that their index says are more than a day older are left out.
+    :param modified_since: a datetime; sitemaps whose date in the index is more than a day older are left out.
     :param choose_callback: called with all children as `usp.ChildSitemap`s, likewise; returns those to fetch.
     :param concurrency: requests at once to one host, 8 if None; a client that is not `is_thread_safe` gets one.
     :param limits: a `usp.Limits`, on sitemaps, pages, bytes and time; `politeness` is a `usp.Politeness`, with waits.

@@ -163,7 +163,7 @@ class Report:
         return self.filtered(lambda sitemap, code: is_wanted(code))
 
     def filtered(self, is_wanted: Callable[[CheckedSitemap, str], bool]) -> Report:
-        """Return a report with only those problems for whose sitemap and code a function returns True."""
+        """Return a report with only the problems for which `is_wanted(sitemap, code)` is true."""
 
         def kept(sitemap: CheckedSitemap) -> Problems:
             codes = {code for code in sitemap.problems.counts if is_wanted(sitemap, code)}

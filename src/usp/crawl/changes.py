@@ -56,7 +56,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A page that differs. Of an added page there are no old values, and of a removed page no new ones."""
+    """A page that differs. An added page has no old values, and a removed page no new ones."""
 
     site: str
     change: ChangeKind
@@ -71,7 +71,7 @@ class Change:
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> Change:
-        """Return the change that a row has."""
+        """Make a change from a row."""
         return cls(**{**row, "change": ChangeKind(row["change"]), "fields": tuple(row["fields"])})
 
 

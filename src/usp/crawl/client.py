@@ -43,10 +43,10 @@ class Bodies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """When to take an earlier document without asking.
+    """When to use an earlier document again without asking the server.
 
-    :param max_age: seconds that a document may be old, if the server says that it is still fresh; 0 asks always.
-    :param trust_lastmod: whether to take a document whose index gives it the same date as before.
+    :param max_age: the age in seconds up to which to use a document that the server calls fresh; 0 always asks.
+    :param trust_lastmod: whether to use a document if its date in the index is the same as before.
     """
 
     max_age: float = 0.0

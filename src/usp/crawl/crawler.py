@@ -61,7 +61,7 @@ class CrawlOptions:
     :param reuse: when to take an earlier document without asking for it.
     :param with_pages: whether to write the tables of pages and problems.
     :param with_warc: whether to keep the documents.
-    :param commit_seconds: how long a site that has ended may wait until it is on disk; a crash loses no more than that.
+    :param commit_seconds: the longest time until a finished site is on disk; a crash loses no more than that.
     :param tree: options of each tree, as for `usp.tree.sitemap_tree_for_homepage`.
     """
 
@@ -87,9 +87,9 @@ class CrawlOptions:
 
 @dataclass(frozen=True, slots=True)
 class CrawlProgress:
-    """How far a crawl is. `row` is that of the site which has just ended.
+    """How far a crawl is. `row` describes the site that was finished last.
 
-    `total` is an estimate until the whole list has been read, and None if there is none.
+    `total` is an estimate until the whole list has been read, or None without an estimate.
     """
 
     sites: int

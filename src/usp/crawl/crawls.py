@@ -55,7 +55,7 @@ class Crawl:
         """Return the table of sites as of a run, the last one by default: the last row of each site.
 
         :param run: the number of a run, or a point in time ("2025-01-01", "7d" for seven days ago, a date): the last
-            run that had started then.
+            run that had started by then.
         :param columns: the columns to read, in this order; all if None.
         """
         return self._table("sites", run, columns)
@@ -77,7 +77,7 @@ class Crawl:
 
         :param site: as it was given to the crawl, or its URL in the tables.
         :param options: those of `usp.tree.sitemap_tree_for_homepage`.
-        :raises InvalidArgumentError: if nothing is known of the site.
+        :raises InvalidArgumentError: if the folder has no such site.
         :raises CrawlFolderError: if the folder has no documents, because it was crawled without them.
         """
         from usp.crawl.stored import stored_tree
@@ -97,7 +97,7 @@ class Crawl:
         :param a: the earlier run; by default, the run before `b`. Or a point in time, as for `sites`.
         :param b: the later run; by default, the last one.
         :param sites: only these sites, as they were given to the crawl, or their URLs in the tables.
-        :param new_sites: whether sites count of which nothing was known before. All their pages are added.
+        :param new_sites: whether to include sites that run `a` did not have. All their pages are added.
         """
         from usp.crawl.changes import crawl_changes
 
@@ -117,7 +117,7 @@ class Crawl:
 def open_crawl(path: str | os.PathLike[str]) -> Crawl:
     """Open a crawl folder.
 
-    :raises CrawlFolderError: if it is none.
+    :raises CrawlFolderError: if it is not a crawl folder.
     """
     return Crawl(CrawlFolder(path))
 
@@ -139,20 +139,20 @@ async def crawl_async(
     progress: ProgressCallback | None = None,
     on_error: OnError | None = None,
 ) -> Crawl:
-    """Crawl sites into a folder, which is made if it does not exist.
+    """Crawl sites into a folder, which is created if it does not exist.
 
-    If the last run was cut off, this goes on with it: sites that have ended are not fetched again. Otherwise it is a
-    new run, which asks only for what may have changed.
+    If the last run was cut off, this goes on with it, and skips the sites that are done. Otherwise it starts a new run,
+    which asks only for what may have changed.
 
     :param targets: sites, or files that list them; see `usp.crawl.sites`. None: all sites of the folder.
     :param web_client: None for an `AiohttpWebClient`.
     :param client_options: keyword arguments for that, such as `user_agent`.
-    :param column: the column of CSV and Parquet files that has the sites.
+    :param column: the column with the sites, in CSV and Parquet files.
     :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run.
-    :param progress: is called after each site.
-    :param on_error: is called with each line of a list that is no site, and why; by default, they are skipped.
+    :param progress: called after each site.
+    :param on_error: called with each line of a list that is not a site, and the reason; by default, usp skips it.
     :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.
-    :raises InvalidArgumentError: if the lists have no site.
+    :raises InvalidArgumentError: if the lists name no site.
     """
     options = options or CrawlOptions()
     given = [targets] if isinstance(targets, str) else list(targets)

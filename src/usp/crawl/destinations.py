@@ -70,9 +70,9 @@ class Command:
 
     @classmethod
     def parse(cls, text: str, timeout: float = 600.0) -> Command:
-        """Return the command that a text has, quoted as for a shell.
+        """Split a text into a program and its arguments, as a shell does.
 
-        :raises InvalidArgumentError: if it has none.
+        :raises InvalidArgumentError: if it is empty, or a quote is not closed.
         """
         try:
             arguments = shlex.split(text)
@@ -148,7 +148,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class Webhook:
     """A URL that gets the changes as JSON documents, in POST requests of at most 1,000 changes.
 
-    The URL is the user's own and may be private, so the guard of addresses does not apply; and no redirect is followed.
+    You chose the URL, so it may be at a private address. Redirects are not followed.
 
     :param secret: signs the requests; None signs nothing.
     :param timeout: seconds for one request.
@@ -185,7 +185,7 @@ class Webhook:
         return f"{parts.scheme}://{parts.netloc}"
 
     def prepare(self, folder: CrawlFolder) -> None:
-        """Do nothing: whether the server answers is known when it is asked."""
+        """Do nothing: only a request shows whether the server answers."""
 
     def deliver(self, changes: RunChanges) -> None:
         """Send all changes."""
@@ -268,7 +268,7 @@ class Webhook:
 class AtomFeed:
     """An Atom feed of new pages, the newest first. The file is replaced at once.
 
-    :param entries: how many are kept.
+    :param entries: how many entries to keep.
     :param with_changed: whether pages that changed are in it, too.
     """
 

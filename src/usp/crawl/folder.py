@@ -78,7 +78,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An entry of the manifest."""
+    """A run of a crawl: an entry of the manifest."""
 
     run: int
     started: datetime
@@ -89,7 +89,7 @@ class Run:
 
     @property
     def walk(self) -> str | None:
-        """What tells the walks of the run from others; None if nobody knows. See `usp.crawl.unchanged`."""
+        """A mark of the options with which trees were fetched; None if unknown. See `usp.crawl.unchanged`."""
         return self.options.get(_WALK)
 
     @property

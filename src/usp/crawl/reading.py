@@ -30,7 +30,7 @@ __all__ = ["CrawlTable", "RunLike", "groups_with", "run_number", "unknown_site"]
 
 _ROWS_AT_ONCE = 50_000
 
-#: A run: its number, or a point in time, which stands for the last run that had started then.
+#: A run: its number, or a point in time, which stands for the last run that had started by then.
 RunLike = int | Moment
 
 
@@ -155,9 +155,9 @@ _QUERIES: dict[str, Callable[[CrawlDatabase, int | None], str]] = {
 
 
 def run_number(runs: Sequence[Run], wanted: RunLike, now: datetime | None = None) -> int:
-    """Return the number of a run: itself, or that of the last run that had started at a point in time.
+    """Return the number of a run: itself, or the number of the last run that had started by a point in time.
 
-    If none had started then, it is the first one.
+    If none had started by then, it is the first one.
 
     :raises InvalidArgumentError: if there is no such run.
     """

@@ -136,7 +136,7 @@ def watch(
     :param destinations: where to deliver the changes: `Command`, `Webhook`, `AtomFeed`, or your own.
     :param kinds: which kinds of changes to deliver: added, removed, changed, moved; all if None.
     :param notify_first: whether to deliver all pages of a site that is read for the first time, as added.
-    :param report: is called with "info", "warning" or "error", and a line.
+    :param report: called with "info", "warning" or "error", and a line.
     :param options: those of `crawl`.
     :raises CrawlFolderError: if the folder cannot be used, or another process watches it.
     """

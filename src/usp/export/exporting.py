@@ -121,7 +121,7 @@ def plan_export(
 def write(tree: AbstractSitemap, path: str | os.PathLike[str], **options: Unpack[WriteOptions]) -> Exported:
     """Write the pages of a tree to a file. The file appears under its name once it is complete.
 
-    :param path: the file; its ending says the format, unless you give one. "-" is standard output.
+    :param path: the file; its ending decides the format, unless you give one. "-" is standard output.
     :param format: "parquet", "arrow", "csv", "tsv", "json", "jsonl", "sqlite", "duckdb" or "xlsx".
     :param table: "pages", "sitemaps", "images", "videos" or "alternates". A database or a workbook has the first two,
         unless you name one.
@@ -146,7 +146,7 @@ def export_homepage(
     web_client: AbstractWebClient | None = None,
     **options: Unpack[ExportOptions],
 ) -> Exported:
-    """Fetch a site and write its pages meanwhile. If no sitemap is found, nothing is written.
+    """Fetch a site, and write its pages to a file as they arrive. If usp finds no sitemap, it writes nothing.
 
     The options are those of `write` and of `usp.tree.sitemap_tree_for_homepage`.
 

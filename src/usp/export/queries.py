@@ -62,7 +62,7 @@ def _has_result(statement: Any, relation: Any) -> bool:
 
 
 class Query:
-    """One or several SQL statements, checked before there is a tree.
+    """One or several SQL statements, checked before anything is fetched.
 
     :param has_source: give each table a first column `source`, for several trees.
     :param allow_files: let the statements use files, the network and extensions, and change DuckDB's settings.

@@ -34,7 +34,7 @@ def aware(value: date | None, default: tzinfo = ASSUMED_ZONE) -> datetime | None
             if page.last_modified and aware(page.last_modified) >= datetime(2026, 1, 1, tzinfo=UTC):
                 print(page.url)
 
-    A date without a time means its start: midnight. That is how pages have it already.
+    Pages have a date without a time as midnight, its start.
 
     :param value: a date of a page, a news story, a video or a sitemap; None gives None.
     :param default: the time zone of dates without one, such as `zoneinfo.ZoneInfo("Europe/Berlin")`.

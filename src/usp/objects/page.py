@@ -416,7 +416,7 @@ class Pages(Sequence[SitemapPage]):
 
     `columns` reads the same pages as columns. It is None if the pages do not come from a document.
 
-    :param count: where whoever reads all pages notes how many there are.
+    :param count: a place to store the number of pages, once all have been read.
     """
 
     __slots__ = ("_count", "_list", "_read", "columns")

@@ -185,8 +185,8 @@ class AbstractSitemap:
     def outcome(self) -> Outcome:
         """How the run ended that fetched this tree: complete, partial, blocked, unreachable or empty, and why.
 
-        Ask the top of the tree. Further down, it judges the part of the tree there. It reads no document unless all
-        that could be read are indexes.
+        Ask the root of the tree. The outcome of a sitemap further down is about the part of the tree there.
+        No document is read, unless all that could be fetched are indexes.
         """
         if self._facts is None:  # made by hand, or further down: the tree may still change
             return outcome_of(self, TreeFacts())

@@ -54,7 +54,7 @@ def open(  # noqa: A001 -- as in io, gzip and tarfile
     :param url: where a file or a folder is, or will be, served.
     :param read_as: "site" reads the whole site of a URL, "sitemap" the sitemap at it and what is below; "auto" decides.
     :param options: those of `usp.tree.sitemap_tree_for_homepage`.
-    :raises InvalidArgumentError: if a target can be none of these. The message says what to pass.
+    :raises InvalidArgumentError: if a target is none of these. The message says what to pass.
     :raises OSError: while reading, if a file cannot be read.
     """
     return SourceStream(find_sources(targets, url=url, read_as=read_as), web_client, **options)

@@ -85,7 +85,7 @@ class SourceKind(StrEnum):
 
     @property
     def is_local(self) -> bool:
-        """Whether nothing is requested."""
+        """Whether reading such a source makes no requests."""
         return self not in (SourceKind.SITE, SourceKind.SITEMAP)
 
 

@@ -119,7 +119,7 @@ def is_warc(file: BinaryIO) -> bool:
 
 
 def read_records(file: BinaryIO, *, kept_bytes: int = KEPT_BYTES) -> Iterator[Record]:
-    """Give all whole records of a file that can be sought.
+    """Yield all whole records of a seekable file.
 
     :param kept_bytes: how much of each block comes with its record.
     :raises MissingExtraError: if the file is zstd, and no package for that is installed.
@@ -143,7 +143,7 @@ def read_record(
 
 
 def open_block(file: BinaryIO, record: Record, *, codec: Codec | None = None) -> Iterator[bytes]:
-    """Give the whole block of a record in pieces. The file is read only if `record.block` is not all of it."""
+    """Yield the whole block of a record in pieces. The file is read only if `record.block` is not all of it."""
     if record.is_block_whole:
         yield record.block
         return
@@ -159,7 +159,7 @@ def open_block(file: BinaryIO, record: Record, *, codec: Codec | None = None) ->
 
 
 def open_body(file: BinaryIO, record: Record, *, codec: Codec | None = None) -> Iterator[bytes]:
-    """Give the body of the HTTP message in a record, without chunked framing, still in its Content-Encoding."""
+    """Yield the body of the HTTP message in a record, without chunked framing, still in its Content-Encoding."""
     message = message_of(record.block)
     pieces = _behind(open_block(file, record, codec=codec), message.body_at)
     return dechunked(pieces) if message.is_chunked else pieces

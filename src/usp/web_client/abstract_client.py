@@ -88,7 +88,7 @@ class AbstractWebClientResponse:
     def received_at(self) -> datetime | EllipsisType | None:
         """Return when the response was received, in UTC, if that was not just now but earlier, as in an archive.
 
-        None means that nobody knows; for an error also that there never was a response.
+        None means that this is not known; for an error, also that there was no response.
         """
         return ...
 
@@ -124,7 +124,7 @@ class AbstractWebClientSuccessResponse(AbstractWebClientResponse, abc.ABC):
         return None
 
     def transport_problems(self) -> tuple[str, ...]:
-        """Return problem codes (`usp.objects.codes`) for the transfer of a body that is used all the same."""
+        """Return problem codes (`usp.objects.codes`) for the transfer of a body that is used despite them."""
         return ()
 
     def stored_body(self) -> ArrivingBody | None:
@@ -188,7 +188,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
     def status_code(self) -> int | None:
         """Return the HTTP status, None if there was no answer.
 
-        Clients that do not give it have it in their message ("404 Not Found").
+        If the client gave none, it is the number at the start of the message ("404 Not Found").
         """
         if self._status is not ...:
             return self._status
@@ -208,7 +208,7 @@ class WebClientErrorResponse(AbstractWebClientResponse):
         return self._retry_after
 
     def transferred_bytes(self) -> int:
-        """Return how many bytes of bodies arrived all the same, including those of redirects and of `partial()`."""
+        """Return how many bytes of bodies arrived before the failure, with those of redirects and of `partial()`."""
         return self._transferred
 
     def moved_to(self) -> str | None:
@@ -274,7 +274,7 @@ class AbstractAsyncWebClient(abc.ABC):
         """
 
     def close_idle(self, host: str) -> None:  # noqa: B027 -- it may do nothing
-        """Close the connections to a host that no request uses: nothing more is wanted of it."""
+        """Close the connections to a host that no request uses: usp needs nothing more from it."""
 
     def limit_response_data_length(self, max_response_data_length: int) -> None:  # noqa: B027 -- it may do nothing
         """Set how many bytes of a body to read at most, before a tree is fetched."""

@@ -199,7 +199,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
         return AiohttpWebClientSuccessResponse(answer.response, url, max_bytes)
 
     def standard_error(self, error: BaseException) -> BaseException:
-        """Return the error of the standard library that says what one of aiohttp says."""
+        """Convert an error of aiohttp to the one of the standard library that means the same."""
         match error:
             case aiohttp.ConnectionTimeoutError():
                 return TimedOutError(self._timeout.sock_connect)

@@ -212,7 +212,7 @@ class RequestsWebClient(AbstractHTTPClient):
         return RequestsWebClientSuccessResponse(answer.response, max_bytes)
 
     def standard_error(self, error: BaseException) -> BaseException:
-        """Return a timeout of the standard library for one of requests, with its seconds."""
+        """Convert a timeout of requests to one of the standard library, with its seconds."""
         if not isinstance(error, requests.Timeout):
             return error
         connect, read = checked_timeout(self._timeout)
