@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml  # type: ignore[import-untyped]  # vcrpy brings it, without types
 
 import docs_pages
 import docs_site
@@ -82,6 +83,22 @@ def run_example(example: str, page: str, homepage: str) -> None:
     run = eval(code, {"__name__": "example"})  # noqa: S307 -- running it is the test
     if code.co_flags & inspect.CO_COROUTINE:
         asyncio.run(run)
+
+
+def test_files_for_ci_are_complete() -> None:
+    """YAML examples are valid, use the actions of our workflows, and have usp before they run it."""
+    ours = "".join(path.read_text("utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    versions = dict(re.findall(r"uses: ([\w-]+/[\w-]+)[\w/-]*@(\S+)", ours))
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "ci.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    for block in blocks:
+        assert yaml.safe_load(block)
+        for action, version in re.findall(r"uses: ([\w-]+/[\w-]+)[\w/-]*@(\S+)", block):
+            assert versions[action] == version
+        if "runs-on:" in block:
+            places = [block.index(text) for text in ("submodules: true", "pip install ./tools/usp", "run: usp ")]
+            assert places == sorted(places)
+    commits = [hook["rev"] for block in blocks for hook in yaml.safe_load(block).get("repos", []) if "rev" in hook]
+    assert all(re.fullmatch("[0-9a-f]{40}", commit) for commit in commits)  # a tag need not exist
 
 
 def test_figures_are_those_of_the_benchmarks() -> None:
