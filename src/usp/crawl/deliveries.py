@@ -177,7 +177,7 @@ class Deliveries:
             with open(path, "wb") as file:
                 write(Answer(changes.schema, counted(), "changes"), file, FormatOptions())
             is_first = not earlier and not self._notify_first
-            told = "the first one; changes are told from the next one on" if is_first else counts_text(counts)
+            told = "the first run; changes are reported from the next run on" if is_first else counts_text(counts)
             self._report("info", f"run {run.run}: {told}")
             mark = f"{folder.runs[0].started.isoformat()}:{self._kinds}:{self._notify_first}"
             yield RunChanges(os.path.abspath(folder.path), run, counts, path, mark)
