@@ -271,6 +271,15 @@ class TestEmpty:
         assert (outcome.kind, outcome.missing) == (EMPTY, ())
         assert outcome.reason == "robots.txt names no sitemap, and there is none at the usual paths"
 
+    @each_driver
+    def test_what_was_not_tried(self, driver: Driver) -> None:
+        """The reason names only places where usp has looked."""
+        site = {"/robots.txt": status(404)}
+        only_robots = tree_of(driver, site, use_known_paths=False).outcome
+        assert str(only_robots) == "empty: robots.txt names no sitemap; the usual paths were not tried"
+        only_paths = tree_of(driver, site, use_robots=False).outcome
+        assert str(only_paths) == "empty: there is no sitemap at the usual paths; robots.txt was not read"
+
     @pytest.mark.parametrize("code", [404, 410])
     def test_named_sitemaps_are_gone(self, code: int) -> None:
         """A site is empty if all that it names is gone."""

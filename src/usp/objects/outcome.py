@@ -312,7 +312,17 @@ def _nothing_read(missing: Sequence[Missing], facts: TreeFacts) -> tuple[Outcome
         return OutcomeKind.COMPLETE, ""
     if facts.roots is None:
         return OutcomeKind.EMPTY, "it lists no sitemap and no page"
-    return OutcomeKind.EMPTY, "robots.txt names no sitemap, and there is none at the usual paths"
+    return OutcomeKind.EMPTY, _where_none_is(facts.roots)
+
+
+def _where_none_is(roots: Sequence[RootAnswer]) -> str:
+    """Say where a site has no sitemap. The options of the caller may leave out robots.txt, or the known paths."""
+    are_robots = {root.url.endswith("/robots.txt") for root in roots if root.cause is not Cause.LEFT_OUT}
+    if are_robots == {True}:
+        return "robots.txt names no sitemap; the usual paths were not tried"
+    if are_robots == {False}:
+        return "there is no sitemap at the usual paths; robots.txt was not read"
+    return "robots.txt names no sitemap, and there is none at the usual paths"
 
 
 def _joined(cuts: Iterable[str], missing: Sequence[Missing]) -> str:
