@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from usp.crawl import crawl
 from usp.crawl.sites import SiteTarget, estimated_count, listed_targets, read_sites, site_target
 from usp.crawl.state import _PartNumbers
 from usp.exceptions import InvalidArgumentError
@@ -119,6 +120,36 @@ def test_a_table_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "sites.csv").write_text("url\n" + "x" * 200_000 + "\n")
     with pytest.raises(InvalidArgumentError, match="cannot be read as a table"):
         listed(tmp_path / "sites.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "count"),
+    [
+        ("cut.txt.gz", gzip.compress(b"".join(b"site%d.example\n" % number for number in range(9_999)))[:9_000], 1),
+        ("damaged.txt.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + bytes(range(99)), 0),
+        ("plain.csv.gz", b"url\none.example\n", 0),
+        ("sites.parquet", b"PAR1", 0),
+        ("empty.parquet", b"", 0),
+    ],
+)
+def test_a_damaged_list_is_an_error(tmp_path: Path, name: str, content: bytes, count: int) -> None:
+    """A list that was cut short, or is not what its name says, is an error that names it; its start is read."""
+    (tmp_path / name).write_bytes(content)
+    found = read_sites([str(tmp_path / name)], lambda line, why: None)
+    assert len(list(islice(found, count))) == count
+    with pytest.raises(InvalidArgumentError, match=f"{name} cannot be read"):
+        list(found)
+
+
+def test_a_list_is_checked_before_a_crawl(tmp_path: Path) -> None:
+    """A column that is not there, and a list that cannot be read, are errors before a folder is made."""
+    (tmp_path / "sites.csv").write_text("url\none.example\n")
+    with pytest.raises(InvalidArgumentError, match="has no column 'domain'; it has url"):
+        crawl([str(tmp_path / "sites.csv")], tmp_path / "c", column="domain")
+    (tmp_path / "sites.parquet").write_bytes(b"no table")
+    with pytest.raises(InvalidArgumentError, match="cannot be read as a table"):
+        crawl([str(tmp_path / "sites.parquet")], tmp_path / "c")
+    assert not (tmp_path / "c").exists()
 
 
 def test_about_how_many_sites_a_list_has(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def run(arguments: argparse.Namespace) -> int:
         log("warning", "TLS certificates are not verified (--insecure)")
     try:
         schedule = _schedule(arguments)
-        check_targets(arguments.targets)
+        check_targets(arguments.targets, arguments.column)
         deliveries = Deliveries(
             _destinations(arguments),
             kinds=chosen_kinds(arguments),

@@ -157,7 +157,7 @@ async def crawl_async(
     options = options or CrawlOptions()
     given = [targets] if isinstance(targets, str) else list(targets)
     extra("pyarrow.parquet", "crawl")
-    folder = _folder_at(path, given)
+    folder = _folder_at(path, given, column)
     if retry_failed and not given and not _has_failed(folder):
         return Crawl(folder)
     with folder.writing():
@@ -207,9 +207,9 @@ class _CountedSites:
         return None if self._expected is None else max(self._expected, self._given)
 
 
-def _folder_at(path: str | os.PathLike[str], targets: list[str]) -> CrawlFolder:
+def _folder_at(path: str | os.PathLike[str], targets: list[str], column: str | None) -> CrawlFolder:
     """Open a crawl folder, or make one for these targets."""
-    check_lists(targets)
+    check_lists(targets, column)
     if not targets and not CrawlFolder.is_at(path):
         raise InvalidArgumentError(f"{os.fspath(path)} {_NO_SITES}")
     return CrawlFolder.create(path)

@@ -122,25 +122,31 @@ def _is_list(target: str) -> bool:
     return not is_url or os.path.lexists(target)
 
 
-def check_targets(targets: Iterable[str]) -> None:
+def check_targets(targets: Iterable[str], column: str | None = None) -> None:
     """Check what is known before anything is fetched.
 
-    :raises InvalidArgumentError: if a target is neither a list nor a site.
+    :raises InvalidArgumentError: if a target is neither a list nor a site, or a list has no such column.
     :raises OSError: if a list cannot be read.
     """
     targets = list(targets)
-    check_lists(targets)
+    check_lists(targets, column)
     for target in targets:
         if target != _STANDARD_INPUT and not _is_list(target):
             site_target(target)
 
 
-def check_lists(targets: Iterable[str]) -> None:
-    """Raise OSError if one of these targets is a list that cannot be read."""
+def check_lists(targets: Iterable[str], column: str | None = None) -> None:
+    """Raise the error of a list that cannot be read. What can be read only once, such as a pipe, is not.
+
+    :raises InvalidArgumentError: if a list has no such column, or is no table.
+    :raises OSError: if a list cannot be read.
+    """
     for target in filter(_is_list, targets):
         try:
             with open(target, "rb"):
                 pass
+            if os.path.isfile(target):
+                next(_listed_in(target, column), None)
         except FileNotFoundError as error:
             raise FileNotFoundError(
                 error.errno, "there is no such file; write a site on each line of it", target
@@ -200,11 +206,14 @@ def _listed_in(path: str, column: str | None) -> Iterator[str]:
     if kind == "parquet":
         yield from _parquet_rows(path, column)
         return
-    with _opened(path) as file:
-        if kind in ("csv", "tsv"):
-            yield from _rows(file, path, "," if kind == "csv" else "\t", column)
-        else:
-            yield from _lines(file)
+    try:
+        with _opened(path) as file:
+            if kind in ("csv", "tsv"):
+                yield from _rows(file, path, "," if kind == "csv" else "\t", column)
+            else:
+                yield from _lines(file)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:  # it was cut short, or is no gzip file
+        raise InvalidArgumentError(f"{path} cannot be read: {error}") from None
 
 
 @contextmanager
@@ -268,8 +277,12 @@ def _column_number(names: list[str], path: str, column: str | None) -> int | Non
 
 
 def _parquet_rows(path: str, column: str | None) -> Iterator[str]:
-    file = extra("pyarrow.parquet", "crawl").ParquetFile(path)
-    names = file.schema_arrow.names
-    name = names[_column_number(names, path, column) or 0]
-    for batch in file.iter_batches(columns=[name]):
-        yield from (str(text) for text in batch.column(0).to_pylist() if text)
+    pa, parquet = extra("pyarrow", "crawl"), extra("pyarrow.parquet", "crawl")
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            name = names[_column_number(names, path, column) or 0]
+            for batch in file.iter_batches(columns=[name]):
+                yield from (str(text) for text in batch.column(0).to_pylist() if text)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(f"{path} cannot be read as a table: {error}") from None
