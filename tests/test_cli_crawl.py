@@ -225,11 +225,16 @@ def test_sites_without_sitemaps(sites: Sites, run_here: RunHere, tmp_path: Path)
 
 
 def test_the_summary_of_a_run_counts_all_of_its_processes(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
-    """A run that is resumed counts the pages of the sites that were crawled before."""
+    """A run that is resumed counts the pages of the sites that were crawled before, and why some of them failed."""
     urls = [sites.add(f"127.0.5.{number}", {"/a.xml": ["/1", "/2"]}) for number in (23, 24)]
     folder = tmp_path / "c"
-    assert "2 sites, 4 pages" in run_here("crawl", *urls, "-o", str(folder)).stderr
+    for number in (25, 26):
+        urls.append(sites.add(f"127.0.5.{number}", {}))
+        sites.answers[f"127.0.5.{number}"] = {"/robots.txt": Answer(b"", 403, has_etag=False)}
+    assert "4 sites, 4 pages" in run_here("crawl", *urls, "-o", str(folder)).stderr
     manifest = json.loads((folder / "crawl.json").read_text())
     manifest["runs"][0]["ended"] = None  # as if it had been killed at the end
     (folder / "crawl.json").write_text(json.dumps(manifest))
-    assert "run 1: 2 sites, 4 pages" in run_here("crawl", *urls, "-o", str(folder)).stderr
+    resumed = run_here("crawl", *urls, "-o", str(folder)).stderr
+    assert "run 1: 4 sites, 4 pages" in resumed
+    assert "usp:         2  blocked      403 Forbidden: 2 sites" in resumed

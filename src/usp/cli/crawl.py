@@ -147,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
     bad_lines = BadLines()
     shown = nullcontext() if arguments.quiet else progress_line(meter, log)
     try:
-        check_targets(arguments.targets)
+        check_targets(arguments.targets, arguments.column)
         with shown:
             crawled = crawl_once(arguments, meter, bad_lines)
     except InvalidArgumentError as error:
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"usp: no site failed the last time: there was nothing to crawl again; all in {printable(arguments.output)}"
         )
     elif not arguments.quiet:
-        _say_summary(arguments, crawled, meter)
+        _say_summary(arguments, crawled)
     return code_of_sites(crawled.runs[-1].outcomes, has_bad_lines=bool(bad_lines.count))
 
 
@@ -207,28 +207,10 @@ class CrawlMeter:
     def __init__(self) -> None:
         self.latest: CrawlProgress | None = None
         self._started = time.monotonic()
-        self._reasons: dict[str, Counter[str]] = {}  # outcome -> why -> the number of sites
-        self._sites: dict[tuple[str, str], str] = {}  # outcome and why -> the first such site
 
     def __call__(self, event: CrawlProgress) -> None:
-        """Remember the event, and why a site is not complete."""
+        """Remember the event."""
         self.latest = event
-        outcome, reason = event.row["outcome"], event.row["reason"]
-        if reason and outcome != OutcomeKind.EMPTY:
-            why = reason.partition(": ")[2] or reason  # without the URL
-            counts = self._reasons.setdefault(outcome, Counter())
-            why = why if why in counts or len(counts) < _MAX_REASONS else "other reasons"
-            counts[why] += 1
-            self._sites.setdefault((outcome, why), event.row["target"])
-
-    def reasons(self, outcome: str) -> str:
-        """Return the most common reasons for an outcome."""
-        common = self._reasons.get(outcome, Counter()).most_common(_SHOWN_REASONS + 1)
-        shown = [
-            f"{why}: {self._sites[outcome, why]}" if count == 1 else f"{why}: {plural(count, 'site')}"
-            for why, count in common[:_SHOWN_REASONS]
-        ]
-        return printable("; ".join([*shown, *["..."] * (len(common) > _SHOWN_REASONS)]))
 
     def fields(self) -> list[str]:
         """Return what to show, the most important first; the last is a host."""
@@ -305,24 +287,53 @@ def _sites_of_run(output: str) -> int:
     return numbers.count(run.run)
 
 
-def _totals(crawled: Crawl, run: int) -> tuple[int, int]:
-    """Return the pages and the bytes of a run, whatever the number of processes that it took."""
-    names = ["run", "pages", "bytes"]
-    table = crawled.sites(run, columns=names).to_arrow()
-    rows = zip(*(table[name].to_pylist() for name in names), strict=True)
-    of_run = [(pages or 0, transferred or 0) for number, pages, transferred in rows if number == run]
-    return sum(pages for pages, _ in of_run), sum(transferred for _, transferred in of_run)
+class _Totals:
+    """What a run has brought, whatever the number of processes that it took: pages, bytes, and why sites failed."""
+
+    def __init__(self, crawled: Crawl, run: int) -> None:
+        self.pages = self.bytes = 0
+        self._reasons: dict[str, Counter[str]] = {}  # outcome -> why -> the number of sites
+        self._sites: dict[tuple[str, str], str] = {}  # outcome and why -> the first such site
+        names = ["run", "pages", "bytes", "outcome", "reason", "target"]
+        for batch in crawled.sites(run, columns=names).reader():
+            for number, pages, transferred, *outcome in zip(*map(_values, batch.columns), strict=True):
+                if number == run:
+                    self.pages += pages or 0
+                    self.bytes += transferred or 0
+                    self._note(*outcome)
+
+    def _note(self, outcome: str, reason: str | None, target: str) -> None:
+        if reason and outcome != OutcomeKind.EMPTY:
+            why = reason.partition(": ")[2] or reason  # without the URL
+            counts = self._reasons.setdefault(outcome, Counter())
+            why = why if why in counts or len(counts) < _MAX_REASONS else "other reasons"
+            counts[why] += 1
+            self._sites.setdefault((outcome, why), target)
+
+    def reasons(self, outcome: str) -> str:
+        """Return the most common reasons for an outcome."""
+        common = self._reasons.get(outcome, Counter()).most_common(_SHOWN_REASONS + 1)
+        shown = [
+            f"{why}: {self._sites[outcome, why]}" if count == 1 else f"{why}: {plural(count, 'site')}"
+            for why, count in common[:_SHOWN_REASONS]
+        ]
+        return printable("; ".join([*shown, *["..."] * (len(common) > _SHOWN_REASONS)]))
 
 
-def _say_summary(arguments: argparse.Namespace, crawled: Crawl, meter: CrawlMeter) -> None:
+def _values(column: Any) -> list[Any]:
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _say_summary(arguments: argparse.Namespace, crawled: Crawl) -> None:
     run, where = crawled.runs[-1], printable(arguments.output)
-    pages, transferred = _totals(crawled, run.run)
+    totals = _Totals(crawled, run.run)
     for outcome in filter(run.outcomes.get, OutcomeKind):
-        say(f"usp: {run.outcomes[outcome]:>9,}  {outcome:<11}  {meter.reasons(outcome)}".rstrip())
+        say(f"usp: {run.outcomes[outcome]:>9,}  {outcome:<11}  {totals.reasons(outcome)}".rstrip())
     took = (run.ended - run.started).total_seconds() if run.ended is not None else 0.0
     say(
-        f"usp: run {run.run}: {plural(run.sites, 'site')}, {plural(pages, 'page')},"
-        f" {size(transferred)} in {duration(took)}; all in {where}"
+        f"usp: run {run.run}: {plural(run.sites, 'site')}, {plural(totals.pages, 'page')},"
+        f" {size(totals.bytes)} in {duration(took)}; all in {where}"
     )
     if run.run > 1 and not arguments.no_pages:
         say(f"usp: what has changed: usp diff {where}")
