@@ -200,6 +200,32 @@ def written(name: str, *changes: Change) -> str:
     return stream.getvalue().decode()
 
 
+@pytest.mark.parametrize(
+    ("url", "href"),
+    [
+        ("http://a.example/x?y=1&z=%20#top", "http://a.example/x?y=1&z=%20#top"),
+        ("http://a.example/é", "http://a.example/é"),
+        ('http://a.example/a b`c`{d}|e\\f^"<g>', "http://a.example/a%20b%60c%60%7Bd%7D%7Ce%5Cf%5E%22%3Cg%3E"),
+        ("http://a.example/100%", "http://a.example/100%25"),
+        ("javascript:alert(1)", None),
+    ],
+)
+def test_links_of_a_feed_are_iris(url: str, href: str | None) -> None:
+    """A link has only characters that RFC 4287 allows; what is no web address is no link."""
+    feed = etree.fromstring(written("atom", Change("s", ChangeKind.ADDED, url)).encode())
+    link = feed.find(f"{ATOM}entry/{ATOM}link")
+    assert (None if link is None else link.get("href")) == href
+    assert feed.findtext(f"{ATOM}entry/{ATOM}content") == (url if href is None else None)
+
+
+def test_entries_of_a_feed_have_ids_of_their_own() -> None:
+    """A page that two sites list is one entry."""
+    found = [Change(site, ChangeKind.ADDED, f"http://a.example/{page}") for site in "st" for page in (1, 2)]
+    feed = etree.fromstring(written("atom", *found).encode())
+    ids = [one.text for one in feed.findall(f"{ATOM}entry/{ATOM}id")]
+    assert len(ids) == len(set(ids)) == 2
+
+
 @pytest.mark.parametrize("text", ["\x00\x08\x1b[31m", "\u202e", "]]>", "'\"<>&", "\ufffe", "javascript:alert(1)"])
 def test_hostile_text(text: str) -> None:
     """Control characters and markup of a site cannot break a feed, a page or a line, nor become a link."""

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from typing import BinaryIO
+from urllib.parse import quote
 
 from usp.crawl.changes import Change, ChangeKind
+from usp.export.dedupe import FirstOfEach
 from usp.export.formats import ANSWER_FORMATS
 from usp.export.formats.base import Answer, Format, FormatOptions
 from usp.objects.problem import printable
@@ -32,6 +34,8 @@ ATOM_END = b"</feed>\n"
 _ONLY_CHANGES = "it shows changes, and not any table"
 #: What XML 1.0 does not allow. https://www.w3.org/TR/xml/#charsets
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: What an IRI does not allow. https://www.rfc-editor.org/rfc/rfc3987#section-2.2
+_NOT_IRI = re.compile(r'[\0-\x20<>"{}|\\^`\x7f-\x9f]|%(?![0-9A-Fa-f]{2})')
 
 
 def change_formats(subject: str, title: str, moment: datetime) -> dict[str, Format]:
@@ -140,19 +144,26 @@ def _written(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def _is_web_url(url: str) -> bool:
+    """Return whether a URL may become a link."""
+    return url.lower().startswith(("http://", "https://"))
+
+
 def _urn(*parts: str) -> str:
     digest = hashlib.sha1("\0".join(parts).encode("utf-8", "surrogatepass"), usedforsecurity=False)
     return f"urn:sha1:{digest.hexdigest()}"
 
 
 def _write_atom(answer: Answer, stream: BinaryIO, options: FormatOptions, about: _About) -> int:
-    """Write a feed of the pages that are new or changed."""
+    """Write a feed of the pages that are new or changed. A page that several sites list is in it once."""
     stream.write(atom_head(about.subject, about.title, about.moment))
-    count = 0
+    count, seen = 0, FirstOfEach()
     for change in _changes(answer):
         if change.change in (ChangeKind.ADDED, ChangeKind.CHANGED):
-            stream.write(atom_entry(change, change.last_modified or about.moment)[1])
-            count += 1
+            mark, entry = atom_entry(change, change.last_modified or about.moment)
+            if seen.is_first(mark):
+                stream.write(entry)
+                count += 1
     stream.write(ATOM_END)
     return count
 
@@ -184,13 +195,20 @@ def atom_entry(change: Change, updated: datetime) -> tuple[str, bytes]:
     entry = f"""<entry>
 <id>{mark}</id>
 <title>{_xml(change.title or change.url)}</title>
-<link href="{_xml(change.url)}"/>
+{_atom_link(change.url)}
 <updated>{_written(updated)}</updated>
 <category term="{change.change}"/>
 <summary>{_xml(what)}</summary>
 </entry>
 """
     return mark, entry.encode("utf-8", "replace")
+
+
+def _atom_link(url: str) -> str:
+    """Return the link of an entry. An entry without one needs content in its place."""
+    if not _is_web_url(url):
+        return f"<content>{_xml(url)}</content>"
+    return f'<link href="{_xml(_NOT_IRI.sub(lambda match: quote(match[0]), url))}"/>'
 
 
 # HTML
@@ -242,8 +260,7 @@ def _count_row(site: str, counts: Counter[str]) -> str:
 def _html_row(change: Change) -> str:
     url = _xml(change.url)
     shown = _xml(change.title) if change.title else url
-    is_link = change.url.lower().startswith(("http://", "https://"))
-    page = f'<a href="{url}" rel="noreferrer nofollow">{shown}</a>' if is_link else shown
+    page = f'<a href="{url}" rel="noreferrer nofollow">{shown}</a>' if _is_web_url(change.url) else shown
     dates = (change.last_modified, change.old_last_modified)
     cells = (SIGNS[change.change], page, ", ".join(change.fields), *(_written(date) if date else "" for date in dates))
     return f'<tr class="{change.change}">' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>\n"
