@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import pytest
 import usp
 import usp.aio
 import usp.check
+import usp.crawl
 import usp.export
 import usp.tree
 from support import urlset
+from usp.crawl import watching
+from usp.crawl.crawls import CrawlArguments
 from usp.keywords import check_keywords
 from usp.tree import sitemap_from_str
 
@@ -25,6 +29,7 @@ EXPORT: Any = usp.export
 FRONT: Any = usp.tree
 AIO: Any = usp.aio
 CHECK: Any = usp.check
+CRAWL: Any = usp.crawl
 OPEN: Any = usp.open
 
 
@@ -47,12 +52,23 @@ OPEN: Any = usp.open
         (lambda **options: CHECK.check_homepage(HOME, **options), "concurency", "concurrency"),
         (lambda **options: OPEN(HOME, **options), "concurency", "concurrency"),
         (lambda **options: OPEN(__file__, **options), "concurency", "concurrency"),
+        (lambda **options: CRAWL.crawl(HOME, "never", **options), "retry_faild", "retry_failed"),
+        (lambda **options: CRAWL.watch(HOME, "never", every=None, **options), "destination", "destinations"),
+        (lambda **options: CRAWL.watch(HOME, "never", every=None, **options), "colum", "column"),
     ],
 )
 def test_the_nearest_name(call: Callable[..., object], wrong: str, meant: str) -> None:
     """Every front door refuses a keyword that it does not have, and names the nearest that it has."""
     with pytest.raises(TypeError, match=rf"unexpected keyword argument '{wrong}'; did you mean '{meant}'\?"):
         call(**{wrong: 1})
+
+
+def test_the_keywords_of_a_crawl_are_the_same_everywhere() -> None:
+    """What `crawl` and `watch` hand on is what `crawl_async` takes."""
+    taken = list(inspect.signature(usp.crawl.crawl_async).parameters)
+    assert taken == ["targets", "path", *CrawlArguments.__annotations__]
+    own = inspect.signature(usp.crawl.watch).parameters
+    assert [*watching._NAMES, "arguments"] == list(own)
 
 
 def test_no_name_is_near() -> None:

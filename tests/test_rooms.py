@@ -82,6 +82,7 @@ ROOMS = {
     "crawl": {
         *(
             "version",
+            "keywords",
             "exceptions",
             "extras",
             "objects",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from usp.crawl.crawler import CrawlOptions, ProgressCallback, crawl_sites
 from usp.crawl.folder import CrawlFolder, Run
@@ -19,6 +19,7 @@ from usp.crawl.unchanged import walk_key
 from usp.exceptions import InvalidArgumentError
 from usp.export.dedupe import FirstOfEach
 from usp.extras import extra
+from usp.keywords import check_keywords
 from usp.objects.outcome import OutcomeKind
 from usp.origins import split_credentials
 
@@ -31,13 +32,25 @@ if TYPE_CHECKING:
     from usp.stream import HomepageOptions
     from usp.web_client.abstract_client import AbstractAsyncWebClient
 
-__all__ = ["Crawl", "crawl", "crawl_async", "open_crawl"]
+__all__ = ["Crawl", "CrawlArguments", "crawl", "crawl_async", "open_crawl"]
 
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
 _FAILED = (OutcomeKind.PARTIAL, OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
 _NO_SITES = "has no sites yet: name sites, or a file that lists them"
 _NO_SITE_GIVEN = "there is no site in what you gave; write one on each line of a list"
 _NOT_KEPT = "targets_not_kept"  # the option of a run that says that nobody knows them
+
+
+class CrawlArguments(TypedDict, total=False):
+    """The keyword arguments of `crawl_async`, for functions that hand them on."""
+
+    web_client: AbstractAsyncWebClient | None
+    client_options: Mapping[str, Any] | None
+    options: CrawlOptions | None
+    column: str | None
+    retry_failed: bool
+    progress: ProgressCallback | None
+    on_error: OnError | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +135,10 @@ def open_crawl(path: str | os.PathLike[str]) -> Crawl:
     return Crawl(CrawlFolder(path))
 
 
-def crawl(targets: Iterable[str] | str, path: str | os.PathLike[str], **options: Any) -> Crawl:
+def crawl(targets: Iterable[str] | str, path: str | os.PathLike[str], **arguments: Unpack[CrawlArguments]) -> Crawl:
     """Crawl sites into a folder. See `crawl_async`."""
-    return asyncio.run(crawl_async(targets, path, **options))
+    check_keywords(arguments, CrawlArguments.__annotations__, "targets", "path")
+    return asyncio.run(crawl_async(targets, path, **arguments))
 
 
 async def crawl_async(

@@ -13,19 +13,25 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
-from usp.crawl.crawls import Crawl, crawl
+from usp.crawl.crawls import Crawl, CrawlArguments, crawl
 from usp.crawl.deliveries import Deliveries, Destination, Report
 from usp.crawl.folder import CrawlFolder
 from usp.crawl.schedule import Schedule
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
 from usp.export.selection import span_of
+from usp.keywords import check_keywords
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = ["Watcher", "now", "wait_until", "watch"]
 
 _RETRY = timedelta(minutes=1)  # until the first new attempt to deliver; doubled after each
 _MAX_RETRY = timedelta(hours=1)
+#: The other parameters of `watch`.
+_NAMES = ("targets", "path", "every", "jitter", "runs", "destinations", "kinds", "notify_first", "report")
 _MAX_SLEEP = 30.0  # seconds, after which the clock is read again: somebody may have set it, or the machine has slept
 
 
@@ -126,7 +132,7 @@ def watch(
     kinds: Sequence[str] | None = None,
     notify_first: bool = False,
     report: Report = lambda level, line: None,
-    **options: Any,
+    **arguments: Unpack[CrawlArguments],
 ) -> Crawl:
     """Crawl sites into a folder again and again, and deliver what changes.
 
@@ -137,9 +143,10 @@ def watch(
     :param kinds: which kinds of changes to deliver: added, removed, changed, moved; all if None.
     :param notify_first: whether to deliver all pages of a site that is read for the first time, as added.
     :param report: called with "info", "warning" or "error", and a line.
-    :param options: those of `crawl`.
+    :param arguments: those of `crawl`.
     :raises CrawlFolderError: if the folder cannot be used, or another process watches it.
     """
+    check_keywords(arguments, CrawlArguments.__annotations__, *_NAMES)
     given = [targets] if isinstance(targets, str) else list(targets)
     if "-" in given:
         raise InvalidArgumentError("a list on standard input can be read only once; name a file")
@@ -148,7 +155,7 @@ def watch(
         schedule = Schedule(_span("every", every), None if jitter is None else _span("jitter", jitter))
     Watcher(
         path,
-        lambda: crawl(given, path, **options),
+        lambda: crawl(given, path, **arguments),
         Deliveries(destinations, kinds=kinds, notify_first=notify_first, report=report),
         schedule,
         1 if schedule is None else runs,
