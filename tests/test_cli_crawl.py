@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -46,6 +47,17 @@ def test_a_second_run_names_the_next_command(sites: Sites, run_here: RunHere, tm
     done = run_here("crawl", "-o", folder)
     assert done.returncode == 0
     assert f"what has changed: usp diff {folder}" in done.stderr
+
+
+def test_the_next_command_can_be_copied(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """The folder in a command is quoted as shells need it."""
+    urls = [sites.add(f"127.0.5.{number}", {"/a.xml": ["/1"]}) for number in (27, 28)]
+    sites.answers["127.0.5.28"] = {"/robots.txt": Answer(b"", 403, has_etag=False)}
+    folder = str(tmp_path / "it's new")
+    run_here("crawl", *urls, "-o", folder, "--known-paths", "never")
+    done = run_here("crawl", "-o", folder, "--known-paths", "never")
+    commands = [shlex.split(line.partition("usp: ")[2].partition(": ")[2]) for line in done.stderr.splitlines()[-2:]]
+    assert commands == [["usp", "diff", folder], ["usp", "crawl", "-o", folder, "--retry-failed"]]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -327,6 +328,7 @@ def _values(column: Any) -> list[Any]:
 
 def _say_summary(arguments: argparse.Namespace, crawled: Crawl) -> None:
     run, where = crawled.runs[-1], printable(arguments.output)
+    quoted = printable(shlex.quote(arguments.output))
     totals = _Totals(crawled, run.run)
     for outcome in filter(run.outcomes.get, OutcomeKind):
         say(f"usp: {run.outcomes[outcome]:>9,}  {outcome:<11}  {totals.reasons(outcome)}".rstrip())
@@ -336,6 +338,6 @@ def _say_summary(arguments: argparse.Namespace, crawled: Crawl) -> None:
         f" {size(totals.bytes)} in {duration(took)}; all in {where}"
     )
     if run.run > 1 and not arguments.no_pages:
-        say(f"usp: what has changed: usp diff {where}")
+        say(f"usp: what has changed: usp diff {quoted}")
     if any(run.outcomes.get(outcome) for outcome in (*LEARNED_NOTHING, OutcomeKind.PARTIAL)):
-        say(f"usp: only those that failed again: usp crawl -o {where} --retry-failed")
+        say(f"usp: only those that failed again: usp crawl -o {quoted} --retry-failed")
