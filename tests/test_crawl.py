@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,10 @@ import pytest
 
 from many_sites import Answer, Sites, serve_sites
 from support import urlset
-from usp.crawl import CrawlOptions, CrawlProgress, Reuse, crawl, crawl_async, open_crawl
+from usp.crawl import CrawlOptions, CrawlProgress, Reuse, crawl, crawl_async, crawler, open_crawl
+from usp.crawl.crawled import CrawledSite
+from usp.crawl.parts import PartWriter
+from usp.crawl.state import Row
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
 
 pytestmark = [pytest.mark.network, pytest.mark.export]
@@ -314,6 +318,47 @@ def test_a_run_that_was_cancelled_goes_on(sites: Sites, tmp_path: Path) -> None:
     assert [(run.run, dict(run.outcomes)) for run in crawled.runs] == [(1, {"complete": 20})]
     assert sorted(site for (site,) in rows(tmp_path / "c", "SELECT site FROM {sites}")) == sorted(urls)
     assert not {host for host, _ in sites.requests} & {url.split("/")[2].partition(":")[0] for url in kept}
+
+
+class _SlowWriter(PartWriter):
+    """A writer that takes a while for each site."""
+
+    def add(self, crawled: CrawledSite) -> Row:
+        time.sleep(0.05)
+        return super().add(crawled)
+
+
+@pytest.mark.parametrize("large_bytes", [0, 1 << 30], ids=["large", "small"])
+def test_sites_that_wait_to_be_written_are_few_and_none_is_lost(
+    sites: Sites, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_bytes: int
+) -> None:
+    """If writing is slow, sites are not fetched much faster. A cancelled crawl keeps all sites that have ended."""
+    monkeypatch.setattr(crawler, "PartWriter", _SlowWriter)
+    monkeypatch.setattr(crawler, "_LARGE_BYTES", large_bytes)
+    monkeypatch.setattr(crawler, "_UNWRITTEN_SITES", 3)
+    urls = [sites.add(f"127.0.7.{number}", {"/a.xml": ["/1"]}) for number in range(30)]
+    ended: list[str] = []
+    put = crawler._SiteWriter.put
+
+    async def noted(self: Any, crawled: CrawledSite, running: int) -> None:
+        ended.append(crawled.site)
+        assert len(self._unwritten) <= 3
+        if len(ended) == 20:
+            asyncio.get_running_loop().call_soon(task[0].cancel)
+        await put(self, crawled, running)
+
+    monkeypatch.setattr(crawler._SiteWriter, "put", noted)
+    task: list[asyncio.Task[Any]] = []
+
+    async def main() -> None:
+        options = replace(OPTIONS, sites_at_once=15)
+        task.append(asyncio.create_task(crawl_async(urls, tmp_path / "c", options=options)))
+        with pytest.raises(asyncio.CancelledError):
+            await task[0]
+
+    asyncio.run(main())
+    found = rows(tmp_path / "c", "SELECT site FROM {sites}")
+    assert sorted(site for (site,) in found) == sorted(ended)
 
 
 @pytest.mark.parametrize(

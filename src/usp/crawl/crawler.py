@@ -336,7 +336,7 @@ class _SiteWriter:
         self._part: PartWriter | None = None
         self._part_lock = threading.RLock()  # a job that is cancelled goes on in its thread
         self._part_started = 0.0
-        self._unwritten: list[CrawledSite] = []
+        self._unwritten: deque[CrawledSite] = deque()
         self._jobs: dict[bool, asyncio.Task[None]] = {}  # whether for a large site -> what is being written
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="usp-crawl")
         self._running = 0
@@ -365,21 +365,25 @@ class _SiteWriter:
         :raises OSError: if an earlier one cannot be written.
         """
         self._running = running
-        if crawled.bytes >= _LARGE_BYTES and self._only_part is None:
-            while True in self._jobs:
-                await self._end_of(True)
-            self._jobs[True] = asyncio.create_task(self._job(True, [crawled]))
+        is_large = crawled.bytes >= _LARGE_BYTES and self._only_part is None
+        try:
+            while True in self._jobs if is_large else len(self._unwritten) >= _UNWRITTEN_SITES:
+                await self._end_of(is_large)
+        except asyncio.CancelledError:
+            if self._error is None:
+                self._unwritten.append(crawled)  # it has ended, so it is written all the same
+            raise
+        if is_large:
+            self._jobs[True] = asyncio.create_task(self._job(True, deque([crawled])))
             return
         self._raise_error()
         self._unwritten.append(crawled)
         self._start()
-        while len(self._unwritten) >= _UNWRITTEN_SITES:
-            await self._end_of(False)
 
     def _start(self) -> None:
         """Start to write the small sites that wait, unless some are being written."""
         if self._unwritten and False not in self._jobs:
-            sites, self._unwritten = self._unwritten, []
+            sites, self._unwritten = self._unwritten, deque()
             self._jobs[False] = asyncio.create_task(self._job(False, sites))
 
     async def _end_of(self, *jobs: bool) -> None:
@@ -394,7 +398,7 @@ class _SiteWriter:
         if self._error is not None:
             raise self._error
 
-    async def _job(self, is_large: bool, sites: list[CrawledSite]) -> None:
+    async def _job(self, is_large: bool, sites: deque[CrawledSite]) -> None:
         try:
             for row in await self._in_thread(self._write_alone if is_large else self._write_together, sites):
                 self._report(row)
@@ -420,14 +424,14 @@ class _SiteWriter:
             await asyncio.sleep(self._options.commit_seconds / 4)
             is_due = time.monotonic() - self._part_started >= self._options.commit_seconds
             if self._part is not None and is_due and False not in self._jobs:
-                self._jobs[False] = asyncio.create_task(self._job(False, []))
+                self._jobs[False] = asyncio.create_task(self._job(False, deque()))
 
     # In threads
 
-    def _write_together(self, sites: list[CrawledSite]) -> list[Row]:
+    def _write_together(self, sites: deque[CrawledSite]) -> list[Row]:
         with self._part_lock:
             try:
-                rows = [self._write_small(crawled) for crawled in sites]
+                rows = [self._write_small(sites.popleft()) for _ in range(len(sites))]  # each is freed at once
             except BaseException:
                 self._drop_part()  # it may have some of a site
                 raise
@@ -444,7 +448,7 @@ class _SiteWriter:
             self._commit()
         return row
 
-    def _write_alone(self, sites: list[CrawledSite]) -> list[Row]:
+    def _write_alone(self, sites: deque[CrawledSite]) -> list[Row]:
         part = self._new_part()
         try:
             rows = [part.add(crawled) for crawled in sites]
