@@ -116,9 +116,12 @@ def explored(*targets: str | Path) -> Iterator[Explorer]:
 
 @dataclass
 class Viewer:
-    """A running `usp view`."""
+    """A running `usp view`.
 
-    process: subprocess.Popen[str]
+    :param process: None, if it runs in this process.
+    """
+
+    process: subprocess.Popen[str] | None
     port: int
     token: str
 
@@ -153,6 +156,7 @@ class Viewer:
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """End it with a signal. Return its exit code, and what it has said on standard error."""
+        assert self.process is not None
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=20)
         return self.process.returncode, errors

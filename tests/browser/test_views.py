@@ -6,8 +6,10 @@ Every visit also fails if the console says something, if anything is asked of an
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +21,12 @@ from browser.conftest import ready
 from browser.sites import ATTACKS, CHANGES, GLOBES, HOST, LARGE, MAPS, NEWS, RIGHT_TO_LEFT
 from browser.visits import Visit, expect
 from support import SITEMAP_XMLNS, urlset
-from viewing import Viewer, viewing
+from usp.view.explorer import Explorer
+from usp.view.server import Access, application
+from usp.view.store import QueryTimeout
+from viewing import Viewer, explored, viewing
+
+uvicorn = pytest.importorskip("uvicorn")
 
 pytestmark = [pytest.mark.browser, pytest.mark.cli, pytest.mark.export, pytest.mark.network]
 
@@ -328,6 +335,44 @@ def test_a_query_is_cancelled(visit: Opened, rich: Viewer) -> None:
     one.page.keyboard.press("Enter")
     expect(one.page.locator(".summary")).to_have_text("Cancelled.")
     expect(one.button("Run")).to_be_enabled()
+
+
+@contextmanager
+def served(explorer: Explorer) -> Iterator[Viewer]:
+    """Serve an explorer of this process."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    access = Access("127.0.0.1", listening.getsockname()[1])
+    ended = Event()
+    app = application(explorer, access, ended.is_set)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    thread = Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield Viewer(None, access.port, access.token)
+    finally:
+        ended.set()
+        server.should_exit = True
+        thread.join()
+
+
+def test_a_query_that_takes_too_long_runs_once(visit: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says so at once: no browser sends the query again."""
+    (tmp_path / "sitemap.txt").write_text("https://www.example.org/\n")
+    asked = []
+
+    def ask(query: str, name: str) -> Any:
+        asked.append(query)
+        raise QueryTimeout("The query took longer than 30 seconds.")
+
+    with explored(tmp_path) as explorer, served(explorer) as viewer:
+        monkeypatch.setattr(explorer.store, "ask", ask)
+        one = visit(viewer, "sql")
+        one.allowed.append("504")
+        one.page.get_by_label("Query").fill("select 1")
+        one.button("Run").click()
+        expect(one.page.locator(".summary")).to_have_text("The query took longer than 30 seconds.")
+        one.page.goto("about:blank")
+    assert asked == ["select 1"]
 
 
 def test_attacks_stay_text(visit: Opened, rich: Viewer) -> None:

@@ -43,7 +43,8 @@ _HEADERS = (
 #: A query that is nested deeper than this allows would end the process: DuckDB's parser runs out of stack.
 _MAX_BODY = 1 << 17
 _EVENT_SECONDS = 0.5
-_STATUSES = {NotFound: 404, QueryTimeout: 408, QueryCancelled: 409, InvalidArgumentError: 400}
+#: A query that took too long is no 408: after that, browsers send the request again.
+_STATUSES = {NotFound: 404, QueryTimeout: 504, QueryCancelled: 409, InvalidArgumentError: 400}
 _REFUSED = "Open the address that usp view has printed: it has the token that this page needs.\n"
 _WRONG_HOST = "This server does not answer to that name.\n"
 _API = "/api/"
