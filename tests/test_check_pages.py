@@ -125,6 +125,13 @@ def test_tags_in_prose_are_marked_as_code(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
+def test_prose_has_no_markup_that_the_explorer_cannot_show(code: str) -> None:
+    """Outside of examples there are headings, paragraphs and code: no lists, no bold text, no links with a name."""
+    prose = re.sub(r"```.*?\n```", "", explain(code), flags=re.DOTALL)
+    assert re.findall(r"(?m)^\s*(?:[-*+]|\d+\.)\s|^>|\*\*|\]\(", re.sub(r"`[^`]*`", "", prose)) == []
+
+
+@pytest.mark.parametrize("code", CODES)
 def test_examples_are_all_run_or_all_illustrate(code: str) -> None:
     """The bad example is a complete site, or all of it only illustrates the problem."""
     bad = rule_page(code).examples("Bad")

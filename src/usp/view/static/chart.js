@@ -5,7 +5,7 @@ import { compact } from "./format.js";
 
 export const LEFT = 46;
 export const TOP = 12;
-export const BOTTOM = 24;
+const BOTTOM = 24;
 
 /** Return round numbers from 0 up to `most`, about four of them. @param {number} most */
 export function ticks(most) {

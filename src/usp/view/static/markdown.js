@@ -1,20 +1,16 @@
-/** Turn the page of a rule into DOM nodes: headings, paragraphs, lists, `code`, links, fenced blocks. Nothing is parsed as HTML. */
+/** Turn the page of a rule into DOM nodes: headings, paragraphs, `code`, URLs and fenced blocks. Nothing is parsed as HTML. */
 
-import { external, h, isWeb } from "./dom.js";
+import { external, h } from "./dom.js";
 
-/** Return the nodes of one line of text: code, emphasis and links. @param {string} text @returns {(Node | string)[]} */
-export function inline(text) {
-	const pattern = /`([^`]+)`|\[([^\]]+)\]\(([^)\s]+)\)|\*\*([^*]+)\*\*|<?(https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:)])>?/g;
+/** Return the nodes of one line of text. @param {string} text @returns {(Node | string)[]} */
+function inline(text) {
+	const pattern = /`([^`]+)`|https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:)]/g;
 	/** @type {(Node | string)[]} */
 	const nodes = [];
 	let end = 0;
 	for (const match of text.matchAll(pattern)) {
-		nodes.push(text.slice(end, match.index));
-		const [whole, code, label, target, strong, url] = match;
-		if (code !== undefined) nodes.push(h("code", code));
-		else if (target !== undefined) nodes.push(isWeb(target) ? external(target, label) : label);
-		else if (strong !== undefined) nodes.push(h("strong", strong));
-		else nodes.push(external(url));
+		const [whole, code] = match;
+		nodes.push(text.slice(end, match.index), code === undefined ? external(whole) : h("code", code));
 		end = match.index + whole.length;
 	}
 	nodes.push(text.slice(end));
@@ -28,7 +24,7 @@ export function inline(text) {
  * @returns {HTMLElement[]}
  */
 export function markdown(source, level) {
-	const lines = source.replace(/\r\n?/g, "\n").split("\n");
+	const lines = source.split("\n");
 	/** @type {HTMLElement[]} */
 	const nodes = [];
 	let at = 0;
@@ -47,15 +43,6 @@ export function markdown(source, level) {
 			const tag = /** @type {"h2"} */ (`h${Math.min(6, level + heading[1].length - 1)}`);
 			nodes.push(h(tag, inline(heading[2])));
 			at += 1;
-		} else if (/^\s*([-*]|\d+\.)\s/.test(line)) {
-			const list = h(/^\s*\d/.test(line) ? "ol" : "ul");
-			while (at < lines.length && lines[at].trim() !== "") {
-				let item = lines[at].replace(/^\s*([-*]|\d+\.)\s+/, "");
-				for (at += 1; at < lines.length && /^\s+\S/.test(lines[at]) && !/^\s*([-*]|\d+\.)\s/.test(lines[at]); at += 1)
-					item += ` ${lines[at].trim()}`;
-				list.append(h("li", inline(item)));
-			}
-			nodes.push(list);
 		} else {
 			const body = [];
 			for (; at < lines.length && lines[at].trim() !== "" && !/^(```|#{1,6}\s)/.test(lines[at]); at += 1) body.push(lines[at].trim());

@@ -3,7 +3,7 @@
 import { address, get } from "./api.js";
 import { external, fill, h, to } from "./dom.js";
 import { FilterBar } from "./filters.js";
-import { count, day, number } from "./format.js";
+import { count, number } from "./format.js";
 import { Listing } from "./listing.js";
 import { status } from "./live.js";
 import { fields } from "./parts.js";
@@ -23,7 +23,7 @@ export class PagesView {
 			sortable: ["url", "last_modified", "change_frequency", "priority"],
 			columns: [
 				{ name: "url", title: "URL", width: 320, grow: true, cell: (row) => this.#url(row) },
-				{ name: "last_modified", title: "Last modified", width: 125, cell: modified },
+				{ name: "last_modified", title: "Last modified", width: 125, cell: (row) => row.last_modified?.slice(0, 10) },
 				{ name: "change_frequency", title: "Frequency", width: 100, cell: (row) => row.change_frequency ?? "" },
 				{ name: "priority", title: "Priority", width: 85, isNumber: true, cell: (row) => (row.priority === null ? "" : String(row.priority)) },
 				{ name: "extras", title: "Has", width: 190, cell: extras },
@@ -87,12 +87,6 @@ async function detail(row, signal) {
 	const from = h("span", external(sitemap.url), h("br"), to(link("pages", { sitemap: sitemapOf(sitemap) }), "all pages of this sitemap"));
 	const codes = problems.map((/** @type {string} */ code) => h("span", to(link("problems", { code }), code), ` ${status().codes[code]?.title ?? ""}`));
 	return [h("p.url", external(url)), fields({ ...shown, ...(codes.length > 0 && { problems: codes }), sitemap: from })];
-}
-
-/** @param {Page} row */
-function modified({ last_modified: date, last_modified_text: text }) {
-	if (date) return day(date);
-	return text ? h("span.failed", { title: `Not a date: ${text}` }, `not a date: ${text}`) : "";
 }
 
 /** @param {Page} row */

@@ -69,7 +69,7 @@ export function barList(bars) {
 }
 
 /** Return a value of any shape as a node: objects become lists of names, URLs become links. @param {unknown} value @returns {Node} */
-export function valueNode(value) {
+function valueNode(value) {
 	if (value instanceof Node) return value;
 	if (Array.isArray(value) && value.length > 0) return h("ol.values", value.map((item) => h("li", valueNode(item))));
 	if (value !== null && typeof value === "object" && !Array.isArray(value)) return fields(value);

@@ -17,7 +17,7 @@ const AGES = /** @type {[number, string][]} */ ([
 const UNDATED = AGES.length;
 
 /** @param {string | null} date */
-export function ageClass(date) {
+function ageClass(date) {
 	if (!date) return UNDATED;
 	const days = (Date.now() - Date.parse(date)) / 86_400_000;
 	return AGES.findIndex(([most]) => days <= most);
@@ -33,7 +33,7 @@ export const LEGEND = [...AGES.map(([, name]) => name), "no date"];
  * @param {Box} box
  * @returns {Box[]}
  */
-export function squarify(values, box) {
+function squarify(values, box) {
 	const sum = values.reduce((total, value) => total + value, 0);
 	const scale = sum > 0 ? (box.width * box.height) / sum : 0;
 	/** @type {Box[]} */
