@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import usp
-from many_sites import serve_sites
+from many_sites import Answer, serve_sites
+from support import SITEMAP_XMLNS
 from usp.check import check
 from usp.crawl import crawl
 from usp.exceptions import InvalidArgumentError
@@ -367,6 +368,42 @@ def test_two_targets(folder: Path, tmp_path: Path) -> None:
             found = explorer.pages({"sitemap": str(row["id"])})["rows"][0]
             assert found["sitemap"] == row["id"]
         assert {row["sitemap"] for row in explorer.problem_list({"limit": "1000"})["rows"]} >= {3, 8}
+
+
+def test_two_hosts_are_told_apart(tmp_path: Path) -> None:
+    """The sections of two hosts are the hosts, also for a pair that an estimate takes for one."""
+    (tmp_path / "sitemap.txt").write_text("https://h432.example.org/one\nhttps://www.example.org/two/three\n")
+    with explored(tmp_path) as explorer:
+        found = explorer.overview({})
+    assert (found["section"], {one["name"] for one in found["sections"]}) == (
+        "",
+        {"h432.example.org", "www.example.org"},
+    )
+
+
+def test_odd_dates_leave_room_in_the_timeline(tmp_path: Path) -> None:
+    """Dates before the web and in the future are counted beside the timeline, unless there are no others."""
+    days = ("0001-01-01", "1970-01-01", "2024-05-08", "2024-06-01", "9999-12-31")
+    entries = "".join(f"<url><loc>https://{HOST}/{day}</loc><lastmod>{day}</lastmod></url>" for day in days)
+    (tmp_path / "sitemap.xml").write_text(f"<urlset {SITEMAP_XMLNS}>{entries}</urlset>")
+    with explored(tmp_path) as explorer:
+        found = explorer.overview({})
+        assert (found["bin"], found["timeline"]) == ("day", [("2024-05-08", 1), ("2024-06-01", 1)])
+        for name, count in (("early", 2), ("late", 1)):
+            pages = found[name].pop("pages")
+            assert (pages, explorer.overview(found[name])["pages"]) == (count, count)
+        old = explorer.overview(found["early"])
+        assert (old["bin"], old["timeline"], old["early"]["pages"]) == ("year", [("0001", 1), ("1970", 1)], 0)
+
+
+def test_a_problem_of_the_site_is_in_no_sitemap() -> None:
+    """What concerns the site as a whole is not counted as a sitemap."""
+    with serve_sites() as sites:
+        site = sites.add("127.0.5.8", {})
+        sites.answers["127.0.5.8"]["/robots.txt"] = Answer(status=403)
+        with explored(site) as explorer:
+            (problem,) = explorer.problems({})["codes"]
+    assert (problem["code"], problem["count"], problem["sitemaps"]) == ("R713", 1, 0)
 
 
 @pytest.fixture(scope="module")

@@ -237,8 +237,9 @@ class Explorer:
             if count:
                 severity, title = str(CODES[name].severity), rule_page(name).title
                 codes.append(
-                    {"code": name, "title": title, "severity": severity, "count": count, "sitemaps": len(found)}
+                    {"code": name, "title": title, "severity": severity, "count": count, "sitemaps": sitemaps_with}
                 )
+                sitemaps_with = len(found) - (None in found)  # some problems are of the site as a whole
         codes.sort(key=lambda one: (_WORST_FIRST.index(one["severity"]), -one["count"], one["code"]))
         by_sitemap: dict[int, dict[str, int]] = {}
         for name, found in counts.items():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
+from usp.scan.dates import EARLIEST
 from usp.view.filters import HAS, Condition, section_of
 from usp.view.store import Store
 
@@ -22,26 +23,29 @@ _PER_YEAR = 12
 
 def overview(store: Store, condition: Condition, parameters: Mapping[str, str]) -> dict[str, Any]:
     """Return the figures of the pages that meet a condition."""
-    total, undated, oldest, newest, hosts, only_host, *has = _totals(store, condition)
-    unit = _unit(parameters.get("bin") or "auto", oldest, newest)
-    section = parameters.get("section") or (only_host if hosts == 1 else "")
+    first, last = EARLIEST.date(), datetime.now(UTC).date() + timedelta(days=1)  # tomorrow, east of Greenwich
+    found = _totals(store, condition, first, last)
+    unit = _unit(parameters.get("bin") or "auto", found.oldest, found.newest)
+    section = parameters.get("section") or (found.host or "")
     sections = _sections(store, condition, section)
     shown, others = sections[:_MAX_SECTIONS], sections[_MAX_SECTIONS:]
     dated = sorted((one for one in sections if one["median"] is not None), key=lambda one: str(one["median"]))
     top = _top(parameters.get("top", ""))
     return {
-        "pages": total,
-        "undated": undated,
+        "pages": found.pages,
+        "undated": found.undated,
+        "early": {"pages": found.early, "to": str(first - timedelta(days=1))},
+        "late": {"pages": found.late, "from": str(last + timedelta(days=1))},
         "bin": unit,
-        "timeline": _timeline(store, condition, unit),
+        "timeline": _timeline(store, condition, unit, found),
         "section": section,
         "sections": shown,
         "other": {"sections": len(others), "pages": sum(one["pages"] for one in others)} if others else None,
-        "languages": _languages(store, condition) if has[0] or has[-1] else [],
+        "languages": _languages(store, condition) if found.has["news"] or found.has["alternates"] else [],
         "freshest": dated[::-1][:top],
         "stalest": dated[:top],
         "problems": _problems(store, condition),
-        "has": dict(zip(HAS, has, strict=True)),
+        "has": found.has,
     }
 
 
@@ -53,13 +57,38 @@ def _top(text: str) -> int:
     return min(int(text[:6]), _MAX_SECTIONS)
 
 
-def _totals(store: Store, condition: Condition) -> tuple[Any, ...]:
-    has = ", ".join(f"count(*) filter ({sql})" for sql in HAS.values())
-    return store.tuples(
-        "select count(*), count(*) - count(last_modified), min(last_modified), max(last_modified),"
-        f" approx_count_distinct(host), any_value(host), {has} from all_pages where {condition.sql}",
+class _Totals(NamedTuple):
+    """What one pass over the pages finds.
+
+    :param early: pages whose dates are before the first day, which are mistakes; `late`: after the last day. They are
+        no part of the timeline, where they would leave no room for the others, unless there are no others.
+    :param host: the host of all pages, if they have one only.
+    """
+
+    pages: int
+    undated: int
+    early: int
+    late: int
+    oldest: datetime | None
+    newest: datetime | None
+    host: str | None
+    has: dict[str, int]
+
+
+def _totals(store: Store, condition: Condition, first: date, last: date) -> _Totals:
+    early, late = f"last_modified < date '{first}'", f"last_modified >= date '{last + timedelta(days=1)}'"
+    rest = f"filter (not ({early} or {late}))"
+    ((pages, dated, before, after, oldest, newest, any_oldest, any_newest, low, high, *has),) = store.tuples(
+        f"select count(*), count(last_modified), count(*) filter ({early}), count(*) filter ({late}),"
+        f" min(last_modified) {rest}, max(last_modified) {rest}, min(last_modified), max(last_modified),"
+        f" min(host), max(host), {', '.join(f'count(*) filter ({sql})' for sql in HAS.values())}"
+        f" from all_pages where {condition.sql}",
         condition.values,
-    )[0]
+    )
+    if oldest is None:
+        before, after, oldest, newest = 0, 0, any_oldest, any_newest
+    counts = dict(zip(HAS, has, strict=True))
+    return _Totals(pages, pages - dated, before, after, oldest, newest, low if low == high else None, counts)
 
 
 def _unit(wanted: str, oldest: datetime | None, newest: datetime | None) -> str:
@@ -75,12 +104,12 @@ def _unit(wanted: str, oldest: datetime | None, newest: datetime | None) -> str:
     return "month" if months <= _FEW_MONTHS else "year"
 
 
-def _timeline(store: Store, condition: Condition, unit: str) -> list[tuple[str, int]]:
+def _timeline(store: Store, condition: Condition, unit: str, found: _Totals) -> list[tuple[str, int]]:
     return store.tuples(
         f"select strftime(bin, '{_BINS[unit]}'), pages from (select date_trunc('{unit}', last_modified) as bin,"
-        f" count(*) as pages from all_pages where ({condition.sql}) and last_modified is not null group by 1)"
+        f" count(*) as pages from all_pages where ({condition.sql}) and last_modified between ? and ? group by 1)"
         " order by bin",
-        condition.values,
+        (*condition.values, found.oldest, found.newest),
     )
 
 

@@ -27,7 +27,7 @@ export class OverviewView {
 		this.notes = h("div");
 		this.summary = h("p.summary", { role: "status" });
 		this.error = h("div");
-		this.undated = h("p.hint");
+		this.dates = h("div");
 		this.crumbs = h("nav.crumbs", { "aria-label": "Section" });
 		this.lists = h("div.cards");
 		const bins = ["auto", "day", "month", "year"].map((bin) => h("option", { value: bin }, bin === "auto" ? "automatic" : bin));
@@ -36,7 +36,7 @@ export class OverviewView {
 		const ages = LEGEND.map((name, age) => h("li", h(`span.swatch.age-${age}`, { "aria-hidden": "true" }), name));
 		this.charts = h(
 			"div.charts",
-			card("Last changes", h("label.inline", "by", this.bin), this.timeline.element, this.undated),
+			card("Last changes", h("label.inline", "by", this.bin), this.timeline.element, this.dates),
 			card("Sections", this.crumbs, this.treemap.element, h("div.legend", h("span", "Colour: median date of last change"), h("ul", ages))),
 			this.lists,
 		);
@@ -94,7 +94,8 @@ export class OverviewView {
 			fill(this.summary, hasFilters && all > 0 ? "No page matches. Remove a filter to see more." : isReading ? "Waiting for the first pages…" : "There are no pages. ", !isReading && all === 0 && to(link("sitemaps"), "See what each sitemap answered"));
 		}
 		this.timeline.show(data.timeline, data.bin);
-		fill(this.undated, data.undated > 0 && [`${count(data.undated, "page has", "pages have")} no date: `, this.#pages({ undated: "1", from: "", to: "" }, data.undated)]);
+		const { early, late, undated } = data;
+		fill(this.dates, this.#dates("no date", { pages: undated, undated: "1", from: "", to: "" }), this.#dates("a date before 1995", early), this.#dates("a date in the future", late));
 		this.#showCrumbs(data.section);
 		this.treemap.show(data.sections, data.other);
 		this.filters.suggestLanguages(data.languages.map(([name]) => name));
@@ -107,6 +108,11 @@ export class OverviewView {
 			card("Languages", languages.length > 0 ? barList(languages) : h("p.hint", "No page names a language: none has alternates or news.")),
 			card("Pages with", barList(has)),
 		);
+	}
+
+	/** @param {string} what @param {Query & {pages: number}} filter */
+	#dates(what, { pages, ...filter }) {
+		return pages > 0 && h("p.hint", `${count(pages, "page has", "pages have")} ${what}: `, this.#pages(filter, pages));
 	}
 
 	/** @param {Section[]} sections */
@@ -146,9 +152,9 @@ export class OverviewView {
 		fill(this.crumbs, h("ol", this.#params.section ? items : items.slice(-1))); // A site with one host starts there.
 	}
 
-	/** @param {Query} filter @param {number} pages @param {string} [text] */
-	#pages(filter, pages, text = `show ${count(pages, "page")}`) {
-		return to(pagesLink(this.#params, filter), text);
+	/** @param {Query} filter @param {number} pages */
+	#pages(filter, pages) {
+		return to(pagesLink(this.#params, filter), `show ${count(pages, "page")}`);
 	}
 }
 

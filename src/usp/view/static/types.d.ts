@@ -36,6 +36,8 @@ interface Section {
 interface Overview {
   pages: number;
   undated: number;
+  early: { pages: number; to: string };
+  late: { pages: number; from: string };
   bin: Bin;
   timeline: Count[];
   section: string;
