@@ -24,6 +24,7 @@ import pytest
 
 import usp
 from commands import environment
+from many_sites import Answer, serve_sites
 from support import urlset
 from viewing import Viewer, pages_of_site, viewing, write_site
 
@@ -524,6 +525,31 @@ def test_a_second_server_on_the_same_port(viewer: Viewer, folder: Path) -> None:
     assert done.returncode != 0
     assert "choose another with --port" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_an_address_of_another_machine(folder: Path) -> None:
+    """An address that is not of this machine is an error that names the option."""
+    done = subprocess.run(
+        [sys.executable, "-m", "usp", "view", str(folder), "--no-open", "--host", "192.0.2.7"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=environment(),
+    )
+    assert done.returncode != 0
+    assert done.stderr.startswith("usp: error: cannot serve on 192.0.2.7: ")
+    assert "choose another with --host" in done.stderr
+
+
+def test_a_site_that_refuses_says_what_to_try() -> None:
+    """The page has the advice of the other commands."""
+    with serve_sites() as sites:
+        site = sites.add("127.0.5.7", {})
+        sites.answers["127.0.5.7"]["/robots.txt"] = Answer(status=403)
+        with viewing(site) as viewer:
+            outcome = wait_for(viewer, "ready")["outcome"]
+    assert outcome["kind"] == "blocked"
+    assert "403 Forbidden; try another --user-agent" in outcome["meaning"]
 
 
 def test_everybody_may_reach_it_with_the_token(folder: Path) -> None:

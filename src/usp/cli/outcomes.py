@@ -25,6 +25,7 @@ __all__ = [
     "WRONG_USE",
     "Ended",
     "Ending",
+    "advice",
     "code_of_sites",
 ]
 
@@ -183,14 +184,14 @@ def _sitemaps(counts: TreeCounts) -> str:
 
 def _nothing(name: str, outcome: Outcome) -> str:
     """Return one line on a run in which nothing could be fetched, with what to try."""
-    decisive = next((missing for missing in outcome.missing if missing.cause in _DECISIVE), None)
+    decisive = _decisive(outcome)
     url, why = (name, outcome.reason) if decisive is None else (decisive.urls[0], decisive.reason)
     if outcome.kind is OutcomeKind.UNREACHABLE:
-        return f"cannot reach {_host(url)}: {_in_words_of_options(why)}{_advice(_REACH_ADVICE, why)}"
+        return f"cannot reach {_host(url)}: {_in_words_of_options(why)}{advice(outcome)}"
     if decisive is not None and decisive.cause is Cause.DISALLOWED:
         return f"nothing may be read: {url}: {_in_words_of_options(why)}"
     if outcome.kind is OutcomeKind.BLOCKED:
-        return f"blocked by {_host(url)}: {url} answered {why}{_advice(_ADVICE, why)}"
+        return f"blocked by {_host(url)}: {url} answered {why}{advice(outcome)}"
     why = _in_words_of_options(outcome.reason).removeprefix(f"{name}: ")
     parts = urlsplit(name)
     hint = "; to read the whole site, add --site" if parts.netloc and parts.path not in ("", "/") else ""
@@ -198,9 +199,17 @@ def _nothing(name: str, outcome: Outcome) -> str:
     return f"no sitemap {where}: {why}{hint}"
 
 
-def _advice(known: Mapping[str, str], why: str) -> str:
-    """Return what to try after an error, with a semicolon before it."""
-    return next((f"; {advice}" for start, advice in known.items() if why.startswith(start)), "")
+def _decisive(outcome: Outcome) -> Missing | None:
+    """Return why nothing could be fetched, if that has one cause."""
+    return next((missing for missing in outcome.missing if missing.cause in _DECISIVE), None)
+
+
+def advice(outcome: Outcome) -> str:
+    """Return what to try when a site is blocked or unreachable, with a semicolon before it; "" for others."""
+    known = {OutcomeKind.UNREACHABLE: _REACH_ADVICE, OutcomeKind.BLOCKED: _ADVICE}.get(outcome.kind, {})
+    decisive = _decisive(outcome)
+    why = outcome.reason if decisive is None else decisive.reason
+    return next((f"; {what}" for start, what in known.items() if why.startswith(start)), "")
 
 
 def _host(url: str) -> str:

@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from usp.cli.outcomes import advice
 from usp.cli.output import say
 from usp.cli.reading import Reader, find_targets, open_reader
 from usp.cli.site import add_message_options, add_site_options, add_targets
@@ -106,7 +107,7 @@ def explore(
         if not arguments.no_open:  # some browsers do not return before they are closed
             threading.Thread(target=webbrowser.open, args=(access.url,), daemon=True).start()
 
-    explorer = Explorer(sources, streams, cast("HomepageOptions", options))
+    explorer = Explorer(sources, streams, cast("HomepageOptions", options), advice)
     try:
         serve(explorer, arguments.host, arguments.port, on_start)
     except KeyboardInterrupt:

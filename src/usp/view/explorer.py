@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -89,6 +89,7 @@ class Explorer:
 
     :param streams: each source with its stream, opened lazily.
     :param options: those that the streams are opened with.
+    :param advice: returns what to try after an outcome, with a semicolon before it; an empty text for nothing.
     """
 
     def __init__(
@@ -96,7 +97,9 @@ class Explorer:
         sources: Sequence[Source],
         streams: Iterable[tuple[Source, SitemapStream]],
         options: HomepageOptions | None = None,
+        advice: Callable[[Outcome], str] = lambda outcome: "",
     ) -> None:
+        self._advice = advice
         self._targets = [source.target for source in sources]
         self._has_source = len(sources) > 1
         self.store = Store(has_source=self._has_source)
@@ -129,7 +132,7 @@ class Explorer:
             "failed": loader.failed,
             "bytes": loader.bytes,
             "seconds": round(loader.seconds, 1),
-            "outcome": None if outcome is None else _outcome(outcome),
+            "outcome": None if outcome is None else _outcome(outcome, self._advice(outcome)),
             "notes": loader.notes[:20],
             "has_problems": loader.has_problems,
             "has_changes": self._crawl is not None and len(self._crawl.runs) > 1,
@@ -236,10 +239,10 @@ class Explorer:
             count = found.total() if sitemap is None else found[sitemap]
             if count:
                 severity, title = str(CODES[name].severity), rule_page(name).title
+                sitemaps_with = len(found) - (None in found)  # some problems are of the site as a whole
                 codes.append(
                     {"code": name, "title": title, "severity": severity, "count": count, "sitemaps": sitemaps_with}
                 )
-                sitemaps_with = len(found) - (None in found)  # some problems are of the site as a whole
         codes.sort(key=lambda one: (_WORST_FIRST.index(one["severity"]), -one["count"], one["code"]))
         by_sitemap: dict[int, dict[str, int]] = {}
         for name, found in counts.items():
@@ -362,11 +365,11 @@ def _crawl_of(sources: Sequence[Source]) -> Crawl | None:
     return open_crawl(paths.pop())
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: Outcome, advice: str) -> dict[str, Any]:
     """Return an outcome, and what it means for the reader: nothing to say if everything could be read."""
     meaning = _OUTCOMES.get(outcome.kind, "")
     if meaning:
-        meaning += f": {outcome.reason}" if outcome.reason else "."
+        meaning += f": {outcome.reason}{advice}" if outcome.reason else "."
     return {"kind": str(outcome.kind), "reason": outcome.reason, "meaning": meaning}
 
 

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hmac
 import ipaddress
 import json
@@ -352,5 +353,7 @@ def _listening(host: str, port: int) -> socket.socket:
         found.bind(address)
         found.listen(128)
     except OSError as error:
-        raise OSError(f"cannot serve on {host}, port {port}: {error.strerror}; choose another with --port") from error
+        where = f"{host}, port {port}" if port else host
+        option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise OSError(f"cannot serve on {where}: {error.strerror}; choose another with {option}") from error
     return found
