@@ -559,6 +559,37 @@ def test_the_names_below_a_chart_do_not_overlap(visit: Opened, rich: Viewer, wid
     assert edges[-1] <= width
 
 
+def test_the_overview_names_odd_dates(visit: Opened, tmp_path: Path) -> None:
+    """They are beside the timeline, with a link to their pages."""
+    entries = "".join(
+        f"<url><loc>{HOST}/{day}</loc><lastmod>{day}</lastmod></url>"
+        for day in ("0001-01-01", "2024-05-08", "2024-06-01", "9999-12-31")
+    )
+    (tmp_path / "sitemap.xml").write_text(urlset(entries))
+    with ready(tmp_path / "temporary", tmp_path / "sitemap.xml") as viewer:
+        one = visit(viewer)
+        expect(one.page.get_by_text("2024-05-08 to 2024-06-01: 2 pages")).to_be_visible()
+        expect(one.page.get_by_text("1 page has a date before 1995: show 1 page")).to_be_visible()
+        one.page.get_by_text("1 page has a date in the future").get_by_role("link").click()
+        one.expect_rows("Pages", 1)
+        expect(one.row("Pages", 0)).to_contain_text("9999-12-31")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_names_in_the_treemap_are_whole(visit: Opened, tmp_path: Path, width: int) -> None:
+    """A cell has the numbers that have room in it, and no part of others."""
+    (tmp_path / "sitemap.txt").write_text(
+        "".join(f"{HOST}/{'help' if number % 20 == 0 else 'shop'}/{number}\n" for number in range(2000))
+    )
+    with ready(tmp_path / "temporary", tmp_path / "sitemap.txt") as viewer:
+        page = visit(viewer, width=width).page
+        expect(page.locator(".treemap text", has_text="1,900 pages")).to_be_visible()
+        room = page.locator(".treemap a text:not(.name)").evaluate_all(
+            "all => all.map((one) => one.parentNode.width.baseVal.value - one.getBBox().x - one.getBBox().width)"
+        )
+    assert min(room) >= 0
+
+
 def test_a_failed_target_says_why(visit: Opened, tmp_path: Path) -> None:
     """A site that does not answer gives a page that says so."""
     with viewing("http://127.0.0.1:9/", TMPDIR=str(tmp_path)) as viewer:
@@ -566,4 +597,14 @@ def test_a_failed_target_says_why(visit: Opened, tmp_path: Path) -> None:
             time.sleep(0.05)
         one = visit(viewer)
         expect(one.page.locator("#banner")).to_contain_text("does not answer")
-        expect(one.link("See what each sitemap answered")).to_be_visible()
+        expect(one.page.get_by_text("There are no pages.")).to_be_visible()
+        expect(one.link("See what each sitemap answered")).to_have_count(0)  # there is none
+
+
+def test_a_site_without_pages_leads_to_its_sitemaps(visit: Opened, tmp_path: Path) -> None:
+    """The overview has nothing to show, and says where there is more."""
+    (tmp_path / "sitemap.xml").write_text(urlset())
+    with ready(tmp_path / "temporary", tmp_path / "sitemap.xml") as viewer:
+        one = visit(viewer)
+        one.link("See what each sitemap answered").click()
+        one.expect_rows("Sitemaps", 1)

@@ -91,7 +91,7 @@ export class OverviewView {
 		this.charts.hidden = data.pages === 0;
 		if (data.pages === 0) {
 			const isReading = status().state === "loading";
-			fill(this.summary, hasFilters && all > 0 ? "No page matches. Remove a filter to see more." : isReading ? "Waiting for the first pages…" : "There are no pages. ", !isReading && all === 0 && to(link("sitemaps"), "See what each sitemap answered"));
+			fill(this.summary, hasFilters && all > 0 ? "No page matches. Remove a filter to see more." : isReading ? "Waiting for the first pages…" : "There are no pages. ", !isReading && all === 0 && status().sitemaps > 0 && to(link("sitemaps"), "See what each sitemap answered"));
 		}
 		this.timeline.show(data.timeline, data.bin);
 		const { early, late, undated } = data;

@@ -26,11 +26,11 @@ export class ProblemsView {
 			panel: "Place of the problem",
 			empty: "No problems here.",
 			columns: [
-				{ name: "code", title: "Code", width: 65, cell: (row) => row.code },
-				{ name: "severity", title: "Severity", width: 102, cell: (row) => severityBadge(row.severity) },
+				{ name: "code", title: "Code", width: 60, cell: (row) => row.code },
+				{ name: "severity", title: "Severity", width: 97, cell: (row) => severityBadge(row.severity) },
 				{ name: "message", title: "Problem", width: 260, grow: true, cell: (row) => row.message },
 				{ name: "line", title: "Line", width: 70, isNumber: true, cell: (row) => number(row.line) },
-				{ name: "sitemap_url", title: "Sitemap", width: 235, cell: (row) => h("span", { title: row.sitemap_url }, shorten(row.sitemap_url.replace(/^https?:\/\//, ""), 30)) },
+				{ name: "sitemap_url", title: "Sitemap", width: 245, cell: (row) => h("span", { title: row.sitemap_url }, shorten(row.sitemap_url.replace(/^https?:\/\//, ""), 27)) },
 			],
 			load: async (offset, limit, signal) => {
 				const { code, sitemap } = this.list.params;

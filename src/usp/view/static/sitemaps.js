@@ -20,14 +20,14 @@ export class SitemapsView {
 			isSortable: true,
 			columns: [
 				...(status().targets.length > 1 ? [{ name: "source", title: "Target", width: 140, cell: (/** @type {Sitemap} */ row) => row.source ?? "" }] : []),
-				{ name: "url", title: "Sitemap", width: 300, grow: true, cell: (row) => this.#name(row) },
+				{ name: "url", title: "Sitemap", width: 400, grow: true, cell: (row) => this.#name(row) },
 				{ name: "type", title: "Type", width: 80, cell: (row) => row.type },
 				{ name: "status", title: "Status", width: 180, cell: statusText },
 				{ name: "pages", title: "Pages", width: 90, isNumber: true, cell: (row) => number(row.pages) },
 				{ name: "problems", title: "Problems", width: 95, isNumber: true, cell: problems },
 				{ name: "bytes", title: "Size", width: 85, isNumber: true, cell: (row) => bytes(row.bytes) },
 				{ name: "bytes_inflated", title: "Inflated", width: 90, isNumber: true, cell: (row) => bytes(row.bytes_inflated) },
-				{ name: "newest", title: "Newest page", width: 110, cell: (row) => day(row.newest) },
+				{ name: "newest", title: "Newest page", width: 120, cell: (row) => day(row.newest) },
 				{ name: "last_modified", title: "Last modified", width: 120, cell: (row) => day(row.last_modified) },
 				{ name: "seconds", title: "Seconds", width: 85, isNumber: true, cell: (row) => row.seconds?.toFixed(2) ?? "–" },
 				{ name: "fetched_at", title: "Fetched (UTC)", width: 140, cell: (row) => minute(row.fetched_at) },
@@ -38,7 +38,7 @@ export class SitemapsView {
 			},
 			onTotal: (total) => {
 				const failed = status().failed;
-				fill(this.summary, count(total, "sitemap"), this.list.params.sort ? ", sorted" : ", in the order of the tree", failed > 0 && h("span.failed", `; ${number(failed)} failed`));
+				fill(this.summary, count(total, "sitemap"), total > 0 && (this.list.params.sort ? ", sorted" : ", in the order of the tree"), failed > 0 && h("span.failed", `; ${number(failed)} failed`));
 			},
 			detail: async (row) => about(await this.list.row(row)),
 		});
@@ -75,7 +75,7 @@ function about(row) {
 	const known = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
 	for (const name of ["bytes", "bytes_inflated"]) if (name in known) known[name] = bytes(Number(known[name]));
 	if (row.seconds !== null) known.seconds = seconds(row.seconds);
-	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : "It has no pages.";
+	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : ["index", "robots"].includes(row.type) ? "It lists sitemaps." : "It has no pages.";
 	const problemsLink = found ? to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`) : null;
 	return [h("p.url", external(url)), reason && h("p.error", `Failed: ${reason}`), h("p.actions", pagesLink, problemsLink), fields(known)];
 }

@@ -112,10 +112,10 @@ export class Treemap {
 		if (hasFocus) this.#focus(this.#current);
 	}
 
-	/** Return a rectangle with as many lines as have room. A nested svg cuts what is too long; the title says all of it. @param {Box} box @param {string[]} lines */
+	/** Return a rectangle with the lines that have room. A nested svg cuts a long name; the title says all of it. @param {Box} box @param {string[]} lines */
 	#box({ x, y, width, height }, lines) {
 		const size = { width: Math.max(0, width - 1), height: Math.max(0, height - 1) };
-		const shown = width > 30 ? lines.filter((_, index) => height > 20 + index * 15) : [];
+		const shown = width > 30 ? lines.filter(({ length }, index) => height > 20 + index * 15 && (index === 0 || width > 8 + length * 7)) : [];
 		const texts = shown.map((line, index) => svg("text", { x: 6, y: 16 + index * 15, class: index === 0 && "name" }, line));
 		return svg("svg", { x, y, ...size, "aria-hidden": "true" }, svg("rect", { width: "100%", height: "100%" }), texts);
 	}
