@@ -78,6 +78,15 @@ FILTERS: dict[str, tuple[dict[str, str], Callable[[Page], bool]]] = {
     "host": ({"section": HOST}, lambda page: True),
     "section": ({"section": f"{HOST}/blog"}, lambda page: page.path == "/blog" or page.path.startswith("/blog/")),
     "deeper section": ({"section": f"{HOST}/blog/2021/"}, lambda page: page.path.startswith("/blog/2021/")),
+    "directly in a section": (
+        {"section": f"{HOST}/blog", "direct": "1"},
+        lambda page: page.path == "/blog",
+    ),
+    "directly in a deeper section": (
+        {"section": f"{HOST}/blog/2021", "direct": "1"},
+        lambda page: page.path.startswith("/blog/2021/"),
+    ),
+    "directly in a host": ({"section": HOST, "direct": "1"}, lambda page: page.path.count("/") == 1),
     "half a section": ({"section": f"{HOST}/blo"}, lambda page: False),
     "from": ({"from": "2022-01-01"}, lambda page: page.day >= "2022-01-01"),
     "one day": ({"from": "2026-11-01", "to": "2026-11-01"}, lambda page: page.day == "2026-11-01"),

@@ -64,6 +64,17 @@ def test_a_section_zooms_in_and_the_back_button_out(visit: Opened, rich: Viewer)
     assert one.state == ""
 
 
+def test_pages_directly_in_a_section(visit: Opened, rich: Viewer) -> None:
+    """The cell of the pages that are in no deeper section leads to as many pages as it says."""
+    one = visit(rich)
+    cell = one.page.locator(".treemap a", has_text="(directly here)")
+    expect(cell.locator("text").nth(1)).to_have_text("6 pages")
+    cell.click()
+    one.expect_rows("Pages", 6)
+    one.button("Remove filter: Not in deeper sections").click()
+    one.expect_rows("Pages", PAGES)
+
+
 def test_keys_move_in_the_treemap(visit: Opened, rich: Viewer) -> None:
     """The map is one stop of the Tab key; arrows move in it, and Enter opens a section."""
     one = visit(rich)

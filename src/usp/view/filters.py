@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES
 
-__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "known_code", "section_of"]
+__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "known_code", "rest_of_path", "section_of"]
 
 #: What pages may have -> the condition.
 HAS = {
@@ -54,6 +54,11 @@ def section_of(text: str) -> tuple[str, str]:
     return host, slash + path.rstrip("/") if path.strip("/") else ""
 
 
+def rest_of_path(path: str) -> str:
+    """Return SQL for what follows the path of a section in the path of its pages. Deeper sections end with a slash."""
+    return f"substr(path, {len(path) + 2})"
+
+
 def _text(text: str, parameters: Mapping[str, str]) -> Condition:
     if is_set("regex", parameters.get("regex", "")):
         return Condition("regexp_matches(url, ?)", (text,))
@@ -87,6 +92,11 @@ def _section(text: str, parameters: Mapping[str, str]) -> Condition:
     if not path:
         return Condition("host = ?", (host,))
     return Condition("host = ? and (path = ? or starts_with(path, ?))", (host, path, path + "/"))
+
+
+def _direct(text: str, parameters: Mapping[str, str]) -> Condition:
+    _, path = section_of(parameters.get("section", ""))
+    return Condition(f"not contains({rest_of_path(path)}, '/')" if is_set("direct", text) else "true")
 
 
 def _day(text: str) -> date:
@@ -128,6 +138,7 @@ def _language(text: str, parameters: Mapping[str, str]) -> Condition:
 FILTERS: dict[str, Callable[[str, Mapping[str, str]], Condition]] = {
     "q": _text,
     "section": _section,
+    "direct": _direct,
     "from": _from,
     "to": _to,
     "undated": _undated,

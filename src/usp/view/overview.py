@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.scan.dates import EARLIEST
-from usp.view.filters import HAS, Condition, section_of
+from usp.view.filters import HAS, Condition, rest_of_path, section_of
 from usp.view.store import Store
 
 __all__ = ["overview"]
@@ -120,7 +120,7 @@ def _sections(store: Store, condition: Condition, section: str) -> list[dict[str
     """
     if section:
         host, path = section_of(section)
-        rest = f"substr(path, {len(path) + 2})"
+        rest = rest_of_path(path)
         name = f"case when contains({rest}, '/') then split_part({rest}, '/', 1) else '' end"
     else:
         host, path, name = "", "", "host"

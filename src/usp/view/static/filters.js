@@ -14,6 +14,7 @@ let bars = 0;
 const CHIPS = {
 	q: (value, { regex }) => (regex ? `URL matches ${value}` : `URL contains “${value}”`),
 	section: (value) => `Section ${value}`,
+	direct: () => "Not in deeper sections",
 	from: (value) => `From ${value}`,
 	to: (value) => `To ${value}`,
 	undated: () => "Without a date",

@@ -79,7 +79,7 @@ export class OverviewView {
 
 	/** @param {Section} section */
 	#sectionLink({ section, has_more: hasMore }) {
-		return hasMore ? link("overview", { ...this.#params, section }) : pagesLink(this.#params, { section });
+		return hasMore ? link("overview", { ...this.#params, section }) : pagesLink(this.#params, { section, direct: 1 });
 	}
 
 	/** @param {Overview} data */

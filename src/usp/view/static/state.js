@@ -4,7 +4,7 @@ import { address } from "./api.js";
 import { status } from "./live.js";
 
 /** The parameters that /api/overview, /api/pages and /api/export share. */
-export const FILTERS = ["q", "regex", "section", "from", "to", "undated", "sitemap", "language", "problem", "has"];
+export const FILTERS = ["q", "regex", "section", "direct", "from", "to", "undated", "sitemap", "language", "problem", "has"];
 
 /** @param {string} hash @returns {Route} */
 export function parse(hash) {
