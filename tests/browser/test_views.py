@@ -253,7 +253,20 @@ def test_a_problem_far_to_the_right_is_shown(visit: Opened, tmp_path: Path) -> N
         one = visit(viewer, "problems?code=L302&row=0")
         line = one.page.get_by_role("complementary", name="Place of the problem").locator(".line.current code")
         expect(line.locator("mark")).to_have_text("08/05/2026")
+        expect(line.locator("mark")).to_be_in_viewport()
         expect(line.locator("em")).to_have_text(["… ", " … (cut)"])
+
+
+def test_a_problem_in_view_does_not_scroll(visit: Opened, tmp_path: Path) -> None:
+    """The start of the lines, with their numbers, stays where there is room for the place of the problem."""
+    entry = f"<url><loc>{HOST}/bad</loc><lastmod>08/05/2026</lastmod></url>{' ' * 200}"
+    (tmp_path / "line.xml").write_text(f"<urlset {SITEMAP_XMLNS}>\n{entry}</urlset>")
+    with ready(tmp_path / "home", tmp_path / "line.xml") as viewer:
+        one = visit(viewer, "problems?code=L302&row=0")
+        lines = one.page.get_by_role("region", name="Lines of the document")
+        expect(lines.locator("mark")).to_be_in_viewport()
+        one.page.wait_for_timeout(300)
+        assert lines.evaluate("one => one.scrollWidth > one.clientWidth && one.scrollLeft === 0")
 
 
 def test_problems_of_a_sitemap(visit: Opened, rich: Viewer) -> None:

@@ -40,7 +40,7 @@ export class ProblemsView {
 			},
 			detail: async (row, signal) => {
 				const content = await detail(await this.list.row(row), this.list.params, signal);
-				requestAnimationFrame(() => this.list.element.querySelector(".line mark")?.scrollIntoView({ block: "nearest", inline: "center" }));
+				requestAnimationFrame(() => this.list.element.querySelector(".line mark")?.scrollIntoView({ block: "nearest" }));
 				return content;
 			},
 		});
