@@ -276,3 +276,10 @@ def test_names_exist(name: str) -> None:
     names = {found.rpartition(".")[2] for found in re.findall(r"`([A-Za-z_][\w.]*)(?:\(.*?\))?`", text)}
     names = {found for found in names if re.search(r"[A-Z].*[a-z]|\w_\w", found)}
     assert [found for found in sorted(names) if found not in source] == []
+
+
+def test_pictures_are_shown() -> None:
+    """Every picture in docs/images is in the README or the documentation."""
+    texts = [path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))]
+    shown = {name for text in texts for name in re.findall(r"images/([\w.-]+)", text)}
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} == shown

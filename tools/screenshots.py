@@ -69,14 +69,12 @@ PICTURES = (
     Picture("overview-light", "large", ""),
     Picture("overview-dark", "large", "", "dark"),
     Picture("overview-narrow", "large", "", size=_NARROW),
-    Picture("pages-light", "large", "pages?q=maps&row=120"),
     Picture("pages-dark", "large", "pages?section=www.example.org/blog&row=600000", "dark"),
     Picture(
         "sql-light", "large", "sql?as=chart&query=select section, count(*) as pages from pages group by 1", click="Run"
     ),
     Picture("demo-overview-light", "demo", ""),
     Picture("demo-problems-light", "demo", "problems?code=X102&row=0"),
-    Picture("demo-problems-dark", "demo", "problems?code=X102&row=0", "dark"),
     Picture("demo-sitemaps-narrow", "demo", "sitemaps", size=_NARROW),
 )
 
