@@ -70,8 +70,7 @@ def sitemap_tree_for_homepage(
     :param limits: a `usp.Limits`, on sitemaps, pages, bytes and time; `politeness` is a `usp.Politeness`, with waits.
     :param respect_robots: whether to leave out sitemaps that a robots.txt disallows.
     :param cross_host: hosts that the site may lead to: "allow" for any, "same-site" or "same-host".
-    :param allow_hosts: hosts that may be private: ["10.0.0.5", "*.corp.example"]; `private="refuse"` refuses others,
-        the homepage's too.
+    :param allow_hosts: hosts that may be private, ["*.corp.example"]; `private="refuse"` refuses the homepage's, too.
     :param progress: called with a `usp.progress.Progress` for each sitemap found, fetched, parsed or failed.
     :return: the tree, with what the site does wrong as `InvalidSitemap`s and problems; see `tree.outcome`, too.
     :raises SitemapException: if the URL is not http or https.
