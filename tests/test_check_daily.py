@@ -253,6 +253,13 @@ def test_settings_of_their_own_file(usp: RunHere, folder: Path) -> None:
     assert usp("check", "public/", "--config", "none.toml").returncode == 2
 
 
+def test_settings_with_a_byte_order_mark(usp: RunHere, folder: Path) -> None:
+    """Some editors write a byte order mark at the start of the file."""
+    Path("usp.toml").write_text('\ufeff[check]\nselect = ["P418"]\n', "utf-8")
+    done = usp("check", "public/", "-f", "json")
+    assert set(json.loads(done.stdout)["summary"]["codes"]) == {"P418"}
+
+
 def test_the_url_of_the_settings(usp: RunHere, folder: Path) -> None:
     """`url` says where files and folders will be served, and is not used for other targets."""
     Path("usp.toml").write_text('[check]\nurl = "https://other.example.org/"\nselect = ["U506"]\n')

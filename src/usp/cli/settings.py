@@ -80,7 +80,7 @@ def read_settings(path: str) -> CheckSettings:
 def _content(path: Path) -> dict[str, Any] | None:
     """Return the table of usp in a file; None for a pyproject.toml that has none."""
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(path.read_text("utf-8-sig"))  # some editors write a byte order mark
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidArgumentError(f"{path} is not valid TOML: {error}; correct it, or add --no-config") from None
     if path.name != _PROJECT_FILE:
