@@ -126,6 +126,26 @@ def test_sitemaps_are_a_tree_and_sort(visit: Opened, rich: Viewer) -> None:
     assert one.state == f"pages?sitemap={HOST}/maps.xml"
 
 
+@pytest.mark.parametrize("view", ["sitemaps", "pages"])
+def test_titles_of_columns_have_room_for_the_mark_of_their_order(visit: Opened, rich: Viewer, view: str) -> None:
+    """The arrow of the sorted column is not cut off."""
+    one = visit(rich, view)
+    one.page.locator(".grid-head button").first.wait_for()
+    names = one.page.locator(".grid-head button").evaluate_all("all => all.map((one) => one.dataset.key)")
+    narrow = []
+    for name in names:
+        one.go(f"{view}?sort=-{name}")
+        head = one.page.locator(f".grid-head button[data-key={name}]")
+        expect(head).to_contain_text("▼")
+        room = head.evaluate(
+            "one => [one, one.parentNode].map((node) => node.getBoundingClientRect())"
+            ".flatMap(({left, right}) => [left, right])"
+        )
+        if room[0] < room[2] or room[1] > room[3]:
+            narrow.append((name, room[2] - room[0], room[1] - room[3]))
+    assert narrow == []
+
+
 def test_sitemaps_are_searched(visit: Opened, rich: Viewer) -> None:
     """The search leaves the sitemaps whose URL has the text."""
     one = visit(rich, "sitemaps")
