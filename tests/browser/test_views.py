@@ -146,6 +146,14 @@ def test_titles_of_columns_have_room_for_the_mark_of_their_order(visit: Opened, 
     assert narrow == []
 
 
+def test_a_failed_sitemap_says_why_in_its_row(visit: Opened, demo: Viewer) -> None:
+    """The reason is whole, without the URL, which the row has already."""
+    one = visit(demo, "sitemaps?q=missing")
+    cell = one.row("Sitemaps", 0).get_by_role("gridcell").nth(2)
+    expect(cell).to_have_text("Failed: 404 Not Found")
+    assert cell.evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_sitemaps_are_searched(visit: Opened, rich: Viewer) -> None:
     """The search leaves the sitemaps whose URL has the text."""
     one = visit(rich, "sitemaps")

@@ -22,7 +22,7 @@ export class SitemapsView {
 				...(status().targets.length > 1 ? [{ name: "source", title: "Target", width: 140, cell: (/** @type {Sitemap} */ row) => row.source ?? "" }] : []),
 				{ name: "url", title: "Sitemap", width: 400, grow: true, cell: (row) => this.#name(row) },
 				{ name: "type", title: "Type", width: 80, cell: (row) => row.type },
-				{ name: "status", title: "Status", width: 170, cell: statusText },
+				{ name: "status", title: "Status", width: 190, cell: statusText },
 				{ name: "pages", title: "Pages", width: 90, isNumber: true, cell: (row) => number(row.pages) },
 				{ name: "problems", title: "Problems", width: 110, isNumber: true, cell: problems },
 				{ name: "bytes", title: "Size", width: 85, isNumber: true, cell: (row) => bytes(row.bytes) },
@@ -87,7 +87,7 @@ function problems(row) {
 }
 
 /** @param {Sitemap} row */
-function statusText({ reason, status: code }) {
+function statusText({ url, reason, status: code }) {
 	if (!reason) return code === null ? "read" : String(code);
-	return h("span.failed", { title: `Failed: ${reason}` }, `Failed: ${reason}`);
+	return h("span.failed", { title: `Failed: ${reason}` }, `Failed: ${reason.split(`${url}: `).at(-1)}`);
 }
