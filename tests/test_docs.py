@@ -19,6 +19,8 @@ import docs_pages
 import docs_site
 from support import write_archive
 from test_rooms import ROOMS
+from usp.check import check
+from usp.check.formats import render
 from usp.check.rules import RULES
 from usp.check.rules.page import rule_page
 from usp.cli.demo import demo_site
@@ -83,6 +85,31 @@ def run_example(example: str, page: str, homepage: str) -> None:
     run = eval(code, {"__name__": "example"})  # noqa: S307 -- running it is the test
     if code.co_flags & inspect.CO_COROUTINE:
         asyncio.run(run)
+
+
+def test_reports_are_those_of_usp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reports that the README and the guide show are what `usp check` prints about such files."""
+    monkeypatch.chdir(tmp_path)
+    guide = (ROOT / "docs" / "check.md").read_text("utf-8")
+    (example,) = re.findall(
+        r"^```xml\n(.*?)^```\n\n```console\n\$ usp check sitemap.xml\n", guide, re.DOTALL | re.MULTILINE
+    )
+    Path("sitemap.xml").write_text(example)
+    assert f"$ usp check sitemap.xml\n{''.join(render('text', check('sitemap.xml')))}$ echo $?\n1\n" in guide
+
+    pages = [
+        f"<url><loc>https://www.example.org/{number:05}</loc><lastmod>2026-11-01</lastmod></url>"
+        for number in range(48_201)
+    ]
+    pages[4_316] = pages[4_316].replace("org/", "org/?a=1&b=")
+    Path("public").mkdir()
+    Path("public/robots.txt").write_text("User-agent: *\nSitemap: https://www.example.org/sitemap.xml\n")
+    Path("public/sitemap.xml").write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        + "\n".join([*pages, "</urlset>\n"])
+    )
+    report = "".join(render("text", check("public", url="https://www.example.org/")))
+    assert f"```text\n{report.replace('public/', '')}```" in (ROOT / "README.md").read_text("utf-8")
 
 
 def test_files_for_ci_are_complete() -> None:
