@@ -417,6 +417,18 @@ def test_a_folder_that_is_something_else_is_refused(tmp_path: Path) -> None:
         crawl(["https://example.org/"], tmp_path)
 
 
+def test_a_file_is_no_crawl_folder(tmp_path: Path) -> None:
+    """A file in the place of a crawl folder, or of one above it, is refused, to write and to read."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for path in (file, file / "crawl"):
+        with pytest.raises(CrawlFolderError, match="a file is in its place; give a folder"):
+            crawl(["https://example.org/"], path)
+        with pytest.raises(CrawlFolderError, match="is not a crawl folder"):
+            open_crawl(path)
+    assert file.read_text() == "mine"
+
+
 def test_an_empty_folder_without_sites_is_refused(tmp_path: Path) -> None:
     """Without sites, there must be sites in the folder."""
     with pytest.raises(InvalidArgumentError, match="has no sites yet"):

@@ -163,7 +163,10 @@ class CrawlFolder:
         if not storage.exists(MANIFEST):
             if any(not name.startswith(".") for name in storage.names()):
                 raise CrawlFolderError(f"{path} has files, and is not a crawl folder; give a new or an empty folder")
-            storage.write(MANIFEST, _manifest(()))
+            try:
+                storage.write(MANIFEST, _manifest(()))
+            except (FileExistsError, NotADirectoryError):
+                raise CrawlFolderError(f"{path} cannot be a folder: a file is in its place; give a folder") from None
         return cls(path)
 
     @staticmethod
@@ -322,7 +325,7 @@ class CrawlFolder:
         try:
             with self._storage.open(MANIFEST) as file:
                 manifest = json.loads(file.read())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise CrawlFolderError(f"{self.path} is not a crawl folder: it has no {MANIFEST}") from None
         except (ValueError, RecursionError):
             raise CrawlFolderError(f"{path} cannot be read: it is not JSON") from None
