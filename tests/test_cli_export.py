@@ -162,7 +162,7 @@ def test_the_table_of_sitemaps(server: Server, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("-o", "pages.xyz"), "does not say in which format to write"),
+        (("-o", "pages.xyz"), "No format has the ending of 'pages.xyz'"),
         (("-o", "-"), "Say in which format to write"),
         (("-o", "pages.parquet.gz"), "not compressed with gzip"),
         (("-o", "-", "-f", "sqlite"), "cannot be written to standard output"),

@@ -573,7 +573,7 @@ def test_the_command(usp: RunHere, tmp_path: Path) -> None:
         (("--probe", "some"), "give a number of pages"),
         (("--probe-seed", "1"), "--probe-seed needs --probe N"),
         (("--probe-out", "x.csv"), "--probe-out needs --probe N"),
-        (("--probe", "1", "--probe-out", "x.unknown"), "does not say in which format"),
+        (("--probe", "1", "--probe-out", "x.unknown"), "No format has the ending of 'x.unknown'"),
         (("--probe", "1", "--probe-seed", "x"), "give an integer"),
     ],
 )

@@ -7,7 +7,7 @@ from usp.check.rules.rule import ERROR, INFO, Rule
 __all__ = ["RULES"]
 
 RULES = (
-    Rule("X101", ERROR, "something stands before the document; remove it: a document must start the file"),
+    Rule("X101", ERROR, "there is something before the document; remove it: the document must start the file"),
     Rule("X102", ERROR, 'bare "&" in {where}; write "&amp;"'),
     Rule("X103", ERROR, 'unknown entity "{text}" in {where}; write the character itself'),
     Rule("X104", ERROR, 'stray "<" in text; write "&lt;"'),

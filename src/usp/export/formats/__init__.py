@@ -195,7 +195,7 @@ def output_file(
             raise InvalidArgumentError(f"Say in which format to write: {', '.join(formats)}")
         endings = ", ".join(ending for one in formats.values() for ending in one.suffixes)
         raise InvalidArgumentError(
-            f"The name {path!r} does not say in which format to write; let it end with {endings}; or name a format"
+            f"No format has the ending of {path!r}; let the name end with one of {endings}; or choose a format"
         )
     found = formats[name]
     if is_gzipped and not found.is_text:
