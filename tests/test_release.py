@@ -38,6 +38,14 @@ def replaced(file: str, old: str, new: str) -> Callable[[Path], None]:
     return replace
 
 
+def set_unreleased(root: Path, entries: str) -> None:
+    """Write entries under Unreleased in the changelog, in place of those that are there."""
+    path = root / "CHANGELOG.md"
+    start, *versions = re.split(r"^(?=## \[)", path.read_text("utf-8"), flags=re.MULTILINE)
+    released = [section for section in versions if not section.startswith("## [Unreleased]")]
+    path.write_text("".join([start, f"## [Unreleased]\n\n{entries}", *released]), "utf-8")
+
+
 def test_this_version_is_complete(root: Path) -> None:
     """The version stands everywhere, and the classifiers are those that are tested."""
     assert [*release.check_version(root, VERSION), *release.check_metadata(root)] == []
@@ -62,6 +70,7 @@ def test_what_is_wrong_is_named(root: Path, damage: Callable[[Path], None], reas
 
 def test_the_tag_is_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A workflow that runs for a tag fails if the tag is another version."""
+    set_unreleased(root, "")
     monkeypatch.setenv("GITHUB_REF_TYPE", "tag")
     monkeypatch.setenv("GITHUB_REF_NAME", f"v{VERSION}")
     assert list(release.check_version(root, VERSION)) == []
@@ -69,6 +78,16 @@ def test_the_tag_is_the_version(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(release.check_version(root, VERSION)) == [
         f"the tag is v1.0.0, and the version {VERSION}; delete the tag, and make v{VERSION}"
     ]
+
+
+def test_a_tagged_version_leaves_nothing_unreleased(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workflow that runs for a tag fails if the changelog still has entries under Unreleased."""
+    set_unreleased(root, "### Fixed\n\n- A bug.\n\n")
+    assert list(release.check_version(root, VERSION)) == []
+    monkeypatch.setenv("GITHUB_REF_TYPE", "tag")
+    monkeypatch.setenv("GITHUB_REF_NAME", f"v{VERSION}")
+    (found,) = release.check_version(root, VERSION)
+    assert found.startswith("CHANGELOG.md: move what is under Unreleased")
 
 
 def test_incomplete_files_are_named(tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ def version_of(root: Path) -> str:
 
 
 def check_version(root: Path, version: str) -> Iterator[str]:
-    """Check the version, where it is repeated, and the tag of the commit, if a workflow runs for one."""
+    """Check the version, where it is repeated, and the tag of the commit, if a workflow runs for one.
+
+    The changelog of a tagged version has nothing under Unreleased; between releases it may.
+    """
     changelog = (root / "CHANGELOG.md").read_text("utf-8")
     if not VERSION.fullmatch(version):
         yield f"src/usp/version.py: {version!r} is no version of a release; write one like 2.1.0 or 2.1.0rc1"
@@ -45,7 +48,10 @@ def check_version(root: Path, version: str) -> Iterator[str]:
         yield f"CITATION.cff: write `version: {version}`"
     if not re.search(rf"^## \[{re.escape(version)}] - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE):
         yield f"CHANGELOG.md: there is no section `## [{version}] - YYYY-MM-DD`"
-    tag = os.environ.get("GITHUB_REF_NAME", "") if os.environ.get("GITHUB_REF_TYPE") == "tag" else f"v{version}"
+    is_tagged = os.environ.get("GITHUB_REF_TYPE") == "tag"
+    if is_tagged and re.search(r"^## \[Unreleased]\s+(?!## )\S", changelog, re.MULTILINE):
+        yield f"CHANGELOG.md: move what is under Unreleased below {version}, delete the tag, and make it again"
+    tag = os.environ.get("GITHUB_REF_NAME", "") if is_tagged else f"v{version}"
     if tag != f"v{version}":
         yield f"the tag is {tag}, and the version {version}; delete the tag, and make v{version}"
 
