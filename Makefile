@@ -156,7 +156,7 @@ fuzz: $(VENV)/installed ## search for documents that are read wrongly, for a min
 	@$(PY) tools/fuzz --seconds $(or $(SECONDS),60) $(INPUT)
 
 clean: ## remove everything that these targets made
-	rm -rf $(VENV) .venv-* .pythons .tools .wheel-source build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .newest .oldest .fuzz .site .peers
+	rm -rf $(VENV) .venv-* .cache .pythons .tools .wheel-source build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .compat .bench .wheel .newest .oldest .fuzz .site .peers
 	find src -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
