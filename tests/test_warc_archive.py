@@ -9,6 +9,7 @@ import io
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Iterable
@@ -415,6 +416,54 @@ def test_little_is_kept_of_each_record(tmp_path: Path) -> None:
     assert len(archive) == 5_007
     assert kept < 5_000 * 700
     assert peak < kept + 2_000_000
+
+
+def peak_of(read: Callable[[], object]) -> int:
+    """Return the most memory that a function takes, in bytes."""
+    tracemalloc.start()
+    try:
+        read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_body_in_tiny_chunks_takes_little_memory(tmp_path: Path) -> None:
+    """A body of a million chunks takes as much memory as any other of its size."""
+    size = 2_000_000
+    block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"2\r\nab\r\n" * (size // 2) + b"0\r\n\r\n"
+    start = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {W}sitemap.xml\r\nContent-Length: {len(block)}"
+    (tmp_path / "a.warc").write_bytes(start.encode() + b"\r\n\r\n" + block + b"\r\n\r\n")
+    client = ArchiveClient(Archive([str(tmp_path / "a.warc")]))
+    found: list[Any] = []
+    peak = peak_of(lambda: found.append(client.get(f"{W}sitemap.xml")))
+    assert found[0].raw_data() == b"ab" * (size // 2)
+    assert peak < 4 * size
+
+
+def test_a_huge_robots_txt_beside_other_sites_takes_little_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an archive has many sites, usp reads no more of a file than of any sitemap to see what it lists."""
+    monkeypatch.setattr("usp.sources.records.MAX_SITEMAP_BYTES", 1_000_000)
+    recorder = site().add("https://other.example/robots.txt", b"Sitemap: /a.xml\n" + b"#" * 50_000_000)
+    path = recorder.saved(tmp_path / "a.warc.gz")
+    assert peak_of(lambda: find_sources(path)) < 10_000_000
+
+
+def test_long_urls_with_the_word_sitemap_take_no_time(tmp_path: Path) -> None:
+    """A URL that says "sitemap" hundreds of times costs no more than another of its length."""
+
+    def seconds(word: str) -> float:
+        recorder = Recorder()
+        for number in range(100):
+            recorder.add(f"{W}{number}{word * (1_900 // len(word))}/", b"http://h/")
+        path = recorder.saved(tmp_path / "a.warc.gz")
+        started = time.thread_time()
+        Archive([str(path)])
+        return time.thread_time() - started
+
+    assert seconds("sitemap") < 3 * seconds("address") + 0.1
 
 
 @pytest.mark.parametrize("header", ["WARC-Target-URI", "WARC-Payload-Digest"])

@@ -45,7 +45,7 @@ _MANY_SECONDS = 0.02  # linear time takes less, for the largest size
 _MOST_CPU_SECONDS = 120  # of a trial; a pattern that takes exponential time ends there
 _METHODS = ("match", "fullmatch", "search")
 _SEARCHING = frozenset({"search", "sub", "subn", "split", "finditer", "findall"})
-_ENDS = ("", "\0", "!", "\n", " x", "\u00e9", "<")
+_ENDS = ("", "\0", "!", "\n", " x", "\u00e9", "<", "/")
 _SAMPLES = "a0 -/.:=<>\"'&#%!\u00e9\n\t"
 _MOST_SAMPLES = 4
 _MOST_PREFIXES = 3

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from usp.exceptions import InvalidArgumentError
+from usp.limits import MAX_SITEMAP_BYTES
 from usp.origins import requested_url
 from usp.scan.urls import is_http_url
 from usp.stream import HomepageOptions
@@ -80,6 +81,7 @@ def _listed_elsewhere(archive: Archive, sites: list[Site]) -> set[str]:
     Sites keep their sitemaps at other hosts, too: such a host is no site.
     """
     client = ArchiveClient(archive)
+    client.set_max_response_data_length(MAX_SITEMAP_BYTES)
     listed: set[str] = set()
     for site in sites:
         robots = [f"{site.homepage_url}robots.txt"] if site.names_sitemaps else []

@@ -47,7 +47,7 @@ _ROOT = re.compile(
 )
 _URL_LINE = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:#[^\n]*+\n\s*+)*+https?://", re.IGNORECASE)
 _NAMES_SITEMAP = re.compile(rb"(?im)^[ \t]*site-?map[ \t]*:")
-_IS_CALLED_SITEMAP = re.compile(r"[^?#]*sitemap[^/?#]*(?:[?#].*)?", re.IGNORECASE | re.DOTALL)
+_PATH_END = re.compile(r"[?#]")
 
 
 class Kind(IntEnum):
@@ -276,7 +276,12 @@ def kind_of(url: str, record: Record, message: Message) -> Kind:
         return _KINDS[name]
     # Feeds and texts that are not called a sitemap seldom are one; robots.txt or an index leads to those that are.
     is_list = root is not None or _URL_LINE.match(start) is not None
-    return Kind.SITEMAP if is_list and _IS_CALLED_SITEMAP.fullmatch(url) else Kind.OTHER
+    return Kind.SITEMAP if is_list and _is_called_sitemap(url) else Kind.OTHER
+
+
+def _is_called_sitemap(url: str) -> bool:
+    """Return whether the last part of a URL's path has the word "sitemap" in it."""
+    return "sitemap" in _PATH_END.split(url, maxsplit=1)[0].rpartition("/")[2].lower()
 
 
 _KINDS = {b"urlset": Kind.SITEMAP, b"sitemapindex": Kind.INDEX}

@@ -134,11 +134,9 @@ class _ArchivedResponse(AbstractWebClientSuccessResponse):
 
 
 def _read(pieces: Iterable[bytes], most: int | None) -> tuple[bytes, tuple[str, ...]]:
-    kept: list[bytes] = []
-    size = 0
+    body = bytearray()  # pieces may be of one byte each, and a list of them many times as large
     for piece in pieces:
-        kept.append(piece)
-        size += len(piece)
-        if most is not None and size > most:
-            return b"".join(kept)[:most], ("T804",)
-    return b"".join(kept), ()
+        body += piece
+        if most is not None and len(body) > most:
+            return bytes(memoryview(body)[:most]), ("T804",)
+    return bytes(body), ()
