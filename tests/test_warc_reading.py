@@ -302,6 +302,20 @@ def test_memory_does_not_grow_with_a_record(pack: Callable[[bytes], bytes]) -> N
     assert (sum(sizes), peak < 20_000_000) == (found[0].size, True)
 
 
+def nested_members(size: int, inner: int = 60_000) -> bytes:
+    """Gzip members that start inside the first, each of which goes on to the end of the data and is damaged there."""
+
+    def stored(length: int) -> bytes:
+        return b"\0" + struct.pack("<HH", length, length ^ 0xFFFF)
+
+    data = b""
+    while inner - len(data) > 60:
+        head = b"\x1f\x8b\x08\0\0\0\0\0\0\3"
+        data += head + stored(inner - len(data) - len(head) - 5) + b"WARC/1.0\r\n"
+    data = data.ljust(inner, b"x")
+    return data + (stored(inner) + b"x" * inner) * (size // inner) + b"\xff"
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -317,12 +331,13 @@ def test_memory_does_not_grow_with_a_record(pack: Callable[[bytes], bytes]) -> N
         gzip.compress(RECORDS[1])[:-1] * 5_000,
         zstandard.compress(b"") * 25_000,
         skippable(b"") * 25_000,
+        nested_members(2_000_000),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 @pytest.mark.slow
 def test_hostile_files_take_bounded_time_and_memory(data: bytes) -> None:
-    """Half a megabyte of what looks like records take seconds at most, and little memory."""
+    """Half a megabyte or two of what looks like records take seconds at most, and little memory."""
     started = time.process_time()
     peak = peak_of(lambda: sum(1 for _ in read_records(io.BytesIO(data))))
     assert peak < 5_000_000 + len(data)

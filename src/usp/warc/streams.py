@@ -19,6 +19,7 @@ __all__ = ["START", "MemberStream", "Place", "PlainStream", "Stream", "open_stre
 PIECE_BYTES = 1 << 16
 _INPUT_BYTES = 1 << 14
 _MAX_TRIALS = 100_000  # places that look like a member, behind damage
+_MAX_AGAIN = 1 << 26  # bytes of broken members that are read again, because other members may start inside
 
 
 class Place(NamedTuple):
@@ -157,7 +158,7 @@ class PlainStream(Stream):
 class MemberStream(Stream):
     """A file of compressed members."""
 
-    __slots__ = ("_codec", "_inflater", "_raw", "_raw_end", "_trials")
+    __slots__ = ("_again", "_codec", "_inflater", "_raw", "_raw_end", "_trials")
 
     def __init__(self, file: BinaryIO, codec: Codec, offset: int) -> None:
         super().__init__(file, offset)
@@ -165,6 +166,7 @@ class MemberStream(Stream):
         self._raw = b""  # compressed bytes that come next, up to the offset `_raw_end`
         self._raw_end = offset
         self._trials = _MAX_TRIALS
+        self._again = _MAX_AGAIN
         self._inflater: Inflater | None = None
         self.next_member()
 
@@ -206,8 +208,12 @@ class MemberStream(Stream):
     def find_member(self) -> bool:
         """Look for a member that holds a record, behind the start of this one."""
         self._inflater = None
-        self._file.seek(self.member + 1)
-        self._raw, self._raw_end = b"", self.member + 1
+        start = self.member + 1
+        self._again -= self._raw_end - start
+        if self._again < 0:  # members inside members could take quadratic time
+            start = max(start, self._raw_end - _INPUT_BYTES)
+        self._file.seek(start)
+        self._raw, self._raw_end = b"", start
         magic = self._codec.magic
         while self._trials > 0:
             at = self._raw.find(magic)
