@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +15,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from commands import environment
 from tables import TREES, made_tree, page_rows, plain_rows
 from usp import export
 from usp.export.formats.base import Answer, FormatOptions
@@ -79,6 +82,30 @@ def test_failures_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monke
         [],
         ["site.duckdb", "tmp"],
     )
+
+
+@pytest.mark.parametrize("room", [1_000, 100_000, 300_000])
+def test_full_disk(tmp_path: Path, room: int) -> None:
+    """What finds no room for a file fails, and leaves nothing behind, even if only the last step fails."""
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)\n"
+        "from usp import export, sitemap_from_str\n"
+        "urls = (f'<url><loc>http://h/{number * 7919 % 100_003}</loc></url>' for number in range(1_000))\n"
+        "export.write(sitemap_from_str('<urlset>' + ''.join(urls) + '</urlset>'), 'a.duckdb')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(room)],
+        env=environment(TMPDIR=str(tmp_path)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.stderr.splitlines()[-1].startswith("OSError: [Errno 5] ")
+    assert "File too large: 'a.duckdb'" in run.stderr
+    assert os.listdir(tmp_path) == []
 
 
 def test_answers(tmp_path: Path) -> None:

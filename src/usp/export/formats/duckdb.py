@@ -42,17 +42,18 @@ def opened(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
     duckdb_ = extra("duckdb", "sql")
     with tempfile.TemporaryDirectory(prefix="usp-duckdb-") as folder:
         name = os.path.join(folder, "new.duckdb")
-        connection: duckdb.DuckDBPyConnection = duckdb_.connect(
-            name, config={"python_enable_replacements": "false", "temp_directory": os.path.join(folder, "tmp")}
-        )
         try:
-            connection.execute("set TimeZone = 'UTC'; begin")
-            yield connection
-            interruptible(connection.commit, connection.interrupt)
-        except duckdb_.IOException as error:
+            connection: duckdb.DuckDBPyConnection = duckdb_.connect(
+                name, config={"python_enable_replacements": "false", "temp_directory": os.path.join(folder, "tmp")}
+            )
+            with connection:
+                connection.execute("set TimeZone = 'UTC'; begin")
+                yield connection
+                interruptible(connection.commit, connection.interrupt)
+                # Without this, `close` moves the rows from the log to the file, and says nothing if it cannot.
+                interruptible(partial(connection.execute, "checkpoint"), connection.interrupt)
+        except (duckdb_.IOException, duckdb_.FatalException, duckdb_.TransactionException) as error:
             raise OSError(errno.EIO, str(error), path) from error
-        finally:
-            connection.close()
         shutil.copyfile(name, path)
 
 
