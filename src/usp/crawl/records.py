@@ -7,11 +7,8 @@ revisit record: the body stays where it is. Of requests, only headers are kept t
 from __future__ import annotations
 
 import re
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import BinaryIO
-from urllib.parse import urlsplit
 
 from usp.crawl.crawled import CrawledSite, Stored
 from usp.crawl.state import KnownSite, Row
@@ -19,6 +16,7 @@ from usp.origins import requested_url
 from usp.warc.messages import request_head, response_head
 from usp.warc.writing import Original, Payload, WarcWriter, Written
 from usp.web_client.exchanges import Exchange
+from usp.web_client.http_dates import read_http_date
 
 __all__ = ["cache_seconds", "write_exchanges"]
 
@@ -89,13 +87,12 @@ def _write_bodiless(writer: WarcWriter, exchange: Exchange, known: KnownSite) ->
 
 
 def _write_request(writer: WarcWriter, exchange: Exchange, answer: Written) -> None:
-    parts = urlsplit(exchange.url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    _, _, host, path = exchange.url.split("/", 3)  # a URL has all of these where it is requested
     headers = [
-        ("Host", parts.netloc),
+        ("Host", host),
         *((name, value) for name, value in exchange.sent.items() if name.lower() in _SENT),
     ]
-    head = request_head("GET", target, headers)
+    head = request_head("GET", f"/{path}", headers)
     writer.request(exchange.url, head, exchange.answered_at, concurrent_to=answer.record_id)
 
 
@@ -125,11 +122,5 @@ def cache_seconds(exchange: Exchange) -> int | None:
     if control and (lifetime := _MAX_AGE.search(control)):
         age = exchange.header("Age") or ""  # seconds that it has been in a cache on the way
         return max(int(lifetime[1]) - int(age), 0) if _SECONDS.fullmatch(age) else int(lifetime[1])
-    if (date := exchange.header("Expires")) is None:
-        return None
-    try:
-        expires = parsedate_to_datetime(date)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    stated = expires if expires.tzinfo is not None else expires.replace(tzinfo=UTC)
-    return max(int((stated - exchange.answered_at).total_seconds()), 0)
+    expires = read_http_date(exchange.header("Expires"))
+    return None if expires is None else max(int((expires - exchange.answered_at).total_seconds()), 0)

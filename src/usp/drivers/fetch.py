@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from usp.bodies import ArrivingBody, DocumentStore
@@ -29,6 +28,7 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
     request_errors,
 )
+from usp.web_client.http_dates import read_http_date
 from usp.web_client.policy import RefusedError, RequestPolicy
 
 __all__ = ["ResponseReader", "get_with_retries"]
@@ -55,17 +55,18 @@ class ResponseReader:
 
         :param started: when the request started, by `time.monotonic()`.
         """
-        request = _transport(url, started)
+        seconds, fetched_at = _end_of_request(started)
         received = response.received_at() if isinstance(response, AbstractWebClientResponse) else ...
         if received is None or isinstance(received, datetime):  # else it was now, or the response is a mock
-            request = replace(request, seconds=None, fetched_at=received)
+            seconds, fetched_at = None, received
         if isinstance(response, AbstractWebClientSuccessResponse):
-            return self._document(response, request)
+            return self._document(response, url, seconds, fetched_at)
+        request = Transport(url, url, seconds=seconds, fetched_at=fetched_at)
         if not isinstance(response, WebClientErrorResponse):
             kind = type(response).__name__
             return Failure(f"the web client gave a {kind}, which is neither a success nor an error", transport=request)
         partial, status = response.partial(), response.status_code()
-        document = None if partial is None else self._document(partial, request)
+        document = None if partial is None else self._document(partial, url, seconds, fetched_at)
         return Failure(
             response.message(),
             status,
@@ -93,9 +94,13 @@ class ResponseReader:
             raise error
         log.debug("The web client raised for URL %s", url, exc_info=error)
         cause = Cause.REFUSED if isinstance(error, RefusedError) else None
-        return Failure(f"{type(error).__name__}: {error}", transport=_transport(url, started), cause=cause)
+        seconds, fetched_at = _end_of_request(started)
+        transport = Transport(url, url, seconds=seconds, fetched_at=fetched_at)
+        return Failure(f"{type(error).__name__}: {error}", transport=transport, cause=cause)
 
-    def _document(self, response: AbstractWebClientSuccessResponse, request: Transport) -> Document:
+    def _document(
+        self, response: AbstractWebClientSuccessResponse, url: str, seconds: float | None, fetched_at: datetime | None
+    ) -> Document:
         declared = encoding = response.header("Content-Encoding")
         stored = response.stored_body()
         data = stored if isinstance(stored, ArrivingBody) else response.encoded_data()  # it may be a mock
@@ -111,15 +116,15 @@ class ResponseReader:
             cut_reason = total_bytes_reached(self._policy.limits.max_total_bytes)
             problems = tuple(code for code in problems if code != "T804")
         transport = Transport(
-            request.requested_url,
-            self._policy.without_credentials(response.url() or request.url),
+            url,
+            self._policy.without_credentials(response.url() or url),
             _status_of(response),
             content_type,
             declared,
             data.size if isinstance(data, ArrivingBody) else len(data),
-            request.seconds,
-            request.fetched_at,
-            _parse_date(response.header("Last-Modified")),
+            seconds,
+            fetched_at,
+            read_http_date(response.header("Last-Modified")),
             etag=_checked_etag(response.header("ETag")),
             is_whole=_TRUNCATED.isdisjoint(problems) and not cut_reason,
             is_limited="T804" in problems or bool(cut_reason),
@@ -141,10 +146,9 @@ class ResponseReader:
         )
 
 
-def _transport(url: str, started: float | None) -> Transport:
-    """Return what is known of a request itself, now that it has ended."""
-    seconds = None if started is None else time.monotonic() - started
-    return Transport(url, url, seconds=seconds, fetched_at=datetime.now(UTC))
+def _end_of_request(started: float | None) -> tuple[float | None, datetime | None]:
+    """Return how long a request took that has just ended, and the time."""
+    return None if started is None else time.monotonic() - started, datetime.now(UTC)
 
 
 def _status_of(response: AbstractWebClientSuccessResponse) -> int | None:
@@ -167,21 +171,6 @@ def _checked_etag(value: str | None) -> str | None:
 def _checked_header(value: str | None) -> str | None:
     """Return the value of a header; None if there is none, or it is too long."""
     return value if isinstance(value, str) and len(value) <= _MAX_HEADER else None
-
-
-def _parse_date(value: str | None) -> datetime | None:
-    """Return the date of a header in UTC; None if it is not one.
-
-    https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
-    """
-    if not value:
-        return None
-    try:
-        date = parsedate_to_datetime(value)
-        # A date without a time zone is in UTC. So is one with -0000, which means that the zone is not known.
-        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
-    except (ValueError, TypeError, AttributeError, OverflowError, IndexError):
-        return None
 
 
 def get_with_retries(

@@ -25,7 +25,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha1
 from itertools import chain
 from os import urandom
@@ -377,6 +377,7 @@ def _one_line(value: str) -> str:
     return value if value.isprintable() else " ".join(value.split()).replace("\0", "")
 
 
+@lru_cache(8)  # a response and its request have the same
 def _written_date(date: datetime) -> str:
     """Return a time in UTC, with microseconds if it has some. A time without a zone is in UTC."""
     if date.tzinfo is not UTC:
