@@ -137,7 +137,7 @@ def _quoted(text: str) -> str:
 
 def split_credentials(url: str) -> tuple[str, str]:
     """Return a URL without its user and password, and these two as written ("me:secret"), or an empty text."""
-    match = _CREDENTIALS.match(url)
+    match = _CREDENTIALS.match(url) if "@" in url else None  # few have one
     return (f"{match[1]}{url[match.end() :]}", match[2]) if match else (url, "")
 
 

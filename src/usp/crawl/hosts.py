@@ -62,7 +62,7 @@ class _Count:
     def __init__(self) -> None:
         self.running = 0
         self.paused_until = 0.0
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[asyncio.Future[None]] | None = None  # most requests wait for no other
 
 
 #: What is counted: "host", "domain" or "address", and its name.
@@ -105,16 +105,19 @@ class SharedLimits:
         host = host_of(url)
         if host not in self._addresses and not is_address(host) and self.is_direct(url):
             await self._learn_address(host, origin_of(url)[2])
-        keys = self._keys(url)
+        keys = self._keys(host)
         waited: _Count | None = None
         while (blocked := self._blocked(keys)) is not None:
-            count, seconds = blocked
-            if waited is not None and waited is not count:
+            full, seconds = blocked
+            if waited is not None and waited is not full:
                 self._pass_on(waited)  # its turn came here, and is not used
-            waited = count
-            await self._wait(count, seconds)
+            waited = full
+            await self._wait(full, seconds)
         for key in keys:
-            self._counts.setdefault(key, _Count()).running += 1
+            count = self._counts.get(key)
+            if count is None:
+                count = self._counts[key] = _Count()
+            count.running += 1
         self._running.setdefault(url, []).append(keys)
 
     async def _learn_address(self, host: str, port: int) -> None:
@@ -138,6 +141,8 @@ class SharedLimits:
         """Wait until a request has ended or, if `seconds` is not 0, until that time is over."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
+        if count.waiting is None:
+            count.waiting = deque()
         count.waiting.append(turn)
         timer = loop.call_later(seconds, _wake, turn) if seconds else None
         try:
@@ -161,12 +166,13 @@ class SharedLimits:
         for key in keys:
             count = self._counts[key]
             count.running -= 1
-            self._pass_on(count)
-            if not count.running and not count.waiting and count.paused_until < time.monotonic():
+            if count.waiting:
+                self._pass_on(count)
+            is_paused = count.paused_until and count.paused_until >= time.monotonic()
+            if not count.running and not count.waiting and not is_paused:
                 del self._counts[key]
 
-    def _keys(self, url: str) -> tuple[_Key, ...]:
-        host = host_of(url)
+    def _keys(self, host: str) -> tuple[_Key, ...]:
         address = self._addresses.get(host, host)
         return ("host", host), ("domain", registered_domain(host)), ("address", address)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from usp.bodies import ArrivingBody
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Exchange", "Observer", "current_observer", "observing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """One request and its answer. `body` is None if the body was not kept, as of redirects and errors."""
 
     url: str

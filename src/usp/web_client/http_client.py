@@ -248,13 +248,9 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
         allowed = fetch.deadline - time.monotonic()
         scope = asyncio.timeout(allowed)
 
-        def end_now() -> None:
-            with suppress(RuntimeError):  # it has just ended by itself
-                scope.reschedule(loop.time())
-
         def cancelled() -> None:
             with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(end_now)
+                loop.call_soon_threadsafe(_end_now, scope, loop)
 
         try:
             if allowed <= 0:
@@ -299,6 +295,11 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
         if not self._is_resolved_elsewhere(request):
             _, host, port = origin_of(request.url)
             _check_found(request, await look_up_async(self._resolver or system_lookup, host, port))
+
+
+def _end_now(scope: asyncio.Timeout, loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it has just ended by itself
+        scope.reschedule(loop.time())
 
 
 def _check_found(request: HTTPRequest, found: Sequence[AddressInfo]) -> None:

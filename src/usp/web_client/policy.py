@@ -25,7 +25,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -191,7 +191,7 @@ class RequestPolicy:
         """
         peer = _address(address)
         own = self._only_addresses(host, (peer,))
-        if not (peer in own if own else _is_public(address)):
+        if not (peer in own if own else is_public(peer)):
             raise RefusedError(_refused(host, peer))
 
     def mark_resolved_elsewhere(self, host: str) -> None:
@@ -247,22 +247,12 @@ class RequestPolicy:
             with self._lock:
                 self._sockets.discard(connection)
 
-    @contextmanager
-    def calling_on_cancel(self, callback: Callable[[], object]) -> Iterator[None]:
+    def calling_on_cancel(self, callback: Callable[[], object]) -> AbstractContextManager[None]:
         """Call a function, in the thread that cancels, if the tree is cancelled meanwhile.
 
         Raise `RefusedError` if it already was.
         """
-        key = object()
-        with self._lock:
-            if self.is_cancelled:
-                raise RefusedError("cancelled")
-            self._callbacks[key] = callback
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callbacks.pop(key, None)
+        return _CallingOnCancel(self, callback)
 
     def cancel(self) -> None:
         """End all running requests, and let no new one start."""
@@ -276,6 +266,27 @@ class RequestPolicy:
                 with suppress(OSError):
                     # Not SSLSocket.shutdown: it drops the TLS state that another thread is using.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+class _CallingOnCancel:
+    """The context of `calling_on_cancel`. Each request on asyncio has one, and a generator would take longer."""
+
+    __slots__ = ("_callback", "_policy")
+
+    def __init__(self, policy: RequestPolicy, callback: Callable[[], object]) -> None:
+        self._policy = policy
+        self._callback = callback
+
+    def __enter__(self) -> None:
+        policy = self._policy
+        with policy._lock:
+            if policy.is_cancelled:
+                raise RefusedError("cancelled")
+            policy._callbacks[self] = self._callback
+
+    def __exit__(self, *_: object) -> None:
+        with self._policy._lock:
+            self._policy._callbacks.pop(self, None)
 
 
 @lru_cache(1024)
@@ -296,11 +307,7 @@ def _address(text: str) -> Address:
     return ipaddress.ip_address(text.partition("%")[0])
 
 
-@lru_cache(4096)
-def _is_public(text: str) -> bool:
-    return is_public(_address(text))
-
-
+@lru_cache(4096)  # each site of a crawl has a policy of its own, which asks again
 def is_public(address: Address) -> bool:
     """Return whether an address belongs to the public internet, also if another address contains it."""
     if isinstance(address, ipaddress.IPv6Address):
