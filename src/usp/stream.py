@@ -122,8 +122,8 @@ class _Run:
 
     def is_settled(self) -> bool:
         """Return False if the first answer has shown that another reading is right."""
-        first = next(iter(self.walk.roots), None)
-        if not self._is_settled and first is not None and first.parsed is not None:
+        first = None if self._is_settled else next(iter(self.walk.roots), None)
+        if first is not None and first.parsed is not None:
             self._is_settled = True
             is_reached = first.parsed.cause is not Cause.UNREACHABLE
             if self._note and is_reached:

@@ -175,22 +175,25 @@ def _encoding_of(head: bytes, charset: str | None, log: ProblemLog) -> tuple[str
         return wide, 0
     declaration = _DECLARATION.search(head)
     declared = declaration[1].decode("ascii") if declaration else None
-    at = _place_of_declared(head, declaration.start(1)) if declaration else Place(1, 1)
     for name in (declared, charset):
         if not name:
             continue
         known = _python_name(name)
         if known is None:
-            log.add("E202", at, text=name)
+            log.add("E202", _place_of(declaration, head), text=name)
         elif _is_plausible(known, head):
             return known, 0
         else:
-            log.add("E201", at, text=name, where="UTF-8")
+            log.add("E201", _place_of(declaration, head), text=name, where="UTF-8")
             return "utf-8", 0
     return "utf-8", 0
 
 
-def _place_of_declared(head: bytes, offset: int) -> Place:
+def _place_of(declaration: re.Match[bytes] | None, head: bytes) -> Place:
+    """Return the place of the declared encoding; the start of the document, if there is none."""
+    if declaration is None:
+        return Place(1, 1)
+    offset = declaration.start(1)
     return Place(1 + head.count(b"\n", 0, offset), offset - head.rfind(b"\n", 0, offset))
 
 
