@@ -103,7 +103,7 @@ class RequestPolicy:
         # Hosts that need not be public -> the addresses that they may use although these are not public. Empty: the
         # host is public. Missing: not known yet.
         self._first_addresses: FirstAddresses = {} if first_addresses is None else first_addresses
-        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._sockets: WeakSet[socket.socket] | None = None  # asyncio has none
         self._callbacks: dict[object, Callable[[], object]] = {}
         self._lock = threading.RLock()  # reentrant: the garbage collector may cancel a stream anywhere
         self._process = os.getpid()
@@ -240,6 +240,8 @@ class RequestPolicy:
         with self._lock:
             if self.is_cancelled:
                 raise RefusedError("cancelled")
+            if self._sockets is None:
+                self._sockets = WeakSet()
             self._sockets.add(connection)
         try:
             yield
@@ -262,7 +264,7 @@ class RequestPolicy:
                 callback()
             if self._process != os.getpid():
                 return  # after a fork: the connections belong to the parent
-            for connection in list(self._sockets):
+            for connection in list(self._sockets or ()):
                 with suppress(OSError):
                     # Not SSLSocket.shutdown: it drops the TLS state that another thread is using.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
