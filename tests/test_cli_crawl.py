@@ -250,3 +250,10 @@ def test_the_summary_of_a_run_counts_all_of_its_processes(sites: Sites, run_here
     resumed = run_here("crawl", *urls, "-o", str(folder)).stderr
     assert "run 1: 4 sites, 4 pages" in resumed
     assert "usp:         2  blocked      403 Forbidden: 2 sites" in resumed
+
+
+@pytest.mark.parametrize("command", ["crawl", "watch"])
+def test_the_help_says_what_limits_a_host(run_here: RunHere, command: str) -> None:
+    """--concurrency cannot exceed --per-host, which is smaller than what the other commands do."""
+    text = " ".join(run_here(command, "--help").stdout.split())
+    assert "requests at once to one host (for each site; default and at most: what --per-host says)" in text

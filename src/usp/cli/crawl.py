@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from usp.cli.site import Group, Subparsers
     from usp.crawl import Crawl, CrawlProgress
 
-__all__ = ["BadLines", "CrawlMeter", "add_crawl_options", "add_reuse_options", "crawl_once", "register"]
+__all__ = [
+    "OF_ONE_SITE",
+    "BadLines",
+    "CrawlMeter",
+    "add_crawl_options",
+    "add_reuse_options",
+    "crawl_once",
+    "register",
+]
 
 _SHOWN_LINES = 10  # of lists that are no sites
 _SHOWN_REASONS = 3  # for each outcome
@@ -40,6 +48,8 @@ _KNOWN_PATHS = {
     "always": "on every site, as the other commands do",
     "never": "only what robots.txt names",
 }
+#: What the help says about `--concurrency`, which is for each site.
+OF_ONE_SITE = "for each site; default and\nat most: what --per-host says"
 _EPILOG = f"""\
 SITE is a site, the URL of a sitemap, or a file that lists sites: a text file
 with one on each line, or a CSV, TSV or Parquet file with a column of sites;
@@ -88,7 +98,7 @@ def register(commands: Subparsers) -> None:
         help="crawl only sites that were blocked, unreachable or\nincomplete the last time",
     )
     add_reuse_options(again)
-    add_site_options(command)
+    add_site_options(command, concurrency=OF_ONE_SITE)
     command.set_defaults(command=run, refuse=command.error)
 
 

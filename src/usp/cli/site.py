@@ -105,10 +105,19 @@ def add_message_options(group: Group, quiet: str = "show no progress, no summary
     group.add_argument("-l", "--log-file", metavar="FILE", help="append the log to this file, not to standard error")
 
 
-def add_site_options(parser: argparse.ArgumentParser, title: str = "what to fetch") -> None:
-    """Add the options of every command that fetches a site."""
+#: What `--concurrency` is if it is not given, for the help.
+_USUAL_CONCURRENCY = f"default: {DEFAULT_CONCURRENCY}; at most {MAX_CONCURRENCY:,}"
+
+
+def add_site_options(
+    parser: argparse.ArgumentParser, title: str = "what to fetch", concurrency: str = _USUAL_CONCURRENCY
+) -> None:
+    """Add the options of every command that fetches a site.
+
+    :param concurrency: what the help says about the number of requests at once.
+    """
     _add_source_options(parser.add_argument_group(title))
-    _add_request_options(parser.add_argument_group("how to fetch"))
+    _add_request_options(parser.add_argument_group("how to fetch"), concurrency)
     _add_limit_options(parser.add_argument_group("limits"))
 
 
@@ -151,13 +160,13 @@ def _add_source_options(group: Group) -> None:
     )
 
 
-def _add_request_options(group: Group) -> None:
+def _add_request_options(group: Group, concurrency: str) -> None:
     group.add_argument(
         "-c",
         "--concurrency",
         type=count_of("requests", MAX_CONCURRENCY),
         metavar="N",
-        help=f"requests at once to one host (default: {DEFAULT_CONCURRENCY}; at most {MAX_CONCURRENCY:,})",
+        help=f"requests at once to one host ({concurrency})",
     )
     group.add_argument(
         "--spacing",

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from usp.cli.crawl import BadLines, CrawlMeter, add_crawl_options, add_reuse_options, crawl_once
+from usp.cli.crawl import OF_ONE_SITE, BadLines, CrawlMeter, add_crawl_options, add_reuse_options, crawl_once
 from usp.cli.diff import add_kind_option, chosen_kinds
 from usp.cli.outcomes import EXIT_CODES_HELP, WRONG_USE, code_of_sites
 from usp.cli.output import LogLines, duration, log_to, size
@@ -90,7 +90,7 @@ def register(commands: Subparsers) -> None:
     _add_deliveries(command.add_argument_group("what to send, and where"))
     add_crawl_options(command.add_argument_group("which sites, and how many at once"))
     add_reuse_options(command.add_argument_group("crawling again"))
-    add_site_options(command)
+    add_site_options(command, concurrency=OF_ONE_SITE)
     command.set_defaults(command=run, refuse=command.error, no_pages=False, retry_failed=False)
 
 
