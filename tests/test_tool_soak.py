@@ -9,6 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import soak
+from bench import bounds
 from bench.crowd import FAULTS, KINDS, Crowd
 
 pytestmark = pytest.mark.tools
@@ -47,3 +48,15 @@ def test_growing_memory_is_found() -> None:
     assert list(soak.growth({"250": 100_000_000, "8000": 200_000_000, "64000": 250_000_000})) == [
         "memory grows from 200 to 250 MB"
     ]
+
+
+def test_memory_is_looked_at_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sample is the most since the one before, so a moment more or less does not matter."""
+    memory = {300: 70, 500: 20, 1_025: 90}
+    sites = 0
+    monkeypatch.setattr(bounds, "resident_memory", lambda: memory.get(sites, 10))
+    samples = bounds._MemorySamples(reports=False)
+    for sites in range(1, 1_101):
+        samples.note(sites)
+    samples.keep(sites)
+    assert samples.samples == {250: 10, 500: 70, 1_000: 10, 1_100: 90}

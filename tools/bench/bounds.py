@@ -25,6 +25,7 @@ from bench.crawls import Answer, peak_memory
 
 _BEAT = 0.005
 _LATE = 0.05  # a stall of which the stack is kept
+_SITES_BETWEEN_LOOKS = 25  # at the memory
 
 
 class Heartbeat:
@@ -148,6 +149,7 @@ async def _crawl(
     started, worked = time.perf_counter(), time.process_time()
     crawled = await crawl_async(sites, folder, options=options, progress=note, client_options=_resolving(addresses))
     took, work = time.perf_counter() - started, time.process_time() - worked
+    memory.keep(sum(crawled.runs[-1].outcomes.values()))
     beating.cancel()
     with suppress(asyncio.CancelledError):
         await beating
@@ -170,19 +172,30 @@ async def _crawl(
 
 
 class _MemorySamples:
-    """The memory of the process after 250, 500, 1,000, 2,000, 4,000 ... sites."""
+    """The most memory of the process until 250, 500, 1,000, 2,000 ... sites, and until the last: since the one before.
+
+    One look tells little: what is in memory at a moment depends on the sites that are being fetched and written.
+    """
 
     def __init__(self, reports: bool) -> None:
         self.samples: dict[int, int] = {}
         self._reports = reports
         self._next = 250
+        self._most = 0
 
     def note(self, sites: int) -> None:
-        if sites >= self._next:
-            self.samples[self._next] = resident_memory()
-            if self._reports:
-                print(f"{sites:>9,} sites, {self.samples[self._next] / 1e6:.0f} MB", file=sys.stderr, flush=True)
+        if sites % _SITES_BETWEEN_LOOKS == 0 or sites == self._next:
+            self._most = max(self._most, resident_memory())
+        if sites == self._next:
+            self.keep(sites)
             self._next *= 2
+
+    def keep(self, sites: int) -> None:
+        if self._most:
+            self.samples[sites] = self._most
+            if self._reports:
+                print(f"{sites:>9,} sites, {self._most / 1e6:.0f} MB", file=sys.stderr, flush=True)
+        self._most = 0
 
 
 def _resolving(addresses: dict[str, str]) -> dict[str, Any]:
