@@ -209,6 +209,6 @@ RULES = (
         SURVEYED_BY_CODE,
     ),
     SiteRule("P434", ERROR, "{where} lists {what}; an index may list only sitemaps of pages", _loop),
-    Rule("P428", ERROR, "something stands in <{text}> that may not be there; usp ended <{text}> before it"),
+    Rule("P428", ERROR, "<{text}> has something in it that may not be there; usp ended <{text}> before it"),
     Rule("P427", WARNING, "more than a URL on a line; a text sitemap may have one URL on each line, and nothing else"),
 )

@@ -28,7 +28,7 @@ RULES = (
         "a DOCTYPE inside the document has declarations of its own, or no end; everything after it was skipped",
     ),
     Rule("X117", ERROR, 'the prefix "{text}" is never declared; write xmlns:{text}="..." on the root element'),
-    Rule("X118", ERROR, "something stands after the document; remove it"),
+    Rule("X118", ERROR, "there is something after the document; remove it"),
     Rule("X119", ERROR, 'the XML declaration is broken; write <?xml version="1.0" encoding="UTF-8"?>'),
     Rule("X120", ERROR, "an XML declaration inside the document; it may stand only at its very start"),
     Rule("X121", ERROR, 'a second attribute "{text}" in one tag; remove one of them'),
