@@ -181,5 +181,8 @@ def viewing(*arguments: str | Path, command: str = "view", **variables: str) -> 
         yield Viewer(process, int(found[1]), found[2])
     finally:
         if process.poll() is None:
+            process.terminate()  # so that it removes its temporary folder
+        try:
+            process.communicate(timeout=20)
+        finally:
             process.kill()
-        process.communicate()
