@@ -12,6 +12,7 @@ import pytest
 
 from checks import EXTENSIONS, HOME, NOW, found_in, place_of, url_of, urlset_of
 from mutations import GOOD, Mutant, line_of_refusal, mutants
+from scanners import FAST, GENERAL, of_pieces
 from support import SITEMAP_XMLNS
 from usp.check import check_bytes
 from usp.objects.problem import Problem, ProblemLog
@@ -175,6 +176,22 @@ def test_entries_that_were_proved_are_not_read_again() -> None:
     entries[3_000] = f"<url><loc>{HOME}x</loc><!-- -- --></url>"
     found = [place for _, *place in found_in(check_bytes(urlset_of(*entries).encode(), now=NOW))]
     assert found == [["X123", 3_002, entries[3_000].index("-- --") + 4]]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        b"<url><loc><![CDATA[http://h/a</loc></url><url><loc><![CDATA[http://h/b]]></loc></url>",
+        b"<?a b><url><loc>http://h/a</loc></url> <url><loc><![CDATA[http://h/b?>]]></loc></url>",
+    ],
+    ids=["CDATA", "an instruction"],
+)
+def test_entries_in_a_section_that_was_not_closed(entries: bytes) -> None:
+    """Entries that a fast reader takes may hold the end of a section that expat is still in."""
+    document = b"<urlset>" + entries + b" <url><loc>http://h/c</loc></url>\x0e</urlset>"
+    expected = of_pieces([document], GENERAL)
+    assert "X112" in str(expected)
+    assert [of_pieces([document], readers) for readers in FAST.values()] == [expected] * len(FAST)
 
 
 def test_roots_that_are_broken() -> None:

@@ -30,6 +30,7 @@ cdef class Tokenizer:
     cdef readonly object refused
     cdef public object judge  # is given what is read here, not what is skipped
     cdef Py_ssize_t judged  # how much of the buffer the judge has, or needs not have
+    cdef bint is_open  # whether the judge may be in a section still: then it gets all that follows
 
     cdef object chunks
     cdef object ask_whether_cut

@@ -215,7 +215,9 @@ cdef class Tokenizer:
         """Continue at a position in the buffer."""
         if position != self.position:
             self.give_to_judge()
-            self.position = self.judged = position
+            self.position = position
+            if not self.is_open:
+                self.judged = position
             self.started_size = 0
         return 0
 
@@ -271,6 +273,7 @@ cdef class Tokenizer:
     cdef int give_to_judge(self) except -1:
         if self.judge is not None and self.position > self.judged:
             self.judge.read(self.buffer, self.judged, self.position, self.base + self.judged)
+            self.judged = self.position
         return 0
 
     def finish(self):
@@ -421,6 +424,7 @@ cdef class Tokenizer:
             self.note("X112", "<![CDATA[")
             end = self.find(END_START, 9, MAX_TAG)
             is_closed = False
+            self.is_open = True
         self.text, self.text_size = self.data + self.position + 9, end - 9
         self.text_at = self.base + self.position + 9
         self.position += end + 3 * is_closed
@@ -513,6 +517,7 @@ cdef class Tokenizer:
                 end = proper + 1
             else:
                 self.note("X112", "<?")
+                self.is_open = True
         self.position += end + 1
         return 0
 

@@ -103,6 +103,7 @@ class Tokenizer:
         self.refused: str | None = None
         self.judge: WellFormedness | None = None  # is given what is read here, not what is skipped
         self._judged = 0  # how much of the buffer the judge has, or needs not have
+        self._is_open = False  # whether the judge may be in a section still: then it gets all that follows
 
     @property
     def offset(self) -> int:
@@ -118,7 +119,9 @@ class Tokenizer:
         """Continue at a position in the buffer."""
         if position != self._position:
             self._give_to_judge()
-            self._position = self._judged = position
+            self._position = position
+            if not self._is_open:
+                self._judged = position
             self._started = b""
 
     def extend(self) -> bool:
@@ -205,6 +208,7 @@ class Tokenizer:
     def _give_to_judge(self) -> None:
         if self.judge is not None:
             self.judge.read(self._buffer, self._judged, self._position, self._base + self._judged)
+            self._judged = self._position
 
     def finish(self) -> int:
         """Give the judge the last part of the document. Return where the document ends."""
@@ -297,6 +301,7 @@ class Tokenizer:
             self._log.add("X112", self.offset, text="<![CDATA[")
             end = self._find(b"</", 9)
             is_closed = False
+            self._is_open = True
         data = self._buffer[self._position + 9 : self._position + end]
         at = self.offset + 9
         self._position += end + 3 * is_closed
@@ -347,6 +352,7 @@ class Tokenizer:
                 end = proper + 1
             else:
                 self._log.add("X112", self.offset, text="<?")
+                self._is_open = True
         self._position += end + 1
 
     def _tag(self) -> Token | None:
