@@ -490,6 +490,36 @@ def test_a_partial_document_of_an_earlier_try(last: Failure) -> None:
     assert [page.url for page in tree.all_pages()] == [H + "1"]
 
 
+def late_try(driver: Driver, tries: int) -> Task:
+    """Run until a.xml is tried for the last time, and go on when the tree's time is up. Return that try."""
+    driver.start()
+    while len(driver.times(H + "a.xml")) < tries:
+        assert driver.step()
+        driver.start()
+    ((_, _, task),) = driver.running
+    driver.running.clear()
+    driver.now = 120
+    return task
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_a_partial_document_when_the_time_is_up(has_ended: bool) -> None:
+    """A partial document is used if the next try has not ended when the time is up, or has brought nothing."""
+    site: Site = {H + "robots.txt": robots("a.xml"), H + "a.xml": partial(urlset(H + "1"))}
+    driver = Driver(site, limits=Limits(tree_seconds=20))
+    task = late_try(driver, 2)
+    if has_ended:
+        driver.schedule.done(task, NO_ANSWER, driver.now)
+    assert [page.url for page in driver.run().all_pages()] == [H + "1"]
+
+
+def test_a_partial_document_that_the_end_of_the_time_has_cut() -> None:
+    """What the first try has brought until the tree's time is up is used."""
+    driver = Driver({H + "robots.txt": robots("a.xml")}, limits=Limits(tree_seconds=20))
+    driver.schedule.done(late_try(driver, 1), partial(urlset(H + "1")), driver.now)
+    assert [page.url for page in driver.run().all_pages()] == [H + "1"]
+
+
 # From http to https
 
 

@@ -10,6 +10,7 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.objects.sitemap import InvalidSitemap
 from usp.progress import Progress, ProgressCallbackType
+from usp.walk import Walk
 
 __all__ = ["ProgressReporter"]
 
@@ -69,14 +70,17 @@ class ProgressReporter:
         self._counts.pages += listed
         self._report("parsed", fetcher.url, listed=listed)
 
-    def report_left_out(self, sitemap: InvalidSitemap) -> None:
-        """Report a sitemap that is declared but not fetched: as found, and as failed."""
-        self._counts.found += 1
-        self._report("found", sitemap.url)
-        self._report_failed(sitemap.url, sitemap.reason)
+    def report_left_out(self, walk: Walk) -> None:
+        """Report the sitemaps that a walk has left out since the last call: as found, and as failed."""
+        left_out, walk.left_out = walk.left_out, []
+        for sitemap in left_out:
+            self._counts.found += 1
+            self._report("found", sitemap.url)
+            self._report_failed(sitemap.url, sitemap.reason)
 
-    def report_stopped(self, reason: str) -> None:
-        """Report all sitemaps that are neither parsed nor failed as failed."""
+    def report_stopped(self, walk: Walk) -> None:
+        """Report all sitemaps of a walk that are neither parsed nor failed as failed, whoever has stopped it."""
+        reason = next(reversed(walk.cuts), "")
         left, self._open = self._open, {}
         for fetcher in left:
             self._report_failed(fetcher.url, f"Not fetched: {reason}.", is_guess=fetcher.quiet_404)

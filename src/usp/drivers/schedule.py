@@ -1,13 +1,13 @@
 """`Schedule` decides which request starts when, and what to do with its result. Every driver runs by it.
 
-Nothing here does I/O or reads a clock. A driver starts each of `tasks(now)`, hands the result to `done()`, and goes on
+It does no I/O, and reads no clock. A driver starts each of `tasks(now)`, hands the result to `done()`, and goes on
 until `is_done`; `wait_seconds(now)` says how long it may wait for a result. It calls all of these from one thread, so
 the walk, the caller's callbacks and the counts need no locks.
 
 `tasks` has the tasks. Large documents are parsed by tasks, small ones by `idle()`.
 
 When the tree's time is up, the document that is being parsed ends by itself, and what was read of it is kept. Those
-that wait stay unread.
+that wait stay unread, and parts of those that arrive are used.
 
 Retries, waits between requests, robots rules, the change from http to https and the sharing of redirect targets live
 here. `hosts` has the rules for one host, and `requested` knows who has requested a URL.
@@ -18,7 +18,6 @@ from __future__ import annotations
 import heapq
 import logging
 import math
-import random
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -33,7 +32,7 @@ from usp.drivers.hosts import Host, KnownHosts, OriginState, RobotsRules, why_gi
 from usp.drivers.options import Options
 from usp.drivers.reporting import ProgressReporter
 from usp.drivers.requested import RequestedURLs
-from usp.drivers.tasks import Fetch, Job, Parse, Task, is_robots_txt
+from usp.drivers.tasks import MAX_WAIT, Fetch, Job, Parse, Task, is_robots_txt
 from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.logs import logger
@@ -53,8 +52,6 @@ _SMALL_TEXT_BYTES = 1 << 17  # the same for the text of a compressed one
 _SECONDS_TO_STOP = 2.0
 _SECONDS_BETWEEN_LOOKS = 0.02
 _HOSTS_AT_ONCE = 4  # all hosts together get this many times the requests of one host
-_MAX_DOUBLINGS = 30
-_MAX_WAIT = 300.0
 _MAX_VAIN_WAITS = 2  # of a job, for a URL that others have requested and that has failed
 _SHARE_OF_SLOW_URLS = 0.5  # of the tree's time, if many URLs are slow
 
@@ -92,6 +89,7 @@ class Schedule:
         me = ref(self)  # weakly, so that a schedule that has ended is freed at once
         self._requested = RequestedURLs(lambda url, job: (known := me()) is not None and known._is_closed(url, job))
         self._sharing: dict[str, list[SitemapFetcher]] = {}  # URL -> fetchers of others that share what it serves
+        self._broken_off: list[Job] = []  # jobs of which a part has arrived
         self._large_documents: deque[Parse] = deque()
         self._small_documents: deque[Parse] = deque()
         self._running: set[Task] = set()
@@ -120,7 +118,7 @@ class Schedule:
                 yield task
             elif not self._pull():
                 return
-        self._report_stop()
+        self._reporter.report_stopped(self._walk)
 
     def _last_tasks(self, now: float) -> Iterator[Task]:
         """Give what is left to parse, one document at a time. Stop the walk when that is done."""
@@ -141,7 +139,7 @@ class Schedule:
         if self._ending:
             return _SECONDS_BETWEEN_LOOKS
         at = min(self._ends_at, self._later[0][0]) if self._later else self._ends_at
-        return min(max(0.0, at - now), _MAX_WAIT)
+        return min(max(0.0, at - now), MAX_WAIT)
 
     @property
     def is_done(self) -> bool:
@@ -172,8 +170,10 @@ class Schedule:
             self._take_document(task.job, result, now)
         elif result.moved_to is not None:
             self._take_redirect(task.job, result, now)
-        elif now < self._ends_at:  # else the end of the tree's time cut it short; the next `tasks` stops the walk
+        elif now < self._ends_at:
             self._take_failure(task.job, result, now)
+        else:  # the end of the tree's time cut it short; the next `tasks` stops the walk
+            self._note_part(task.job, result)
         max_bytes = self._options.limits.max_total_bytes
         if self._reporter.total_bytes >= max_bytes:
             self._stop_requests(total_bytes_reached(max_bytes), reads_on=True)
@@ -189,16 +189,20 @@ class Schedule:
         unread = [task for task in self._running if isinstance(task, Parse)]
         has_unread = self._leave_unread(reason, unread)
         self._walk.stop(reason, is_late=is_late and not has_unread)  # a site whose documents arrive is no late one
-        self._report_stop()
+        self._reporter.report_stopped(self._walk)
 
     def _stop_requests(self, reason: str, *, reads_on: bool) -> None:
         """Request nothing more, and stop when nothing is left to parse.
 
         :param reads_on: whether to parse the documents that have arrived.
         """
-        self._ending = self._ending or reason
         if not reads_on:
             self._leave_unread(reason)
+        if not self._ending:
+            self._ending = reason
+            for job in self._broken_off:
+                if job.partial is not None:
+                    self._finish(job, job.partial)  # there is no further try
 
     def _leave_unread(self, reason: str, tasks: Iterable[Parse] = ()) -> bool:
         """Hand documents to the walk as unread: those that wait, and those of some tasks. Return whether there are any.
@@ -217,10 +221,6 @@ class Schedule:
         self._has_unread |= bool(unread)
         return self._has_unread
 
-    def _report_stop(self) -> None:
-        """Report all that is left out, whoever stopped the walk."""
-        self._reporter.report_stopped(next(reversed(self._walk.cuts), ""))
-
     # Which job starts when
 
     def _pull(self) -> bool:
@@ -229,7 +229,7 @@ class Schedule:
             return False
         self._may_pull = False
         pulled = list(iter(self._walk.next, None))
-        self._report_left_out()
+        self._reporter.report_left_out(self._walk)
         for fetcher in pulled:
             self._reporter.report_found(fetcher)
         for fetcher in reversed(pulled):
@@ -377,15 +377,14 @@ class Schedule:
         host, origin = self._last_place(job)
         if not failure.is_answered:
             origin.last_failure = failure
-        job.partial = failure.partial or job.partial
+        self._note_part(job, failure)
         if job.is_cut_short_by(failure, now):
             self._end_request(job, 200 if failure.is_answered else None, 0, now, has_served=True)
             job.is_cut_short = True
             job.tries -= 1
             self._wait(now, job)
             return
-        backoff = politeness.retry_seconds * 2 ** min(job.tries - 1, _MAX_DOUBLINGS) * random.uniform(0.5, 1.5)  # noqa: S311 -- not a secret
-        wait = max(min(backoff, _MAX_WAIT), failure.retry_after or 0)
+        wait = max(job.backoff(politeness.retry_seconds), failure.retry_after or 0)
         status = (failure.status or 200) if failure.is_answered else None
         if (too_long := host.why_too_long(failure, wait, now, self._ends_at)) is not None:
             failure = replace(failure, message=f"{failure.message}; {too_long}")
@@ -402,6 +401,12 @@ class Schedule:
             self._wait(now + wait, job)
         else:
             self._give_up(job, failure)
+
+    def _note_part(self, job: Job, failure: Failure) -> None:
+        """Keep what a try that broke off has brought, in case that no other one brings more."""
+        if failure.partial is not None:
+            job.partial = failure.partial
+            self._broken_off.append(job)
 
     def _end_request(
         self,
@@ -674,14 +679,9 @@ class Schedule:
         self._reporter.report_result(fetcher, parsed)
         self._may_pull = True
         self._walk.receive(fetcher, parsed)
-        self._report_left_out()
+        self._reporter.report_left_out(self._walk)
         for other in self._sharing.pop(fetcher.key, ()):
             self._receive(other, parsed)
-
-    def _report_left_out(self) -> None:
-        left_out, self._walk.left_out = self._walk.left_out, []
-        for sitemap in left_out:
-            self._reporter.report_left_out(sitemap)
 
     def _take_rules(self, job: Job, result: Document | Failure) -> None:
         """Learn the rules if the job is a robots.txt whose rules other jobs wait for, and queue those jobs."""

@@ -7,6 +7,7 @@ Parse(...).run()       parse a document; results in a ParsedSitemap
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,10 @@ from usp.fetch_parse.fetcher import SitemapFetcher
 from usp.fetch_parse.parsed import ParsedSitemap
 from usp.origins import requested_url
 
-__all__ = ["Fetch", "Job", "Parse", "Task", "is_robots_txt"]
+__all__ = ["MAX_WAIT", "Fetch", "Job", "Parse", "Task", "is_robots_txt"]
+
+MAX_WAIT = 300.0  # seconds that a schedule waits at once
+_MAX_DOUBLINGS = 30
 
 
 @dataclass(slots=True, eq=False)
@@ -57,6 +61,11 @@ class Job:
     def is_guess(self) -> bool:
         """Whether a 404 is to be expected."""
         return self.fetcher is None or self.fetcher.quiet_404
+
+    def backoff(self, retry_seconds: float) -> float:
+        """Return how long to wait before the next try: twice as long each time, and a random share more or less."""
+        doubled: float = retry_seconds * 2 ** min(self.tries - 1, _MAX_DOUBLINGS)
+        return min(doubled * random.uniform(0.5, 1.5), MAX_WAIT)  # noqa: S311 -- not a secret
 
     def is_cut_short_by(self, failure: Failure, now: float) -> bool:
         """Return whether the last try ended only to leave time for others. It is tried again after them, once."""
