@@ -202,6 +202,15 @@ def test_roots_that_are_broken() -> None:
     assert {problem.code for problem in check_bytes(b"<html><body>&nbsp;</html>", now=NOW).problems()} == {"T807"}
 
 
+def test_broken_starts_in_pieces() -> None:
+    """Why a document without a root is refused does not depend on how its start is cut."""
+    document = b'\n<?xml version="1.0" encoding>http://h/\xc0\xd2</a></\xd2</b>'
+    expected = of_pieces([document], GENERAL)
+    assert "E203" in str(expected)
+    for cut in range(1, len(document)):
+        assert of_pieces([document[:cut], document[cut:]], GENERAL) == expected
+
+
 def test_pieces() -> None:
     """The first error does not depend on how a document is cut, nor on what is skipped between two parts."""
     random = Random(1)

@@ -82,6 +82,7 @@ __all__ = [
     "XMLSitemapParser",
 ]
 
+_START_BYTES = 1 << 16  # of a document without a known root, to see what it was meant to be
 _MAX_UNKNOWN_BYTES = 1 << 20  # of a document with an unknown root, in which an error is looked for
 _SITEMAP_START = re.compile(rb"\s*+<(?:\?xml\b|urlset|sitemapindex|rss|feed)", re.IGNORECASE)
 _HTML_TAG = re.compile(rb"<(?:!doctype\s+)?html\b", re.IGNORECASE)
@@ -521,7 +522,11 @@ class XMLSitemapParser(AbstractPagesParser):
         """Log why other parsers refuse a document that has no known root, if it was meant to be a sitemap."""
         if scanner.tokens.refused is not None:
             return
-        start = next((piece for piece in self.open(UNLOGGED) if piece.strip()), b"")
+        start = b""
+        for piece in self.open(UNLOGGED):
+            start = (start + piece).lstrip()[:_START_BYTES]
+            if len(start) == _START_BYTES:
+                break
         if _SITEMAP_START.match(start) and not _HTML_TAG.search(start):
             error = refusal_of(self.open(UNLOGGED), most=_MAX_UNKNOWN_BYTES, is_cut=bool(log.is_cut or self.is_cut()))
             if error is not None and not log.counts[error.code]:
