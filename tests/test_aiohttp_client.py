@@ -12,7 +12,6 @@ import pytest
 from sockets import Peer, answering, error, self_signed, server_context, success, talk
 from support import Server, serve
 from usp.exceptions import InvalidArgumentError
-from usp.web_client import aiohttp_internals
 from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.policy import RequestPolicy, applying
 
@@ -175,22 +174,3 @@ def test_nonsensical_numbers_of_connections() -> None:
     """Zero connections is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="max_connections"):
         AiohttpWebClient(max_connections=0)
-
-
-@pytest.mark.parametrize("most", [0, 1_000])
-def test_idle_connections_of_one_host_are_closed(site: Server, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """`close_idle` closes the connections to its host and leaves the others, however many hosts came before."""
-    monkeypatch.setattr(aiohttp_internals, "_MANY_HOSTS", most)
-    here, there = site.url, site.url.replace("127.0.0.1", "localhost")
-
-    async def use() -> None:
-        async with AiohttpWebClient() as client:
-            for _ in range(3):
-                for base in (here, there):
-                    success(await client.get(f"{base}/x"))
-                client.close_idle("127.0.0.1")
-            client.close_idle("nobody.example")
-
-    site.connections.clear()
-    asyncio.run(use())
-    assert len(site.connections) == 3 + 1

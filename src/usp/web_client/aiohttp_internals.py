@@ -53,7 +53,6 @@ __all__ = [
 ]
 
 MAX_HEADER_BYTES = 65_536  # as in http.client
-_MANY_HOSTS = 1_000
 #: What goes wrong in aiohttp and below it.
 ERRORS = (aiohttp.ClientError, aiohttp.EofStream, HttpProcessingError, OSError, ValueError, EOFError)
 
@@ -168,9 +167,8 @@ class _Handler(ResponseHandler):
 
     def is_connected(self) -> bool:
         """Return whether the connection can be used. An idle one with unread bytes cannot: they answer no request."""
-        is_connected: bool = super().is_connected()
-        if not is_connected or not self.is_idle:
-            return is_connected
+        if not super().is_connected() or not self.is_idle:
+            return super().is_connected()
         file = self.transport.get_extra_info("socket") if self.transport is not None else None
         return not (self._buffer or self._tail or (file is not None and _is_readable(file.fileno())))
 
@@ -213,7 +211,6 @@ class CheckedConnector(aiohttp.TCPConnector):
         super().__init__(**options)
         handler: type[ResponseHandler] = _Handler
         self._factory = partial(handler, loop=self._loop)
-        self._keys_of_hosts: dict[str, set[Any]] = {}  # of connections that were idle, and may be still
 
     async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
         """Return an open connection, or a new one."""
@@ -247,17 +244,12 @@ class CheckedConnector(aiohttp.TCPConnector):
         super()._release(key, protocol, *arguments, **options)
         if isinstance(protocol, _Handler):
             protocol.is_idle = True
-        self._keys_of_hosts.setdefault(key.host, set()).add(key)
         self._close_idle(self.limit)
-        if len(self._keys_of_hosts) > 2 * len(self._conns) + _MANY_HOSTS:  # aiohttp has closed most of them
-            self._keys_of_hosts = {}
-            for kept in self._conns:
-                self._keys_of_hosts.setdefault(kept.host, set()).add(kept)
 
     def close_idle_of(self, host: str) -> None:
         """Close the idle connections to a host."""
-        for key in self._keys_of_hosts.pop(host, ()):
-            for handler, _ in self._conns.pop(key, ()):
+        for key in [key for key in self._conns if key.host == host]:
+            for handler, _ in self._conns.pop(key):
                 handler.close()
 
     def _close_idle(self, most: int) -> None:
