@@ -163,7 +163,7 @@ def test_files_say_their_format(server: Server, capsys: pytest.CaptureFixture[st
         assert Path(name).read_text() == expected
     assert answered(capsys, server, "select 1 as n", "-f", "csv", "-o", "-") == "n\n1\n"
     run = usp(server.url, "select 1", "-o", "a.xyz")
-    assert (run.returncode, "say in which format to write" in run.stderr) == (2, True)
+    assert (run.returncode, "or choose a format" in run.stderr) == (2, True)
     assert sorted(os.listdir()) == ["a.csv", "a.json", "a.txt"]
 
 

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _BARE_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_GOES_ON = re.compile(r"[\w/%?#&=-]|\.\w")  # behind the start of a longer URL
 _STANDARD_INPUT = "-"
 
 
@@ -112,7 +113,10 @@ def name_of(sitemap: CheckedSitemap) -> str:
 def is_told(problem: Problem, message: str) -> bool:
     """Return whether a message has the text of a problem, and not only as the start of a longer URL."""
     text = problem.text
-    return not text or (text in message and re.search(rf"{re.escape(text)}(?![\w/%?#&=-]|\.\w)", message) is not None)
+    at = message.find(text)
+    while text and at >= 0 and _GOES_ON.match(message, at + len(text)):
+        at = message.find(text, at + 1)
+    return at >= 0
 
 
 def place_of(problem: Problem) -> str:
