@@ -132,7 +132,8 @@ def test_many_slow_children(driver: Driver) -> None:
         with serve_crowd() as base, nothing_left(), within(seconds + 3):
             tree = driver.tree(f"{base}/slow/10000/x/", normalize_homepage_url=False, limits=limits)
         first, index_sitemap, last = tree.sub_sitemaps[0].sub_sitemaps
-        if good := [child for child in index_sitemap.sub_sitemaps if child.pages]:
+        good = [child for child in index_sitemap.sub_sitemaps if child.pages]
+        if good and len(tree.problems) == 1:  # parsing had its time, too
             break
     assert (len(first.pages), len(index_sitemap.sub_sitemaps)) == (1, 10_000)
     cut = [child for child in index_sitemap.sub_sitemaps if isinstance(child, InvalidSitemap)]
@@ -140,7 +141,7 @@ def test_many_slow_children(driver: Driver) -> None:
     assert good, "what came in time is kept"
     assert all(re.search("tree_seconds|no answer within", child.reason) for child in cut), cut[0]
     assert sum("tree_seconds" in child.reason for child in cut) > 9_000
-    assert [problem.code for problem in tree.problems] == ["C901"]
+    assert [problem.code for problem in tree.problems] == ["C901"], list(tree.problems)
     assert last.pages or isinstance(last, InvalidSitemap)
 
 
