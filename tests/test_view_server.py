@@ -361,6 +361,13 @@ def test_a_query_can_be_cancelled(viewer: Viewer) -> None:
     assert viewer.post("sql/cancel", {"id": "nothing of that name"})[0] == 200
 
 
+def test_a_query_may_be_cancelled_before_it_comes(viewer: Viewer) -> None:
+    """A request to cancel a query may overtake it. Then the query does not start, and the next one does."""
+    assert viewer.post("sql/cancel", {"id": "late"})[0] == 200
+    found = [viewer.post("sql", {"query": "select 1", "id": "late"})[0] for _ in range(2)]
+    assert found == [409, 200]
+
+
 def test_an_export_is_a_download(viewer: Viewer) -> None:
     """An export has a name for the file, and the rows of the filter."""
     status, headers, body = viewer.request("/api/export?format=jsonl&q=post-1", headers=viewer.key)

@@ -52,6 +52,9 @@ _BATCH = 500  # rows that are read at once, before their size is known
 _MAX_SPILL = "8GB"  # of the folder, for what does not fit in the memory
 _SELECTS = ("SELECT", "EXPLAIN", "MULTI")
 _ENDED = "usp view has ended."
+_CANCELLED = "The query was cancelled."
+_SECONDS_AHEAD = 1.0  # that a request to cancel a query may overtake the query
+_INTERRUPTS, _BETWEEN_INTERRUPTS = 20, 0.05
 _READS_ONLY = "Write one SELECT. The explorer changes nothing."
 
 
@@ -84,6 +87,7 @@ class Store:
         self._connection = duckdb.connect(config=config)
         self._lock = threading.Lock()
         self._running: dict[str, Any] = {}
+        self._cancelled: dict[str, float] = {}  # a query that is to come, and until when
         self._is_closing = False
         self._counts: OrderedDict[tuple[object, ...], list[tuple[int, int]]] = OrderedDict()
         self._sorted: OrderedDict[tuple[object, ...], str] = OrderedDict()
@@ -192,6 +196,8 @@ class Store:
         with self._lock:
             if self._is_closing:
                 raise QueryCancelled(_ENDED)
+            if self._cancelled.pop(name, 0.0) > time.monotonic():
+                raise QueryCancelled(_CANCELLED)
             self._running[name] = cursor
         try:
             yield
@@ -311,7 +317,7 @@ class Store:
             except self._duckdb.InterruptException:
                 if timed_out.is_set():
                     raise QueryTimeout(f"The query took longer than {seconds:g} seconds.") from None
-                raise QueryCancelled("The query was cancelled.") from None
+                raise QueryCancelled(_CANCELLED) from None
             finally:
                 timer.cancel()
 
@@ -346,8 +352,16 @@ class Store:
         return pa.Table.from_batches(found, reader.schema).slice(0, _MAX_ROWS), is_cut
 
     def cancel(self, name: str) -> None:
-        """Cancel a query of a person, if it still runs."""
+        """Cancel a query of a person that runs, or that comes within a second: requests may overtake each other."""
         with self._lock:
-            cursor = self._running.get(name)
-        if cursor is not None:
-            cursor.interrupt()
+            if name not in self._running:
+                now = time.monotonic()
+                self._cancelled = {other: until for other, until in self._cancelled.items() if until > now}
+                self._cancelled[name] = now + _SECONDS_AHEAD
+        for _ in range(_INTERRUPTS):
+            with self._lock:
+                cursor = self._running.get(name)
+            if cursor is None:
+                return
+            cursor.interrupt()  # DuckDB forgets it if no statement runs just now
+            time.sleep(_BETWEEN_INTERRUPTS)
