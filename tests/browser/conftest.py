@@ -24,7 +24,7 @@ _FLAGS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, and other tests could start none
 def chromium() -> Iterator[Any]:
     """Start the browser."""
     from browser.visits import AXE, INSTALL, sync_api
@@ -72,26 +72,26 @@ def ready(folder: Path, *arguments: str | Path, command: str = "view") -> Iterat
     assert list(folder.iterdir()) == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("browser")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(chromium: Any, folder: Path) -> Iterator[Viewer]:
     """Explore the demo site."""
     with ready(folder / "demo", "--view", command="demo") as viewer:
         yield viewer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rich(chromium: Any, folder: Path) -> Iterator[Viewer]:
     """Explore a folder of sitemaps that has everything."""
     with ready(folder / "rich", write_rich(folder / "rich-site")) as viewer:
         yield viewer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def crawled(chromium: Any, folder: Path) -> Iterator[Viewer]:
     """Explore a crawl of three runs."""
     with ThreadPoolExecutor() as threads:  # Playwright runs an event loop in this one
@@ -100,7 +100,7 @@ def crawled(chromium: Any, folder: Path) -> Iterator[Viewer]:
         yield viewer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def large(chromium: Any, folder: Path) -> Iterator[Viewer]:
     """Explore 300,000 pages."""
     with ready(folder / "large", write_large(folder / "large-site")) as viewer:
