@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import ssl
+import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -218,3 +219,13 @@ def serve(
         finally:
             server.shutdown()
             thread.join()
+
+
+def peak_of(read: Callable[[], object]) -> int:
+    """Return the most memory that a function takes, in bytes."""
+    tracemalloc.start()
+    try:
+        read()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

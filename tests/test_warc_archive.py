@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import usp
 import usp.aio
 from commands import RunHere
-from support import Server, index, serve, urlset
+from support import Server, index, peak_of, serve, urlset
 from usp.check import check
 from usp.exceptions import InvalidArgumentError, MissingExtraError
 from usp.limits import Limits
@@ -416,16 +416,6 @@ def test_little_is_kept_of_each_record(tmp_path: Path) -> None:
     assert len(archive) == 5_007
     assert kept < 5_000 * 700
     assert peak < kept + 2_000_000
-
-
-def peak_of(read: Callable[[], object]) -> int:
-    """Return the most memory that a function takes, in bytes."""
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def test_a_body_in_tiny_chunks_takes_little_memory(tmp_path: Path) -> None:

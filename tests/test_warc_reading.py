@@ -8,7 +8,6 @@ import random
 import struct
 import sys
 import time
-import tracemalloc
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from support import peak_of
 from usp import extras
 from usp.exceptions import MissingExtraError
 from usp.inflate import ZLIB
@@ -278,15 +278,6 @@ def test_no_input_raises(data: bytes) -> None:
     for start in (b"", b"WARC/1.0\r\n", b"\x1f\x8b\x08\0", b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18\x09\0\0\0"):
         found = records(start + data)
         assert found == [] or b"WARC" in start + data
-
-
-def peak_of(read: Callable[[], object]) -> int:
-    tracemalloc.start()
-    try:
-        read()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
