@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from usp.web_client.http_dates import read_http_date
+from usp.web_client.http_dates import http_date, read_http_date
 
 
 @given(st.datetimes(datetime(1000, 1, 1), timezones=st.just(UTC)))
 def test_the_usual_form_is_read_as_email_reads_it(date: datetime) -> None:
     """A date that `email.utils` writes is read to the second."""
     assert read_http_date(format_datetime(date, usegmt=True)) == date.replace(microsecond=0)
+    assert http_date(date) == format_datetime(date, usegmt=True)
 
 
 @pytest.mark.parametrize(

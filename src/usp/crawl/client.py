@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from http import HTTPStatus
 from typing import Protocol
 
@@ -27,6 +26,7 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 from usp.web_client.exchanges import Exchange, observing
+from usp.web_client.http_dates import http_date
 
 __all__ = ["Bodies", "Reuse", "SiteClient"]
 
@@ -168,7 +168,7 @@ class SiteClient(AbstractAsyncWebClient):
         if known["etag"]:
             headers["If-None-Match"] = known["etag"]
         if known["http_last_modified"] is not None:
-            headers["If-Modified-Since"] = format_datetime(known["http_last_modified"].astimezone(UTC), usegmt=True)
+            headers["If-Modified-Since"] = http_date(known["http_last_modified"])
         return headers
 
     async def start(self, url: str) -> None:

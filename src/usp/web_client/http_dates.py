@@ -6,12 +6,13 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-__all__ = ["read_http_date"]
+__all__ = ["http_date", "read_http_date"]
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _NUMBERS = {month: number for number, month in enumerate(_MONTHS, 1)}
 _USUAL = re.compile(
-    rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), ([0-9]{{2}}) ({'|'.join(_MONTHS)}) ([1-9][0-9]{{3}})"
+    rf"(?:{'|'.join(_DAYS)}), ([0-9]{{2}}) ({'|'.join(_MONTHS)}) ([1-9][0-9]{{3}})"
     r" ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
 )
 
@@ -32,3 +33,10 @@ def read_http_date(value: str | None) -> datetime | None:
         return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError):
         return None
+
+
+def http_date(date: datetime) -> str:
+    """Return a date, which has a time zone, as headers have it."""
+    utc = date.astimezone(UTC)
+    day, month, clock = _DAYS[utc.weekday()], _MONTHS[utc.month - 1], utc.time().isoformat("seconds")
+    return f"{day}, {utc.day:02} {month} {utc.year:04} {clock} GMT"
