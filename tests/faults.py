@@ -31,7 +31,7 @@ from support import SITEMAP_XMLNS, index, urlset
 from usp.limits import Limits
 from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSitemap
 from usp.politeness import Politeness
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
 _REQUEST_LINE = re.compile(rb"[A-Z]+ (\S+) HTTP/1\.1\r\n")
@@ -292,7 +292,7 @@ class Driver:
 
     def client(self, **options: Any) -> Any:
         """A client of its kind."""
-        return RequestsWebClient(**options) if self.name == "threads" else AiohttpWebClient(**options)
+        return RequestsWebClient(**options) if self.name == "threads" else AsyncioWebClient(**options)
 
     def tree(self, url: str, **options: Any) -> IndexWebsiteSitemap:
         defaults: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Servers of raw sockets, and both clients with one interface, to test what real servers and networks do."""
+"""Servers of raw sockets, and all clients with one interface, to test what real servers and networks do."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_client import RequestsWebClient
 
@@ -171,11 +172,13 @@ class Blocking:
 
 
 class Awaiting:
-    """The client of aiohttp, in an event loop of its own."""
+    """The client on asyncio, in an event loop of its own."""
+
+    kind: type[AiohttpWebClient | AsyncioWebClient] = AsyncioWebClient
 
     def __init__(self, timeout: Any = 5, **options: Any) -> None:
         self.runner = asyncio.Runner()
-        self.client = AiohttpWebClient(timeout=timeout, **options)
+        self.client = self.kind(timeout=timeout, **options)
 
     def get(self, url: str, policy: RequestPolicy | None = None) -> AbstractWebClientResponse:
         context = contextvars.copy_context()
@@ -189,9 +192,15 @@ class Awaiting:
         self.runner.close()
 
 
+class AwaitingAiohttp(Awaiting):
+    """The client of aiohttp, in the same way."""
+
+    kind = AiohttpWebClient
+
+
 AnyClient = Blocking | Awaiting
 Make = Callable[..., AnyClient]
-CLIENTS: dict[str, type[AnyClient]] = {"requests": Blocking, "aiohttp": Awaiting}
+CLIENTS: dict[str, type[AnyClient]] = {"requests": Blocking, "asyncio": Awaiting, "aiohttp": AwaitingAiohttp}
 
 
 @contextmanager

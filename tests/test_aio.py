@@ -520,11 +520,11 @@ def test_a_stream_that_lives_when_its_loop_ends(left: str, client: str) -> None:
     pages["/index.xml"] = (200, {}, index(*(f"{{base}}/{i}.xml" for i in range(40))).encode())
     program = f"""
 import asyncio, sys, usp.aio
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 async def main(url):
     global kept
     {left.format(client=client)}
-client = AiohttpWebClient()
+client = AsyncioWebClient()
 try:
     asyncio.run(main(sys.argv[1]))
 except ZeroDivisionError:

@@ -1,23 +1,39 @@
-"""What only the client of aiohttp has to do with: event loops, tasks, and many requests at once."""
+"""What only the clients on asyncio have to do with: event loops, tasks, and many requests at once."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from sockets import Peer, answering, error, self_signed, server_context, success, talk
+from sockets import Peer, answering, error, resolving, self_signed, server_context, success, talk
 from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
+from usp.web_client.exchanges import Exchange, observing
+from usp.web_client.http_client import AsyncHTTPAnswer, HTTPRequest
+from usp.web_client.http_fetch import Fetch
 from usp.web_client.policy import RequestPolicy, applying
 
 pytestmark = pytest.mark.network
 
+Kind = type[AsyncioWebClient | AiohttpWebClient]
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.fixture(params=[AsyncioWebClient, AiohttpWebClient])
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -32,20 +48,28 @@ def open_sockets() -> int:
     return sum("socket:" in str(path.readlink()) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
 
 
-def test_two_event_loops(site: Server) -> None:
+def closes_all_but(before: int) -> bool:
+    """Whether no more sockets are left than before. The server has some too, in threads that may be late."""
+    end = time.monotonic() + 5
+    while open_sockets() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    return open_sockets() <= before
+
+
+def test_two_event_loops(kind: Kind, site: Server) -> None:
     """A client can be used in several event loops in turn, and leaves nothing open in any, closed or not."""
-    client = AiohttpWebClient()
+    client = kind()
     before = open_sockets()
     for _ in range(3):
         assert success(asyncio.run(client.get(f"{site.url}/x"))).raw_data() == b"x"
-        assert open_sockets() <= before
+        assert closes_all_but(before)
 
 
-def test_closing(site: Server) -> None:
+def test_closing(kind: Kind, site: Server) -> None:
     """A client can be closed twice, closed without use, and used again after that."""
 
     async def use() -> None:
-        async with AiohttpWebClient() as client:
+        async with kind() as client:
             pass
         success(await client.get(f"{site.url}/x"))
         await client.close()
@@ -56,11 +80,11 @@ def test_closing(site: Server) -> None:
     asyncio.run(use())
 
 
-def test_many_at_once(site: Server) -> None:
+def test_many_at_once(kind: Kind, site: Server) -> None:
     """Many requests share a bounded number of connections."""
 
     async def use() -> None:
-        async with AiohttpWebClient(max_connections=4) as client:
+        async with kind(max_connections=4) as client:
             answers = await asyncio.gather(*(client.get(f"{site.url}/moved") for _ in range(40)))
             assert [success(answer).raw_data() for answer in answers] == [b"x"] * 40
 
@@ -69,7 +93,7 @@ def test_many_at_once(site: Server) -> None:
     assert len(site.connections) <= 4
 
 
-def test_each_task_has_its_terms() -> None:
+def test_each_task_has_its_terms(kind: Kind) -> None:
     """Requests of two trees at the same time each have their own policy."""
 
     def keep_alive(peer: Peer) -> None:
@@ -81,7 +105,7 @@ def test_each_task_has_its_terms() -> None:
             with applying(policy):
                 return hasattr(await client.get(url), "raw_data")
 
-        async with AiohttpWebClient() as client:
+        async with kind() as client:
             own, other = RequestPolicy(url), RequestPolicy("http://other.example/")
             return await asyncio.gather(*(get(policy) for policy in (own, other) * 10))
 
@@ -97,12 +121,12 @@ def slow(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_cancellation_at_any_await(tmp_path: Path, with_tls: bool) -> None:
+def test_cancellation_at_any_await(kind: Kind, tmp_path: Path, with_tls: bool) -> None:
     """A task that is cancelled at any step leaves no socket and no task behind, and the client stays usable."""
     context = server_context(self_signed(tmp_path)) if with_tls else None
 
     async def use(url: str, steps: int) -> bool:
-        async with AiohttpWebClient(verify=str(tmp_path / "cert.pem") if with_tls else True) as client:
+        async with kind(verify=str(tmp_path / "cert.pem") if with_tls else True) as client:
             task = asyncio.create_task(client.get(url))
             for _ in range(steps):
                 await asyncio.sleep(0)
@@ -117,18 +141,14 @@ def test_cancellation_at_any_await(tmp_path: Path, with_tls: bool) -> None:
         before = open_sockets()
         ended = [asyncio.run(use(server.url, steps)) for steps in (*range(40), 5000)]
         assert not ended[0]
-        for _ in range(50):  # the server has sockets too, in threads of its own
-            if open_sockets() <= before:
-                break
-            asyncio.run(asyncio.sleep(0.02))
-        assert open_sockets() <= before
+        assert closes_all_but(before)
 
 
-def test_timeouts_of_the_caller(site: Server) -> None:
+def test_timeouts_of_the_caller(kind: Kind, site: Server) -> None:
     """A timeout of the caller's ends a request."""
 
     async def use(url: str) -> None:
-        async with AiohttpWebClient() as client:
+        async with kind() as client:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await client.get(url)
@@ -138,11 +158,11 @@ def test_timeouts_of_the_caller(site: Server) -> None:
         asyncio.run(use(server.url))
 
 
-def test_proxy(site: Server) -> None:
+def test_proxy(kind: Kind, site: Server) -> None:
     """A proxy gets the whole URL; a SOCKS proxy is an error."""
 
     async def use(proxy: str) -> str:
-        async with AiohttpWebClient(proxy=proxy) as client:
+        async with kind(proxy=proxy) as client:
             return error(await client.get("http://unreachable.example/x")).message()
 
     assert asyncio.run(use(site.url)) == "404 Not Found"
@@ -150,11 +170,11 @@ def test_proxy(site: Server) -> None:
     assert asyncio.run(use("socks5://127.0.0.1:1"))
 
 
-def test_closed_while_idle() -> None:
+def test_closed_while_idle(kind: Kind) -> None:
     """A connection that the server closed while it was idle is replaced."""
 
     async def use(url: str) -> None:
-        async with AiohttpWebClient() as client:
+        async with kind() as client:
             for _ in range(3):
                 success(await client.get(url))
 
@@ -164,13 +184,151 @@ def test_closed_while_idle() -> None:
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "x", (1, 2, 3), (0, 1)])
-def test_nonsensical_timeouts(timeout: float) -> None:
+def test_nonsensical_timeouts(kind: Kind, timeout: float) -> None:
     """A timeout that makes no sense is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="timeout must be"):
-        AiohttpWebClient(timeout=timeout)
+        kind(timeout=timeout)
 
 
-def test_nonsensical_numbers_of_connections() -> None:
+def test_nonsensical_numbers_of_connections(kind: Kind) -> None:
     """Zero connections is an error when you make the client."""
     with pytest.raises(InvalidArgumentError, match="max_connections"):
-        AiohttpWebClient(max_connections=0)
+        kind(max_connections=0)
+
+
+def test_a_proxy_of_the_environment(site: Server, monkeypatch: pytest.MonkeyPatch, kind: Kind) -> None:
+    """The proxies of the environment are used, except for the hosts that it names."""
+    monkeypatch.setenv("http_proxy", site.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+    async def use() -> None:
+        async with kind() as client:
+            assert error(await client.get("http://unreachable.example/x")).message() == "404 Not Found"
+            assert success(await client.get(f"{site.url}/x")).raw_data() == b"x"
+
+    site.requests.clear()
+    asyncio.run(use())
+    assert site.paths() == ["http://unreachable.example/x", "/x"]
+
+
+def test_without_a_proxy_aiohttp_is_not_even_imported(site: Server) -> None:
+    """The default client does not import aiohttp, which takes time and memory."""
+    program = (
+        "import asyncio, sys, usp.aio; asyncio.run(usp.aio.sitemap_tree_for_homepage(sys.argv[1]));"
+        "print('aiohttp' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, site.url], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_reader_that_waits(kind: Kind) -> None:
+    """A body that nobody reads is not received: the sender waits, and memory stays small."""
+    sent = 0
+
+    def flood(peer: Peer) -> None:
+        nonlocal sent
+        peer.head()
+        peer.send(b"HTTP/1.1 200 OK\r\n\r\n")
+        for _ in range(2_000):
+            peer.send(bytes(100_000))
+            sent += 100_000
+
+    async def use(url: str) -> None:
+        async with kind() as client:
+            request = HTTPRequest(url, {}, RequestPolicy(url), time.monotonic() + 10)
+            answer = await send(client, request)
+            await asyncio.sleep(0.5)
+            before = sent
+            await asyncio.sleep(0.2)
+            assert sent == before < 50_000_000, "nothing holds back the sender"
+            read = 0
+            while read < 1_000_000:
+                read += len(await answer.read())
+            answer.close()
+
+    with talk(flood) as server:
+        asyncio.run(use(server.url))
+
+
+async def send(client: AsyncioWebClient | AiohttpWebClient, request: HTTPRequest) -> AsyncHTTPAnswer:
+    """Make one request, without the rest of a fetch."""
+    with client._connections(Fetch(client, request.url)):
+        return await client.send(request)
+
+
+def test_answers_that_nobody_asked_for(kind: Kind) -> None:
+    """Bytes that follow an answer on a kept connection end it: they are no answer to the next request."""
+
+    def talkative(peer: Peer) -> None:
+        for body in (b"ok", b"ko"):
+            if peer.head():
+                peer.send(OK.replace(b"ok", body))
+                time.sleep(0.05)
+                peer.send(OK.replace(b"ok", b"no"))
+
+    async def use(url: str) -> None:
+        async with kind() as client:
+            for _ in range(3):
+                assert success(await client.get(url)).raw_data() == b"ok"
+                await asyncio.sleep(0.1)
+
+    with talk(talkative) as server:
+        asyncio.run(use(server.url))
+        assert server.accepted == 3
+
+
+def test_idle_connections_are_bounded(kind: Kind) -> None:
+    """A client that goes from host to host keeps no more connections open than it may use at once."""
+
+    async def use(servers: list[Server]) -> None:
+        async with kind(max_connections=2) as client:
+            before = open_sockets()
+            for server in servers * 2:
+                success(await client.get(f"{server.url}/x"))
+            await asyncio.sleep(0.05)
+            ours = open_sockets() - before
+            assert ours <= 2 * 2, "each has two ends in this process"
+
+    with ExitStack() as stack:
+        pages: dict[str, tuple[int, dict[str, str], bytes]] = {"/x": (200, {}, b"x")}
+        asyncio.run(use([stack.enter_context(serve(pages)) for _ in range(6)]))
+
+
+def test_a_header_with_a_line_end(kind: Kind, site: Server) -> None:
+    """No header can add another one, wherever it comes from."""
+
+    async def use() -> str:
+        async with kind() as client:
+            with observing(Conditions()):
+                return error(await client.get(f"{site.url}/x")).message()
+
+    site.requests.clear()
+    assert asyncio.run(use())
+    assert site.requests == []
+
+
+class Conditions:
+    """An observer that adds a malicious header."""
+
+    def headers_for(self, url: str) -> dict[str, str]:
+        return {"If-None-Match": '"x"\r\nX-Injected: 1'}
+
+    async def start(self, url: str) -> None: ...
+
+    def end(self, url: str, answer: Exchange | None) -> None: ...
+
+    def record(self, exchange: Exchange) -> None: ...
+
+
+@pytest.mark.parametrize("dead", ["127.0.0.9", "::1"])
+def test_several_addresses(kind: Kind, site: Server, dead: str) -> None:
+    """If a host has several addresses, and nobody answers at the first, the next one is tried."""
+    port = int(site.url.rpartition(":")[2])
+
+    async def use() -> bytes:
+        async with kind(_resolve=resolving({"h.example": [dead, "127.0.0.1"]})) as client:
+            policy = RequestPolicy(f"http://h.example:{port}/")
+            with applying(policy):
+                return success(await client.get(f"http://h.example:{port}/x")).raw_data()
+
+    assert asyncio.run(use()) == b"x"

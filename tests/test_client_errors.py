@@ -27,7 +27,7 @@ from usp.fetch_parse import SitemapFetcher
 from usp.objects.sitemap import IndexWebsiteSitemap, InvalidSitemap
 from usp.tree import sitemap_tree_for_homepage, stream_pages_for_homepage, stream_sitemaps_for_homepage
 from usp.web_client.abstract_client import AbstractWebClientResponse, request_errors
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPRequest
 from usp.web_client.policy import RefusedError
 from usp.web_client.requests_client import RequestsWebClient
@@ -328,7 +328,7 @@ def test_our_clients_break_no_tree(error: Exception) -> None:
     assert "kaboom" in str(tree.problems[0])
 
     async def run() -> IndexWebsiteSitemap:
-        async with AiohttpWebClient(_resolve=raising(error)) as client:
+        async with AsyncioWebClient(_resolve=raising(error)) as client:
             return await usp.aio.sitemap_tree_for_homepage("http://h.example/", client, use_known_paths=False)
 
     assert "kaboom" in str(asyncio.run(run()).problems[0])

@@ -34,7 +34,7 @@ from faults import (
 )
 from support import urlset
 from usp.objects.sitemap import IndexWebsiteSitemap
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
 pytestmark = pytest.mark.network
@@ -196,7 +196,7 @@ def test_a_running_loop_and_a_fork() -> None:
     driver = Driver("asyncio")
 
     async def main(url: str) -> None:
-        async with AiohttpWebClient() as client:
+        async with AsyncioWebClient() as client:
 
             async def tree() -> list[str]:
                 options: dict[str, Any] = {"use_known_paths": False, "politeness": QUICK, "limits": PATIENT}

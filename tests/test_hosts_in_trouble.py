@@ -19,7 +19,7 @@ from usp.limits import Limits
 from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
 pytestmark = pytest.mark.network
@@ -246,7 +246,7 @@ def test_a_host_that_does_not_exist_is_looked_up_once() -> None:
     assert (tree.outcome.kind, asked) == ("unreachable", ["nosuch.example"])
 
     async def fetch() -> IndexWebsiteSitemap:
-        async with AiohttpWebClient(_resolve=no_such_host(asked)) as client:
+        async with AsyncioWebClient(_resolve=no_such_host(asked)) as client:
             return await aio.sitemap_tree_for_homepage("http://nosuch.example/", client)
 
     asked.clear()

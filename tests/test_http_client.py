@@ -32,6 +32,7 @@ from usp.web_client.abstract_client import (
     WebClientErrorResponse,
 )
 from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.http_client import AbstractHTTPClient, HTTPAnswer, HTTPRequest
 from usp.web_client.policy import RequestPolicy, applying
 from usp.web_client.requests_answers import RequestsAnswer
@@ -385,7 +386,7 @@ def test_who_guards_addresses() -> None:
     class Below(Declaring):
         pass
 
-    ours: list[Any] = [RequestsWebClient, AiohttpWebClient, LocalWebClient]
+    ours: list[Any] = [RequestsWebClient, AsyncioWebClient, AiohttpWebClient, LocalWebClient]
     guarded: list[Any] = [*ours, SmallClient, SmallAsyncClient, Sending, Declaring, Below]
     unguarded: list[Any] = [Replacing, AbstractWebClient, AbstractAsyncWebClient, FakeClient]
     assert [client for client in guarded + unguarded if client.guards_addresses] == guarded

@@ -33,6 +33,7 @@ NAMES = {
     " RETRYABLE_HTTP_STATUS_CODES",
     "usp.web_client.requests_client": "RequestsWebClient RequestsWebClientErrorResponse"
     " RequestsWebClientSuccessResponse",
+    "usp.web_client.asyncio_client": "AsyncioWebClient",
     "usp.web_client.aiohttp_client": "AiohttpWebClient AiohttpWebClientErrorResponse AiohttpWebClientSuccessResponse",
     "usp.web_client.http_client": "AbstractHTTPClient AbstractAsyncHTTPClient HTTPRequest HTTPAnswer AsyncHTTPAnswer"
     " HTTPSuccessResponse",

@@ -27,8 +27,9 @@ HOW = {
         """,
     "aiohttp": """
         import asyncio, aiohttp, usp.aio, usp.exceptions
+        from usp.web_client.aiohttp_client import AiohttpWebClient
         def fetch(url):
-            return asyncio.run(usp.aio.sitemap_tree_for_homepage(url))
+            return asyncio.run(usp.aio.sitemap_tree_for_homepage(url, AiohttpWebClient()))
         """,
 }
 

@@ -21,7 +21,7 @@ from usp.objects.sitemap import IndexWebsiteSitemap
 from usp.politeness import Politeness
 from usp.tree import sitemap_tree_for_homepage
 from usp.walk import Walk
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 
 pytestmark = pytest.mark.network
 
@@ -137,7 +137,7 @@ def test_trees_are_freed_at_once(known_paths: bool) -> None:
     async def run() -> int:
         site = SmallSite()
         before = len(left_over())
-        async with await site.start(), AiohttpWebClient() as client:
+        async with await site.start(), AsyncioWebClient() as client:
             for _ in range(3):
                 tree = await aio.sitemap_tree_for_homepage(site.url, client, use_known_paths=known_paths)
                 assert len(list(tree.all_pages())) == 3
@@ -156,7 +156,7 @@ def test_reading_a_stream_to_its_end_gives_the_tree_that_it_has() -> None:
 
     async def run() -> None:
         site = SmallSite()
-        async with await site.start(), AiohttpWebClient() as client:
+        async with await site.start(), AsyncioWebClient() as client:
             for limits in (Limits(), Limits(max_sitemaps=3), Limits(max_pages=2)):
                 options = {"use_known_paths": False, "limits": limits, "politeness": Politeness()}
                 stream = aio.stream_sitemaps_for_homepage(site.url, client, **options)  # type: ignore[arg-type]  # all are right

@@ -44,7 +44,7 @@ from usp.objects.sitemap import (
 from usp.politeness import Politeness
 from usp.progress import Progress
 from usp.sources import SourceKind, SourceStream, find_source, find_sources
-from usp.web_client.aiohttp_client import AiohttpWebClient
+from usp.web_client.asyncio_client import AsyncioWebClient
 from usp.web_client.requests_client import RequestsWebClient
 
 pytestmark = pytest.mark.network
@@ -119,7 +119,7 @@ def read_plain(targets: Any, *, client_options: dict[str, Any] | None = None, **
 
 def read_async(targets: Any, *, client_options: dict[str, Any] | None = None, **options: Any) -> Result:
     async def read() -> Result:
-        client = None if client_options is None else AiohttpWebClient(**client_options)
+        client = None if client_options is None else AsyncioWebClient(**client_options)
         sitemaps, sources, above = [], [], []
         try:
             async with usp.aio.open(targets, client, **options) as stream:

@@ -7,9 +7,9 @@
 
 To fetch many sites, share one client between them:
 
-    from usp.web_client.aiohttp_client import AiohttpWebClient
+    from usp.web_client.asyncio_client import AsyncioWebClient
 
-    async with AiohttpWebClient() as client:
+    async with AsyncioWebClient() as client:
         trees = await asyncio.gather(*(sitemap_tree_for_homepage(url, client) for url in urls))
 """
 
@@ -46,7 +46,7 @@ def open(  # noqa: A001 -- as in io, gzip and tarfile
 
         tree = await usp.aio.open("example.org").read()
 
-    See `usp.open`. `web_client` is an `AiohttpWebClient` if None.
+    See `usp.open`. `web_client` is an `AsyncioWebClient` if None.
     """
     from usp.sources.opening import AsyncSourceStream, find_sources
 
@@ -73,7 +73,7 @@ async def sitemap_tree_for_homepage(
     See `usp.tree.sitemap_tree_for_homepage` for the parameters. You do not await the pages of the tree: reading them
     takes no network.
 
-    :param web_client: fetches the URLs; None for an `AiohttpWebClient`.
+    :param web_client: fetches the URLs; None for an `AsyncioWebClient`.
     """
     from usp.drivers.asynchronous import fetch_website
 
@@ -102,7 +102,7 @@ def stream_sitemaps_for_homepage(
                 print(sitemap.url, len(sitemap.pages))
         print(stream.tree)
 
-    See `usp.tree.stream_sitemaps_for_homepage`. `web_client` is an `AiohttpWebClient` if None.
+    See `usp.tree.stream_sitemaps_for_homepage`. `web_client` is an `AsyncioWebClient` if None.
     """
     from usp.stream import AsyncSitemapStream
 

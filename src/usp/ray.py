@@ -57,7 +57,7 @@ def crawl(
     :param column: the column that has the sites: hosts or URLs. A row that names no site is skipped.
     :param sites_per_batch: about how many sites a batch has.
     :param num_cpus: CPUs that Ray reserves for a batch. Keep it small: all batches that run at once must leave room.
-    :param client_options: keyword arguments for `usp.aio.AiohttpWebClient`, such as `user_agent`.
+    :param client_options: keyword arguments for `AsyncioWebClient`, such as `user_agent`.
     :param options: those of `usp.crawl.CrawlOptions`.
     """
     run = _crawled(ds, path, column, sites_per_batch, num_cpus, client_options, options)
@@ -86,7 +86,7 @@ def pages(
         temporary one, which is removed when the program ends.
     :param sites_per_batch: about how many sites a batch has.
     :param num_cpus: CPUs that Ray reserves for a batch.
-    :param client_options: keyword arguments for `usp.aio.AiohttpWebClient`.
+    :param client_options: keyword arguments for `AsyncioWebClient`.
     :param options: those of `usp.crawl.CrawlOptions`.
     """
     names = columns.split(",") if isinstance(columns, str) else columns

@@ -66,7 +66,7 @@ def crawl(
     :param path: the folder, which all executors must reach: s3://bucket/crawl, or a path on a shared disk.
     :param column: the column that has the sites: hosts or URLs. A row that names no site is skipped.
     :param sites_per_task: about how many sites a task has.
-    :param client_options: keyword arguments for `usp.aio.AiohttpWebClient`, such as `user_agent`.
+    :param client_options: keyword arguments for `AsyncioWebClient`, such as `user_agent`.
     :param options: those of `usp.crawl.CrawlOptions`.
     """
     named = _named(df, column)
@@ -98,7 +98,7 @@ def pages(
     :param column: the column that has them.
     :param columns: the columns to read, as for `usp.export.write`; all if None.
     :param sites_per_task: about how many sites a task has.
-    :param client_options: keyword arguments for `usp.aio.AiohttpWebClient`.
+    :param client_options: keyword arguments for `AsyncioWebClient`.
     :param options: those of `usp.crawl.CrawlOptions`.
     """
     wanted = crawl_options(options)

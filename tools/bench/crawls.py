@@ -160,7 +160,7 @@ async def _crawl_sites(urls: list[str], warm_up: str, at_once: int) -> Answer:
             tree = await front_door(url, web_client=client, use_known_paths=False)
             found[url] = [page.url for page in tree.all_pages()]
 
-    async with import_module("usp.web_client.aiohttp_client").AiohttpWebClient() as client:
+    async with import_module("usp.web_client.asyncio_client").AsyncioWebClient() as client:
         await take(iter([warm_up]), client)
         left, start = iter(urls), time.perf_counter()
         await asyncio.gather(*(take(left, client) for _ in range(at_once)))

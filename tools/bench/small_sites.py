@@ -67,7 +67,7 @@ async def _aiohttp_alone(stack: AsyncExitStack) -> FetchSite:
 
 async def _trees(stack: AsyncExitStack) -> FetchSite:
     tree_of = import_module("usp.aio").sitemap_tree_for_homepage
-    client = await stack.enter_async_context(import_module("usp.web_client.aiohttp_client").AiohttpWebClient())
+    client = await stack.enter_async_context(import_module("usp.web_client.asyncio_client").AsyncioWebClient())
 
     async def fetch(homepage: str) -> int:
         return _documents(await tree_of(homepage, client, use_known_paths=False, concurrency=PER_HOST))

@@ -268,7 +268,7 @@ def _client_for(arguments: argparse.Namespace) -> RequestsWebClient:
 
 
 def async_client_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the same options as keyword arguments of an `AiohttpWebClient`."""
+    """Return the same options as keyword arguments of an `AsyncioWebClient`."""
     given: dict[str, Any] = {
         "verify": not arguments.insecure,
         "user_agent": arguments.user_agent,

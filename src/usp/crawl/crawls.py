@@ -159,7 +159,7 @@ async def crawl_async(
     which asks only for what may have changed.
 
     :param targets: sites, or files that list them; see `usp.crawl.sites`. None: all sites of the folder.
-    :param web_client: None for an `AiohttpWebClient`.
+    :param web_client: None for an `AsyncioWebClient`.
     :param client_options: keyword arguments for that, such as `user_agent`.
     :param column: the column with the sites, in CSV and Parquet files.
     :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run.

@@ -13,7 +13,7 @@ from usp.web_client.lookups import system_lookup
 
 if TYPE_CHECKING:
     from usp.web_client.abstract_client import AbstractAsyncWebClient
-    from usp.web_client.aiohttp_client import AiohttpWebClient
+    from usp.web_client.asyncio_client import AsyncioWebClient
 
 __all__ = ["CrawlSession", "crawl_session"]
 
@@ -33,7 +33,7 @@ async def crawl_session(
 ) -> AsyncIterator[CrawlSession]:
     """Open what a crawl needs, and close it at the end.
 
-    :param client_options: keyword arguments for an `AiohttpWebClient`.
+    :param client_options: keyword arguments for an `AsyncioWebClient`.
     :param web_client: the caller's client, in place of that.
     """
     options = dict(client_options or {})
@@ -46,10 +46,10 @@ async def crawl_session(
         yield CrawlSession(web_client, limits)
 
 
-def _counted_client(options: Mapping[str, Any], limits: SharedLimits) -> AiohttpWebClient:
+def _counted_client(options: Mapping[str, Any], limits: SharedLimits) -> AsyncioWebClient:
     """Return a client that connects to the addresses which are counted."""
-    from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: it is heavy
+    from usp.web_client.asyncio_client import AsyncioWebClient  # imported only when needed
 
-    client = AiohttpWebClient(**options, _resolve=limits.resolve)
+    client = AsyncioWebClient(**options, _resolve=limits.resolve)
     limits.is_direct = lambda url: client.proxy_for(url) is None
     return client

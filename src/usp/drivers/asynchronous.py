@@ -222,15 +222,15 @@ def check_client(client: AbstractAsyncWebClient | None) -> None:
     is_one = isinstance(client, AbstractAsyncWebClient) or inspect.iscoroutinefunction(getattr(client, "get", None))
     if client is not None and (isinstance(client, type) or not is_one):
         raise InvalidArgumentError(
-            f"web_client must be an AbstractAsyncWebClient, such as AiohttpWebClient, not {client!r}"
+            f"web_client must be an AbstractAsyncWebClient, such as AsyncioWebClient, not {client!r}"
         )
 
 
 def client_or_default(client: AbstractAsyncWebClient | None) -> AbstractAsyncContextManager[AbstractAsyncWebClient]:
-    """Give the caller's client; if None, an `AiohttpWebClient` that is closed in the end."""
+    """Give the caller's client; if None, an `AsyncioWebClient` that is closed in the end."""
     check_client(client)
     if client is not None:
         return nullcontext(client)
-    from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: aiohttp is heavy
+    from usp.web_client.asyncio_client import AsyncioWebClient  # imported only when needed
 
-    return AiohttpWebClient()
+    return AsyncioWebClient()

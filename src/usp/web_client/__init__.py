@@ -1,1 +1,1 @@
-"""Web clients: the interface, the base of HTTP clients, and one client each for requests and aiohttp."""
+"""Web clients: the interface, the base of HTTP clients, and clients on requests, asyncio and aiohttp."""

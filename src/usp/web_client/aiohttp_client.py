@@ -29,7 +29,6 @@ from usp.web_client.abstract_client import WebClientErrorResponse
 from usp.web_client.aiohttp_internals import (
     CURRENT,
     ERRORS,
-    MAX_HEADER_BYTES,
     CheckedConnector,
     CheckedResolver,
     Hop,
@@ -39,6 +38,7 @@ from usp.web_client.aiohttp_internals import (
     never_repeat_requests,
 )
 from usp.web_client.failures import TimedOutError, status_line
+from usp.web_client.framing import MAX_HEADER_BYTES
 from usp.web_client.http_client import MISTAKES, AbstractAsyncHTTPClient
 from usp.web_client.http_fetch import Fetch
 from usp.web_client.http_messages import AsyncHTTPAnswer, HTTPRequest
@@ -296,9 +296,7 @@ class _AiohttpAnswer(AsyncHTTPAnswer):
         is_chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
         if response.content.at_eof() or not (is_chunked if length is None else length <= PIECE_BYTES):
             return
-        size = 0
         with suppress(*ERRORS):
             async with asyncio.timeout(DRAIN_SECONDS):
-                while size <= PIECE_BYTES and (piece := await response.content.readany()):
-                    size += len(piece)
-        CURRENT.get().count_discarded(size)
+                while self.discarded <= PIECE_BYTES and (piece := await response.content.readany()):
+                    self.discarded += len(piece)

@@ -11,7 +11,6 @@ nothing. Therefore all of that is in this module, and `check_guards` tries it be
 from __future__ import annotations
 
 import errno
-import select
 import socket
 from collections.abc import Iterable
 from contextvars import ContextVar, Token
@@ -24,7 +23,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 
-from usp.web_client.framing import end_of_head, is_interim, repaired_head
+from usp.web_client.asyncio_connections import is_readable
+from usp.web_client.framing import MAX_HEADER_BYTES, end_of_head, is_interim, repaired_head
 from usp.web_client.http_fetch import Fetch
 from usp.web_client.lookups import Resolver, look_up_async
 from usp.web_client.policy import RefusedError
@@ -42,7 +42,6 @@ from usp.web_client.settings import MAX_INTERIM_ANSWERS
 __all__ = [
     "CURRENT",
     "ERRORS",
-    "MAX_HEADER_BYTES",
     "CheckedConnector",
     "CheckedResolver",
     "Hop",
@@ -52,7 +51,6 @@ __all__ = [
     "never_repeat_requests",
 ]
 
-MAX_HEADER_BYTES = 65_536  # as in http.client
 #: What goes wrong in aiohttp and below it.
 ERRORS = (aiohttp.ClientError, aiohttp.EofStream, HttpProcessingError, OSError, ValueError, EOFError)
 
@@ -75,10 +73,6 @@ class Hop:
 
     def __exit__(self, *_: object) -> None:
         CURRENT.reset(self._token)
-
-    def count_discarded(self, size: int) -> None:
-        """Count bytes of a body that was read and dropped."""
-        self._fetch.count_discarded(size)
 
     def check(self, address: str) -> None:
         """Raise `RefusedError` if the policy does not allow an address."""
@@ -170,7 +164,7 @@ class _Handler(ResponseHandler):
         if not super().is_connected() or not self.is_idle:
             return super().is_connected()
         file = self.transport.get_extra_info("socket") if self.transport is not None else None
-        return not (self._buffer or self._tail or (file is not None and _is_readable(file.fileno())))
+        return not (self._buffer or self._tail or (file is not None and is_readable(file.fileno())))
 
     def feed_data(self, data: Any, *args: Any) -> None:
         """Receive the head of an answer, and count interim ones."""
@@ -257,15 +251,6 @@ class CheckedConnector(aiohttp.TCPConnector):
         while len(self._conns) > most:
             for handler, _ in self._conns.pop(next(iter(self._conns))):
                 handler.close()
-
-
-def _is_readable(file: int) -> bool:
-    """Return whether bytes, or the end of a connection, wait to be read."""
-    if hasattr(select, "poll"):
-        poll = select.poll()
-        poll.register(file, select.POLLIN)
-        return bool(poll.poll(0))
-    return bool(select.select([file], [], [], 0)[0])
 
 
 def checked_socket(info: Any) -> socket.socket:

@@ -1,6 +1,6 @@
 """The length of a body, where a server states it wrongly or sends a part only.
 
-`repaired_head` makes the same of it as http.client does, for a parser that refuses it.
+`body_length` makes the same of it as http.client does; so does `repaired_head`, for a parser that refuses it.
 
 https://www.rfc-editor.org/rfc/rfc9112#section-6.3
 """
@@ -8,8 +8,12 @@ https://www.rfc-editor.org/rfc/rfc9112#section-6.3
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from http.client import HTTPException
 
-__all__ = ["end_of_head", "is_interim", "is_whole_range", "repaired_head"]
+__all__ = ["MAX_HEADER_BYTES", "body_length", "end_of_head", "is_interim", "is_whole_range", "repaired_head"]
+
+MAX_HEADER_BYTES = 65_536  # as in http.client
 
 _END = re.compile(rb"\r?\n\r?\n")
 _FRAMING = re.compile(rb"(?im)^(content-length|transfer-encoding)[ \t]*:[ \t]*+([^\r\n]*+)\r?\n")
@@ -19,10 +23,23 @@ _RANGE = re.compile(r"bytes 0-[0-9]{1,18}/([0-9]{1,18})")
 _MOST = b"9" * 18  # more than anybody sends; parsers refuse numbers that do not fit
 
 
-def end_of_head(data: bytes) -> int:
-    """Return where the head of an answer ends; 0 if its end is not there yet."""
-    match = _END.search(data)
+def end_of_head(data: bytes, start: int = 0) -> int:
+    """Return where the head of an answer ends; 0 if its end is not there yet. Search from `start` on."""
+    match = _END.search(data, start)
     return match.end() if match else 0
+
+
+def body_length(values: Iterable[str]) -> int | None:
+    """Return the length that the Content-Length headers of an answer state, None if they state none.
+
+    Text that is no number counts as none. Raise `HTTPException` if they state several lengths: nobody knows which of
+    them is right.
+    """
+    numbers = {_number(part.encode("latin-1")) for value in values for part in value.split(",")}
+    if len(numbers) > 1:
+        raise HTTPException("it states several lengths")
+    number = numbers.pop() if numbers else None
+    return None if number is None else int(number)
 
 
 def is_interim(head: bytes) -> bool:

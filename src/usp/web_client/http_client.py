@@ -279,7 +279,10 @@ class AbstractAsyncHTTPClient(_HTTPClient, AbstractAsyncWebClient):
         try:
             success = fetch.received(request, answer)
             if success is None:
-                await answer.discard()
+                try:
+                    await answer.discard()
+                finally:
+                    fetch.count_discarded(answer.discarded)
                 return fetch.redirected(answer)
             while piece := await answer.read():
                 if not success._receive(piece):

@@ -50,6 +50,9 @@ class HTTPRequest:
 class Answer:
     """The URL, status and headers of an answer."""
 
+    #: How many bytes of the body were read and dropped.
+    discarded = 0
+
     def __init__(self, url: str, status: int, reason: str | None, headers: Iterable[tuple[str, str]]) -> None:
         self.url = url
         self.status = status
