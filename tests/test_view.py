@@ -8,7 +8,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations_with_replacement
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 import pyarrow.parquet
@@ -226,6 +228,29 @@ def test_a_section_of_the_overview(explorer: Explorer) -> None:
     for one in below:
         if one["name"]:
             assert len(urls(explorer, section=one["section"])) == one["pages"]
+
+
+def test_dates_of_sections(tmp_path: Path) -> None:
+    """A section has the oldest, the newest and the median of its dates, and none without dates."""
+    days = ("", "1969-12-31", "2024-05-08", "2024-05-09")
+    sections = {
+        "".join(map(str, numbers)): [days[number] for number in numbers]
+        for size in range(1, 5)
+        for numbers in combinations_with_replacement(range(4), size)
+    }
+    entries = "".join(
+        f"<url><loc>https://{HOST}/{name}/{number}</loc><lastmod>{day}</lastmod></url>"
+        for name, section in sections.items()
+        for number, day in enumerate(section)
+    )
+    (tmp_path / "sitemap.xml").write_text(f"<urlset {SITEMAP_XMLNS}>{entries}</urlset>")
+    with explored(tmp_path) as explorer:
+        for one in explorer.overview({})["sections"]:
+            section = sections.pop(one["name"])
+            dated = [day for day in section if day]
+            dates = (min(dated), max(dated), median_low(dated)) if dated else (None, None, None)
+            assert (one["pages"], one["oldest"], one["newest"], one["median"]) == (len(section), *dates)
+    assert sections == {}
 
 
 @pytest.mark.parametrize(("unit", "length"), [("day", 10), ("month", 7), ("year", 4)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections import Counter
@@ -13,6 +14,7 @@ from usp.check.checking import check_read
 from usp.check.report import Report
 from usp.exceptions import UspError
 from usp.export.reading import EPOCH, PageStats, SitemapPlace, sitemap_values
+from usp.extras import extra
 from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, combined
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
@@ -27,6 +29,7 @@ __all__ = ["Loader"]
 
 _LIVE_SITEMAPS = 5_000  # rows that are shown while more arrive; writing the table takes time
 _LIVE_SECONDS = 1.0
+_MANY_PAGES = 1_000_000  # of a source; before it is checked, the memory that reading has taken is given back
 
 
 class Loader:
@@ -63,6 +66,7 @@ class Loader:
         self._started = time.monotonic()
         self._ended: float | None = None
         self._shown_at = 0.0
+        self._released_at = 0  # when there were this many pages
         self._stopped = threading.Event()
         self._parts = PageParts(store.folder, has_source=has_source, on_part=store.changed)
         store.open_pages()
@@ -100,8 +104,22 @@ class Loader:
             is_expected = isinstance(error, (UspError, OSError))
             self.error = str(error) if is_expected else f"{type(error).__name__}: {error}"
             self.state, self.outcome = "failed", None  # what was read before does not say how it ended
+        self._release_memory()
         self._ended = time.monotonic()
         self._store.changed()
+
+    def _release_memory(self, after: int = 0) -> None:
+        """Give back to the system what reading no longer uses. Each thread that read has a heap, which malloc keeps.
+
+        :param after: not before this many more pages are read.
+        """
+        if self.pages - self._released_at < after:
+            return
+        self._released_at = self.pages
+        gc.collect()
+        pa = extra("pyarrow", "view")
+        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+            pool.release_unused()
 
     def _read(self) -> None:
         problems: list[dict[str, Any]] = []
@@ -121,6 +139,7 @@ class Loader:
                 self.outcome = combined(outcomes)
                 self.state = "checking"
                 self._store.changed()
+                self._release_memory(after=_MANY_PAGES)
                 report = check_read(stream, source, has_short_names=False, **self._options)
             problems += self._note_problems(report, first)
         self._store.write_table("problems", PROBLEMS, problems)

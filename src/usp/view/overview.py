@@ -124,11 +124,16 @@ def _sections(store: Store, condition: Condition, section: str) -> list[dict[str
         name = f"case when contains({rest}, '/') then split_part({rest}, '/', 1) else '' end"
     else:
         host, path, name = "", "", "host"
+    # Pages are counted by day first: DuckDB's own median holds the date of every page in memory.
     rows = store.rows(
-        f"select {name} as name, count(*) as pages, strftime(min(last_modified), '%Y-%m-%d') as oldest,"
-        " strftime(max(last_modified), '%Y-%m-%d') as newest,"
-        " strftime(quantile_disc(last_modified, 0.5), '%Y-%m-%d') as median"
-        f" from all_pages where {condition.sql} group by 1 order by pages desc, name",
+        f"with days as (select {name} as name, timezone('UTC', last_modified)::date as day, count(*) as pages"
+        f" from all_pages where {condition.sql} group by all),"
+        " sums as (select *, sum(pages) over (partition by name order by day nulls last) as until,"
+        " sum(pages) filter (day is not null) over (partition by name) as dated from days)"
+        " select name, sum(pages)::bigint as pages, strftime(min(day), '%Y-%m-%d') as oldest,"
+        " strftime(max(day), '%Y-%m-%d') as newest,"
+        " strftime(min(day) filter (2 * until >= dated), '%Y-%m-%d') as median"
+        " from sums group by name order by pages desc, name",
         condition.values,
     )
     start = f"{host}{path}/" if section else ""
