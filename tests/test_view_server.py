@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,7 +27,10 @@ import usp
 from commands import environment
 from many_sites import Answer, serve_sites
 from support import urlset
-from viewing import Viewer, pages_of_site, viewing, write_site
+from usp.exceptions import InvalidArgumentError
+from usp.view.queries import QueryCancelled, QueryTimeout
+from usp.view.store import PROBLEMS
+from viewing import Viewer, explored, pages_of_site, viewing, write_site
 
 pytestmark = [pytest.mark.cli, pytest.mark.export, pytest.mark.network]
 
@@ -366,6 +370,73 @@ def test_a_query_may_be_cancelled_before_it_comes(viewer: Viewer) -> None:
     assert viewer.post("sql/cancel", {"id": "late"})[0] == 200
     found = [viewer.post("sql", {"query": "select 1", "id": "late"})[0] for _ in range(2)]
     assert found == [409, 200]
+
+
+HUGE = "select levenshtein(repeat('a', 2000000), repeat('b', 2000000))"
+
+
+def test_a_value_that_takes_hours_is_cancelled(viewer: Viewer) -> None:
+    """DuckDB cannot interrupt the computation of one value: its process ends, and the next query has another one."""
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(viewer.post, "sql", {"query": HUGE, "id": "huge"})
+        time.sleep(1)
+        started = time.monotonic()
+        assert viewer.post("sql/cancel", {"id": "huge"}) == (200, {})
+        assert answer.result(10)[0] == 409
+        assert time.monotonic() - started < 5
+    assert viewer.post("sql", {"query": "select count(*) from sitemaps", "id": "1"})[1]["rows"] == [[5]]
+
+
+def test_a_value_that_takes_hours_has_a_time_limit(folder: Path) -> None:
+    """The time limit holds, whatever the query does."""
+    with explored(folder) as explorer:
+        assert explorer.store.ask("select 1", "first")[0].num_rows == 1
+        started = time.monotonic()
+        with pytest.raises(QueryTimeout, match=r"longer than 0\.5 seconds"):
+            explorer.store.ask(HUGE, "huge", seconds=0.5)
+        assert time.monotonic() - started < 5
+
+
+def test_a_query_that_ends_its_process(folder: Path) -> None:
+    """It is an error, and the next query is answered."""
+    with explored(folder) as explorer:
+        explorer.sql("select 1", "1")
+        (process,) = explorer.store._queries._idle
+
+        def end() -> None:
+            time.sleep(0.5)
+            process._process.kill()
+
+        threading.Thread(target=end).start()
+        with pytest.raises(InvalidArgumentError, match="its process ended"):
+            explorer.sql(HUGE, "1")
+        assert explorer.sql("select count(*) from sitemaps", "1")["rows"] == [[5]]
+
+
+def test_queries_at_once_are_bounded(folder: Path) -> None:
+    """Each query has a process, so there are four at most; cancelling one makes room."""
+    with explored(folder) as explorer, ThreadPoolExecutor() as threads:
+        running = [threads.submit(explorer.sql, HUGE, f"huge-{number}") for number in range(4)]
+        while explorer.store._queries._running < 4:
+            time.sleep(0.01)
+        with pytest.raises(InvalidArgumentError, match="4 queries are running"):
+            explorer.sql("select 1", "1")
+        for number in range(4):
+            threads.submit(explorer.store.cancel, f"huge-{number}")
+        for one in running:
+            with pytest.raises(QueryCancelled):
+                one.result(30)
+        assert explorer.sql("select 1", "1")["rows"] == [[1]]
+
+
+def test_queries_see_what_has_arrived(folder: Path) -> None:
+    """A process that waits for queries gets the tables that have changed meanwhile, and leaves no files of them."""
+    with explored(folder) as explorer:
+        count = "select count(*) from problems"
+        before = explorer.sql(count, "1")["rows"][0][0]
+        explorer.store.write_table("problems", PROBLEMS, [{"code": "X102"}] * (before + 3))
+        assert explorer.sql(count, "1")["rows"] == [[before + 3]]
+        assert {name.partition("-")[0] for name in os.listdir(explorer.store.folder)} == {"pages"}
 
 
 def test_an_export_is_a_download(viewer: Viewer) -> None:

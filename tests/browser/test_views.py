@@ -23,7 +23,7 @@ from browser.visits import Visit, expect
 from support import SITEMAP_XMLNS, urlset
 from usp.view.explorer import Explorer
 from usp.view.server import Access, application
-from usp.view.store import QueryTimeout
+from usp.view.queries import QueryTimeout
 from viewing import Viewer, explored, viewing
 
 uvicorn = pytest.importorskip("uvicorn")

@@ -28,7 +28,7 @@ from typing import Any
 from usp.exceptions import InvalidArgumentError
 from usp.extras import extra
 from usp.view.explorer import Explorer, NotFound, json_numbers, json_value
-from usp.view.store import QueryCancelled, QueryTimeout
+from usp.view.queries import QueryCancelled, QueryTimeout
 
 __all__ = ["Access", "application", "serve"]
 

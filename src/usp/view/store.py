@@ -1,12 +1,12 @@
 """The tables of the explorer: Parquet parts of pages in a temporary folder, sitemaps and problems in memory; DuckDB.
 
-The database reads its own folder only: no other files, no network, no extensions, and its settings are locked. Queries
-of people are single SELECT statements in a transaction that only reads. They have a time limit and can be cancelled.
+Queries of people run in another process, on copies of the tables. They have a time limit and can be cancelled.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 import threading
@@ -16,16 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from usp.exceptions import InvalidArgumentError, UspError
+from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema, record_batch
 from usp.export.batches import Batch
-from usp.export.schema import ITEM_TABLES, SITEMAPS, SOURCE
+from usp.export.schema import SITEMAPS, SOURCE
 from usp.extras import extra
 from usp.scan import Columns, Scalar, Type, column_of
+from usp.view.database import TABLES, copy_table, open_database, open_pages
 from usp.view.filters import Condition
-from usp.view.parts import PARTS
+from usp.view.queries import CANCELLED, Queries, QueryCancelled, QueryProcess
 
-__all__ = ["PROBLEMS", "SITEMAP_ROWS", "QueryCancelled", "QueryTimeout", "Store"]
+__all__ = ["PROBLEMS", "SITEMAP_ROWS", "Store"]
 
 #: The columns of sitemaps and problems in the explorer.
 SITEMAP_ROWS: Mapping[str, Type] = {"id": Scalar.INTEGER, SOURCE: Scalar.TEXT, **SITEMAPS}
@@ -40,30 +41,15 @@ PROBLEMS: Mapping[str, Type] = {
     "text": Scalar.TEXT,
 }
 
-_MEMORY = "300MB"  # of DuckDB; beyond that, it uses the folder
 _CHUNK = 65_536  # rows whose matches are counted together
 _KEPT_COUNTS = 32  # filters whose counts are kept
 _MAX_SORTED = 2_000_000  # rows; sorting more takes too long for a page
 _SECONDS = 30.0
 _CLOSING_SECONDS = 2.0  # for queries to end
-_MAX_ROWS = 10_000  # of a query of people
-_MAX_BYTES = 32 << 20  # of the same; it is sent in one piece
-_BATCH = 500  # rows that are read at once, before their size is known
-_MAX_SPILL = "8GB"  # of the folder, for what does not fit in the memory
-_SELECTS = ("SELECT", "EXPLAIN", "MULTI")
+_BATCH = 10_000  # rows
 _ENDED = "usp view has ended."
-_CANCELLED = "The query was cancelled."
 _SECONDS_AHEAD = 1.0  # that a request to cancel a query may overtake the query
 _INTERRUPTS, _BETWEEN_INTERRUPTS = 20, 0.05
-_READS_ONLY = "Write one SELECT. The explorer changes nothing."
-
-
-class QueryTimeout(UspError):
-    """A query took too long."""
-
-
-class QueryCancelled(UspError):
-    """A query was cancelled."""
 
 
 class Store:
@@ -82,36 +68,20 @@ class Store:
         self.downloads = os.path.join(self._temporary, "downloads")
         os.mkdir(self.folder)
         os.mkdir(self.downloads)
-        spill = os.path.join(self._temporary, "duckdb")
-        config = {"temp_directory": spill, "memory_limit": _MEMORY, "max_temp_directory_size": _MAX_SPILL}
-        self._connection = duckdb.connect(config=config)
+        self._connection = open_database(self.folder, os.path.join(self._temporary, "duckdb"))
+        self._queries = Queries(lambda: QueryProcess(self.folder, self._temporary))
         self._lock = threading.Lock()
         self._running: dict[str, Any] = {}
         self._cancelled: dict[str, float] = {}  # a query that is to come, and until when
         self._is_closing = False
         self._counts: OrderedDict[tuple[object, ...], list[tuple[int, int]]] = OrderedDict()
         self._sorted: OrderedDict[tuple[object, ...], str] = OrderedDict()
-        quoted = self.folder.replace("'", "''")
-        self._connection.execute(
-            "set python_enable_replacements = false; set TimeZone = 'UTC';"
-            f"set allowed_directories = ['{quoted}']; set enable_external_access = false;"
-            "set autoinstall_known_extensions = false; set autoload_known_extensions = false;"
-            "set allow_community_extensions = false; set lock_configuration = true;"
-        )
         self.write_table("sitemaps", SITEMAP_ROWS, [])
         self.write_table("problems", PROBLEMS, [])
 
     def open_pages(self) -> None:
         """Make the views of pages. There is a part by now."""
-        parts = os.path.join(self.folder, PARTS).replace("'", "''")
-        self._connection.execute(f"create view all_pages as from read_parquet('{parts}')")
-        self._connection.execute("create view pages as select * exclude (row) from all_pages")
-        for name in ITEM_TABLES:
-            self._connection.execute(
-                f"create view {name} as select page_url, sitemap_url, page_position, position, unnest(item) from"
-                f" (select url as page_url, sitemap_url, position as page_position, unnest({name}) as item,"
-                f" generate_subscripts({name}, 1) as position from all_pages where len({name}) > 0)"
-            )
+        open_pages(self._connection, self.folder)
 
     def write_table(self, name: str, types: Mapping[str, Type], rows: Sequence[Mapping[str, Any]]) -> None:
         """Replace a table in memory."""
@@ -140,6 +110,7 @@ class Store:
         """End all queries, close the database, and remove the folder."""
         try:
             self.end_queries()
+            self._queries.close()
             with suppress(self._duckdb.Error):  # a query that does not end; the process does
                 self._connection.close()
         finally:
@@ -187,7 +158,7 @@ class Store:
         :raises QueryCancelled: if it closes.
         """
         with self._cursor() as cursor, self._ending_with_the_store(f"batches {id(cursor)}", cursor):
-            reader = cursor.sql(sql, params=list(values)).to_arrow_reader(_MAX_ROWS)
+            reader = cursor.sql(sql, params=list(values)).to_arrow_reader(_BATCH)
             yield reader.schema, self._until_closing(reader)
 
     @contextmanager
@@ -197,7 +168,7 @@ class Store:
             if self._is_closing:
                 raise QueryCancelled(_ENDED)
             if self._cancelled.pop(name, 0.0) > time.monotonic():
-                raise QueryCancelled(_CANCELLED)
+                raise QueryCancelled(CANCELLED)
             self._running[name] = cursor
         try:
             yield
@@ -294,62 +265,29 @@ class Store:
         :param name: what `cancel` takes.
         :raises InvalidArgumentError: if it is wrong, with DuckDB's message.
         """
-        with self._cursor() as cursor:
-            statements = cursor.extract_statements(query)
-            if len(statements) != 1 or statements[0].type.name not in _SELECTS:
-                raise InvalidArgumentError(_READS_ONLY)
-            if self._copies(query):
-                raise InvalidArgumentError(f'{_READS_ONLY} A column "copy" needs its quotes.')
-            timed_out = threading.Event()
+        with (
+            self._queries.process() as process,
+            self._ending_with_the_store(name, process),
+            self._copied_tables(process) as tables,
+        ):
+            return process.ask(query, tables, seconds)
 
-            def stop() -> None:
-                timed_out.set()
-                cursor.interrupt()
-
-            timer = threading.Timer(seconds, stop)
-            try:
-                with self._ending_with_the_store(name, cursor):
-                    timer.start()
-                    cursor.execute("begin transaction read only")  # EXPLAIN ANALYZE and WITH run what is in them
-                    return self._first_rows(cursor, query)
-            except self._duckdb.TransactionException:
-                raise InvalidArgumentError(_READS_ONLY) from None
-            except self._duckdb.InterruptException:
-                if timed_out.is_set():
-                    raise QueryTimeout(f"The query took longer than {seconds:g} seconds.") from None
-                raise QueryCancelled(_CANCELLED) from None
-            finally:
-                timer.cancel()
-
-    def _copies(self, query: str) -> bool:
-        """Return whether a query has the word COPY, which writes files even within a transaction that only reads."""
-        data = query.encode()
-        words = (at for at, kind in self._duckdb.tokenize(query) if kind == self._duckdb.token_type.keyword)
-        return any(data[at : at + 4].lower() == b"copy" for at in words)
-
-    def _first_rows(self, cursor: Any, query: str) -> tuple[Any, bool]:
-        pa = extra("pyarrow", "view")
-        found, rows, size, is_cut = [], 0, 0, False
+    @contextmanager
+    def _copied_tables(self, process: QueryProcess) -> Iterator[dict[str, str]]:
+        """Give the files of the tables that have changed since the last query of a process."""
+        version, tables = self.version, dict[str, str]()
         try:
-            reader = cursor.sql(query).to_arrow_reader(_BATCH)
-            for batch in reader:
-                size += batch.nbytes
-                is_cut = size > _MAX_BYTES or rows + batch.num_rows > _MAX_ROWS
-                if size > _MAX_BYTES:
-                    break
-                found.append(batch)
-                rows += batch.num_rows
-                if is_cut:
-                    break
-        except (pa.ArrowException, OSError) as error:
-            if "Interrupt" in str(error) or "INTERRUPT" in str(error):
-                raise self._duckdb.InterruptException(str(error)) from None
-            raise InvalidArgumentError(str(error)) from None
-        if size > _MAX_BYTES and not rows:
-            raise InvalidArgumentError(
-                "The first rows are too large to show. Select fewer columns, or left(column, 100)."
-            )
-        return pa.Table.from_batches(found, reader.schema).slice(0, _MAX_ROWS), is_cut
+            if version != process.version:
+                with self._cursor() as cursor:
+                    for name in TABLES:
+                        tables[name] = os.path.join(self.folder, f"{name}-{secrets.token_hex(8)}.parquet")
+                        copy_table(cursor, name, tables[name])
+            process.version = version
+            yield tables
+        finally:
+            for path in tables.values():
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
 
     def cancel(self, name: str) -> None:
         """Cancel a query of a person that runs, or that comes within a second: requests may overtake each other."""
@@ -360,8 +298,7 @@ class Store:
                 self._cancelled[name] = now + _SECONDS_AHEAD
         for _ in range(_INTERRUPTS):
             with self._lock:
-                cursor = self._running.get(name)
-            if cursor is None:
-                return
-            cursor.interrupt()  # DuckDB forgets it if no statement runs just now
+                if name not in self._running:
+                    return
+                self._running[name].interrupt()  # DuckDB forgets it if no statement runs just now
             time.sleep(_BETWEEN_INTERRUPTS)
