@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import usp
 from many_sites import Answer, serve_sites
-from support import SITEMAP_XMLNS
+from support import SITEMAP_XMLNS, index
 from usp.check import check
 from usp.crawl import crawl
 from usp.exceptions import InvalidArgumentError
@@ -293,6 +293,21 @@ def test_a_page(explorer: Explorer) -> None:
     assert page["sitemap"] == {"id": 2, "url": page["sitemap_url"]}
     with pytest.raises(NotFound):
         explorer.page({"row": "1000"})
+
+
+def test_an_index_has_the_pages_of_all_below() -> None:
+    """Each sitemap counts once, also if several indexes lead to it."""
+    below = {"/left.xml": ["one.xml", "two.xml"], "/right.xml": ["two.xml", "three.xml"], "/empty.xml": []}
+    with serve_sites() as sites:
+        site = sites.add("127.0.5.10", {"/one.xml": ["/1", "/2"], "/two.xml": ["/3"], "/three.xml": ["/4"]})
+        for path, names in {"/index.xml": [path[1:] for path in below], **below}.items():
+            sites.answers["127.0.5.10"][path] = Answer(index(*(site + name for name in names)))
+        with explored(site) as explorer:
+            rows = explorer.sitemaps({"sort": "-all_pages"})["rows"]
+    counts = {row["url"].removeprefix(site): row["all_pages"] for row in rows}
+    indexes = {"robots.txt": 4, "index.xml": 4, "left.xml": 3, "right.xml": 2, "empty.xml": 0}
+    assert counts == {**indexes, "one.xml": 2, "two.xml": 1, "three.xml": 1}
+    assert [row["all_pages"] for row in rows] == [4, 4, 3, 2, 2, 1, 1, 1, 0]
 
 
 def test_problems_are_those_of_a_check(explorer: Explorer, folder: Path) -> None:

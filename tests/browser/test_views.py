@@ -117,9 +117,10 @@ def test_sitemaps_are_a_tree_and_sort(visit: Opened, rich: Viewer) -> None:
     expect(one.row("Sitemaps", 0)).to_contain_text("/robots.txt")
     expect(one.row("Sitemaps", 7)).to_contain_text("no such file")
     one.button("Pages").click()
-    expect(one.row("Sitemaps", 0)).to_contain_text("/maps.xml")
-    assert one.state == "sitemaps?sort=-pages"
-    one.row("Sitemaps", 0).locator("[role=gridcell]").nth(1).click()
+    assert one.state == "sitemaps?sort=-all_pages"
+    expect(one.row("Sitemaps", 0)).to_contain_text(re.compile(rf"robots\.txt.*{PAGES}"))
+    expect(one.row("Sitemaps", 1)).to_contain_text("/maps.xml")
+    one.row("Sitemaps", 1).locator("[role=gridcell]").nth(1).click()
     expect(one.page.get_by_role("complementary")).to_contain_text(f"show {MAPS} pages")
     one.page.get_by_role("complementary").get_by_role("link", name=f"show {MAPS} pages").click()
     one.expect_rows("Pages", MAPS)

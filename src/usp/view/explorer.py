@@ -215,7 +215,13 @@ class Explorer:
         sort = _sort(parameters.get("sort", ""), _SORTS)
         condition = self._condition(parameters)
         path = os.path.join(self.store.downloads, f"{secrets.token_hex(8)}{one.suffixes[0]}")
+        sort = _sort(parameters.get("sort", ""), _SORTS)
+        condition = self._condition(parameters)
         sql = f"select * exclude (row) from all_pages where {condition.sql} order by {sort + ', ' if sort else ''}row"
+        return self._written(parameters, "pages", self.store.batches(sql, condition.values))
+
+    def _written(self, parameters: Mapping[str, str], table: str, batches: AbstractContextManager[Any]) -> str:
+        """Write the answer to a query to a file, in the format that the parameters name, and return its path."""
         write = one.answer_writer
         assert write is not None
         try:

@@ -177,6 +177,7 @@ class Loader:
             if stats is not None:
                 row["pages"] = stats.pages
                 row["newest"] = None if stats.newest is None else _moment(stats.newest)
+        _add_up(self.rows[first:])
 
     def _show_sitemaps(self, most: int | None = None) -> None:
         self._store.write_table("sitemaps", SITEMAP_ROWS, self.rows[:most])
@@ -204,6 +205,21 @@ class Loader:
                 {**problem.to_dict(), "sitemap": number_of, "sitemap_url": problem.url} for problem in checked.problems
             ]
         return rows
+
+
+def _add_up(rows: Iterable[dict[str, Any]]) -> None:
+    """Set `all_pages` of the rows of a tree. A sitemap that an index leads to in several ways counts once in its sum."""
+    above: list[dict[str, Any]] = []
+    counted: dict[str, set[int]] = {}  # URL of a sitemap -> ids of the rows whose sums have it
+    for row in rows:
+        row["all_pages"] = row.get("pages")
+        del above[row["depth"] :]
+        has = counted.setdefault(row["url"], set())
+        for one in above if row["all_pages"] else ():
+            if one["id"] not in has:
+                has.add(one["id"])
+                one["all_pages"] = (one["all_pages"] or 0) + row["all_pages"]
+        above.append(row)
 
 
 def _moment(microseconds: int) -> datetime:

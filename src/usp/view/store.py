@@ -28,8 +28,13 @@ from usp.view.queries import CANCELLED, Queries, QueryCancelled, QueryProcess
 
 __all__ = ["PROBLEMS", "SITEMAP_ROWS", "Store"]
 
-#: The columns of sitemaps and problems in the explorer.
-SITEMAP_ROWS: Mapping[str, Type] = {"id": Scalar.INTEGER, SOURCE: Scalar.TEXT, **SITEMAPS}
+#: The columns of sitemaps and problems in the explorer. `all_pages` are those of a sitemap and of all below it.
+SITEMAP_ROWS: Mapping[str, Type] = {
+    "id": Scalar.INTEGER,
+    SOURCE: Scalar.TEXT,
+    **SITEMAPS,
+    "all_pages": Scalar.INTEGER,
+}
 PROBLEMS: Mapping[str, Type] = {
     "sitemap": Scalar.INTEGER,
     "sitemap_url": Scalar.TEXT,

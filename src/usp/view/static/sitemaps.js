@@ -23,7 +23,7 @@ export class SitemapsView {
 				{ name: "url", title: "Sitemap", width: 400, grow: true, cell: (row) => this.#name(row) },
 				{ name: "type", title: "Type", width: 80, cell: (row) => row.type },
 				{ name: "status", title: "Status", width: 190, cell: statusText },
-				{ name: "pages", title: "Pages", width: 90, isNumber: true, cell: (row) => number(row.pages) },
+				{ name: "all_pages", title: "Pages", width: 90, isNumber: true, cell: allPages },
 				{ name: "problems", title: "Problems", width: 110, isNumber: true, cell: problems },
 				{ name: "bytes", title: "Size", width: 85, isNumber: true, cell: (row) => bytes(row.bytes) },
 				{ name: "bytes_inflated", title: "Inflated", width: 100, isNumber: true, cell: (row) => bytes(row.bytes_inflated) },
@@ -71,13 +71,18 @@ export class SitemapsView {
 
 /** @param {Sitemap} row */
 function about(row) {
-	const { id: ___, parent: _, depth: __, url, reason, pages, problems: found, ...rest } = row;
+	const { id: ___, parent: _, depth: __, url, reason, pages, all_pages: all, problems: found, ...rest } = row;
 	const known = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
 	for (const name of ["bytes", "bytes_inflated"]) if (name in known) known[name] = bytes(Number(known[name]));
 	if (row.seconds !== null) known.seconds = seconds(row.seconds);
 	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : ["index", "robots"].includes(row.type) ? "It lists sitemaps." : "It has no pages.";
 	const problemsLink = found ? to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`) : null;
 	return [h("p.url", external(url)), reason && h("p.error", `Failed: ${reason}`), h("p.actions", pagesLink, problemsLink), fields(known)];
+}
+
+/** Return the pages of a sitemap, or of all sitemaps below an index. @param {Sitemap} row */
+function allPages({ pages, all_pages: all }) {
+	return pages === all ? number(pages) : h("em", { title: "In all sitemaps below" }, number(all));
 }
 
 /** @param {Sitemap} row */

@@ -61,6 +61,8 @@ interface Sitemap {
   bytes: number | null;
   bytes_inflated: number | null;
   pages: number | null;
+  /** Those of this sitemap and of all below it; null until everything is read. */
+  all_pages: number | null;
   newest: string | null;
   last_modified: string | null;
   http_last_modified: string | null;
