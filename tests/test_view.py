@@ -193,6 +193,16 @@ def test_wrong_parameters(explorer: Explorer, parameters: dict[str, str]) -> Non
 
 
 @settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize("text", ["(", "[a", "*a", "(?=a)", r"(a)\1", "a{2000}", "\\", "(?P<a"])
+def test_a_wrong_expression_says_what_to_do(explorer: Explorer, text: str) -> None:
+    """The message has the expression and advice, and no words of DuckDB."""
+    for ask in (explorer.pages, explorer.overview, explorer.export):
+        with pytest.raises(InvalidArgumentError) as caught:
+            ask({"q": text, "regex": "1"})
+        assert str(caught.value).startswith(f'"{text}" is not a regular expression. To search for a character')
+    assert explorer.pages({"q": text})["total"] == 0
+
+
 @given(st.dictionaries(st.sampled_from(["q", "section", "language", "problem", "sitemap", "from", "has"]), st.text()))
 def test_values_are_never_sql(explorer: Explorer, parameters: dict[str, str]) -> None:
     """Any text of a filter is a value: it gives rows, none, or an error that says what is wrong."""

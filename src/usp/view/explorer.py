@@ -23,7 +23,7 @@ from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, OutcomeKind
 from usp.objects.problem import UNLOGGED
 from usp.scan import with_line_feeds
-from usp.view.filters import Condition, condition_of, known_code
+from usp.view.filters import Condition, condition_of, is_set, known_code
 from usp.view.loading import Loader
 from usp.view.overview import overview
 from usp.view.store import SITEMAP_ROWS, Store
@@ -42,6 +42,10 @@ _MAX_CONTEXT = 50
 _CONTINUATION = bytes(range(0x80, 0xC0))  # of a character in UTF-8
 _MAX_RUNS = 30  # of a chart
 _SORTS = ("url", "last_modified", "priority", "change_frequency")
+_NO_EXPRESSION = (
+    '"{}" is not a regular expression. To search for a character such as ( [ * + ? as it is, write a backslash before'
+    " it. Look-around, such as (?=a), and references, such as \\1, do not work here."
+)
 _WORST_FIRST = ("error", "warning", "info")
 _PAGE_COLUMNS = (
     "row, url, last_modified, last_modified_text, change_frequency, priority, sitemap_url, {source} as source,"
@@ -144,6 +148,9 @@ class Explorer:
         }
 
     def _condition(self, parameters: Mapping[str, str]) -> Condition:
+        text = parameters.get("q", "")
+        if text and is_set("regex", parameters.get("regex", "")) and not self.store.is_expression(text):
+            raise InvalidArgumentError(_NO_EXPRESSION.format(text[:60]))
         return condition_of(parameters, self._sitemap_url)
 
     def _sitemap(self, text: str) -> int:

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from usp.exceptions import InvalidArgumentError
 from usp.objects.codes import CODES
 
-__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "known_code", "rest_of_path", "section_of"]
+__all__ = ["FILTERS", "HAS", "Condition", "condition_of", "is_set", "known_code", "rest_of_path", "section_of"]
 
 #: What pages may have -> the condition.
 HAS = {

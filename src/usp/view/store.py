@@ -156,6 +156,14 @@ class Store:
             found: list[tuple[Any, ...]] = cursor.execute(sql, list(values)).fetchall()
         return found
 
+    def is_expression(self, text: str) -> bool:
+        """Return whether a text is a regular expression, as DuckDB knows them."""
+        try:
+            self.tuples("select regexp_matches('', ?)", [text])
+        except InvalidArgumentError:
+            return False
+        return True
+
     @contextmanager
     def batches(self, sql: str, values: Sequence[object] = ()) -> Iterator[Any]:
         """Give the schema of the result of a query of ours, and its Arrow batches. They end when the store closes.
