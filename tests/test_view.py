@@ -23,6 +23,7 @@ from many_sites import Answer, serve_sites
 from support import SITEMAP_XMLNS, index
 from usp.check import check
 from usp.crawl import crawl
+from usp.crawl.changes import CHANGE_COLUMNS
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED
 from usp.sources import find_sources
@@ -192,7 +193,6 @@ def test_wrong_parameters(explorer: Explorer, parameters: dict[str, str]) -> Non
         explorer.pages(parameters)
 
 
-@settings(max_examples=100, deadline=None)
 @pytest.mark.parametrize("text", ["(", "[a", "*a", "(?=a)", r"(a)\1", "a{2000}", "\\", "(?P<a"])
 def test_a_wrong_expression_says_what_to_do(explorer: Explorer, text: str) -> None:
     """The message has the expression and advice, and no words of DuckDB."""
@@ -203,6 +203,7 @@ def test_a_wrong_expression_says_what_to_do(explorer: Explorer, text: str) -> No
     assert explorer.pages({"q": text})["total"] == 0
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from(["q", "section", "language", "problem", "sitemap", "from", "has"]), st.text()))
 def test_values_are_never_sql(explorer: Explorer, parameters: dict[str, str]) -> None:
     """Any text of a filter is a value: it gives rows, none, or an error that says what is wrong."""
@@ -294,17 +295,6 @@ def test_sitemaps(explorer: Explorer) -> None:
         assert len(explorer.sitemaps({"sort": f"-{column}"})["rows"]) == 5
 
 
-def test_a_page(explorer: Explorer) -> None:
-    """A page has every field that it has in the tree, and its sitemap."""
-    (row,) = explorer.pages({"q": "/news/0"})["rows"]
-    page = explorer.page({"row": str(row["row"])})
-    assert page["url"] == f"https://{HOST}/news/0"
-    assert page["news"]["title"] == "A story"
-    assert page["sitemap"] == {"id": 2, "url": page["sitemap_url"]}
-    with pytest.raises(NotFound):
-        explorer.page({"row": "1000"})
-
-
 def test_an_index_has_the_pages_of_all_below() -> None:
     """Each sitemap counts once, also if several indexes lead to it."""
     below = {"/left.xml": ["one.xml", "two.xml"], "/right.xml": ["two.xml", "three.xml"], "/empty.xml": []}
@@ -318,6 +308,17 @@ def test_an_index_has_the_pages_of_all_below() -> None:
     indexes = {"robots.txt": 4, "index.xml": 4, "left.xml": 3, "right.xml": 2, "empty.xml": 0}
     assert counts == {**indexes, "one.xml": 2, "two.xml": 1, "three.xml": 1}
     assert [row["all_pages"] for row in rows] == [4, 4, 3, 2, 2, 1, 1, 1, 0]
+
+
+def test_a_page(explorer: Explorer) -> None:
+    """A page has every field that it has in the tree, and its sitemap."""
+    (row,) = explorer.pages({"q": "/news/0"})["rows"]
+    page = explorer.page({"row": str(row["row"])})
+    assert page["url"] == f"https://{HOST}/news/0"
+    assert page["news"]["title"] == "A story"
+    assert page["sitemap"] == {"id": 2, "url": page["sitemap_url"]}
+    with pytest.raises(NotFound):
+        explorer.page({"row": "1000"})
 
 
 def test_problems_are_those_of_a_check(explorer: Explorer, folder: Path) -> None:
@@ -491,6 +492,25 @@ def test_changes_of_a_crawl(three_runs: str) -> None:
         assert explorer.pages({})["total"] == 2
 
 
+def test_exports_of_changes(three_runs: str) -> None:
+    """Every format of the export has the changes that the table shows, with the columns of `usp diff`."""
+    query = {"old": "1", "new": "3", "kind": "added"}
+    with explored(three_runs) as explorer:
+        expected = [row["url"] for row in explorer.changes(query)["rows"]]
+        assert len(expected) == 2
+        for one in explorer.status()["formats"]:
+            path = explorer.export_changes({**query, "format": one["name"]})
+            assert os.path.getsize(path) > 100
+            if one["name"] == "parquet":
+                table = pyarrow.parquet.read_table(path)
+                assert (table["url"].to_pylist(), table.column_names) == (expected, [*CHANGE_COLUMNS])
+            os.unlink(path)
+        for wrong in ({**query, "format": "nothing"}, {**query, "kind": "x"}, {"old": "1", "new": "9"}):
+            with pytest.raises(InvalidArgumentError):
+                explorer.export_changes(wrong)
+        assert os.listdir(explorer.store.downloads) == []
+
+
 def test_many_ask_at_once(three_runs: str) -> None:
     """Windows that compare different runs, or sort in different ways, do not get between each other."""
     added = {("1", "2"): ["3"], ("2", "3"): ["4"], ("1", "3"): ["3", "4"]}
@@ -502,6 +522,9 @@ def test_many_ask_at_once(three_runs: str) -> None:
             (old, new), expected = list(added.items())[number % len(added)]
             rows = shown.changes({"old": old, "new": new, "kind": "added"})["rows"]
             assert sorted(row["url"].rpartition("/")[2] for row in rows) == expected
+            path = shown.export_changes({"old": old, "new": new, "kind": "added"})
+            with open(path, encoding="utf-8", newline="") as file:
+                assert sorted(row["url"].rpartition("/")[2] for row in csv.DictReader(file)) == expected
             assert len(shown.runs()["runs"]) == 3
             assert shown.pages({"sort": sorts[number % len(sorts)]})["total"] == 2
 

@@ -161,6 +161,7 @@ PATHS = [
     "document",
     "runs",
     "changes",
+    "changes/export",
     "export",
 ]
 NONSENSE = [

@@ -5,6 +5,7 @@ Every visit also fails if the console says something, if anything is asked of an
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import time
@@ -22,8 +23,8 @@ from browser.sites import ATTACKS, CHANGES, GLOBES, HOST, LARGE, MAPS, NEWS, RIG
 from browser.visits import Visit, expect
 from support import SITEMAP_XMLNS, urlset
 from usp.view.explorer import Explorer
-from usp.view.server import Access, application
 from usp.view.queries import QueryTimeout
+from usp.view.server import Access, application
 from viewing import Viewer, explored, viewing
 
 uvicorn = pytest.importorskip("uvicorn")
@@ -325,6 +326,18 @@ def test_changes_of_runs(visit: Opened, crawled: Viewer) -> None:
     one.expect_rows("Changes", 8)
     one.page.go_back()
     expect(one.page.get_by_label("to run")).to_have_value("2")
+
+
+def test_changes_are_exported(visit: Opened, crawled: Viewer) -> None:
+    """A file has the rows that the list shows: of two runs, and of a kind."""
+    one = visit(crawled, "changes?kind=removed")
+    one.expect_rows("Changes", CHANGES[3]["removed"])
+    one.button("Export these rows ▾").click()
+    with one.page.expect_download() as download:
+        one.page.locator(".menu li a", has=one.page.locator("strong:text-is('jsonl')")).click()
+    assert download.value.suggested_filename == "changes.jsonl"
+    rows = [json.loads(line) for line in download.value.path().read_text().splitlines()]
+    assert [row["change"] for row in rows] == ["removed"] * CHANGES[3]["removed"]
 
 
 def test_without_runs_changes_say_what_to_do(visit: Opened, rich: Viewer) -> None:

@@ -7,8 +7,8 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import pairwise
@@ -215,13 +215,6 @@ class Explorer:
 
     def export(self, parameters: Mapping[str, str]) -> str:
         """Write the pages of a filter to a file, and return its path. The caller removes it."""
-        name = parameters.get("format", "csv")
-        if name not in {one["name"] for one in _formats()}:
-            raise InvalidArgumentError(f"there is no format {name!r:.40}")
-        one = ANSWER_FORMATS[name]
-        sort = _sort(parameters.get("sort", ""), _SORTS)
-        condition = self._condition(parameters)
-        path = os.path.join(self.store.downloads, f"{secrets.token_hex(8)}{one.suffixes[0]}")
         sort = _sort(parameters.get("sort", ""), _SORTS)
         condition = self._condition(parameters)
         sql = f"select * exclude (row) from all_pages where {condition.sql} order by {sort + ', ' if sort else ''}row"
@@ -229,11 +222,16 @@ class Explorer:
 
     def _written(self, parameters: Mapping[str, str], table: str, batches: AbstractContextManager[Any]) -> str:
         """Write the answer to a query to a file, in the format that the parameters name, and return its path."""
+        name = parameters.get("format", "csv")
+        if name not in {one["name"] for one in _formats()}:
+            raise InvalidArgumentError(f"there is no format {name!r:.40}")
+        one = ANSWER_FORMATS[name]
+        path = os.path.join(self.store.downloads, f"{secrets.token_hex(8)}{one.suffixes[0]}")
         write = one.answer_writer
         assert write is not None
         try:
-            with self.store.batches(sql, condition.values) as (schema, batches):
-                answer = Answer(schema, batches, "pages")
+            with batches as (schema, found):
+                answer = Answer(schema, found, table)
                 with nullcontext(path) if one.is_named else open(path, "wb") as target, one.opener(target) as file:
                     write(answer, file, FormatOptions())
         except BaseException:
@@ -319,25 +317,34 @@ class Explorer:
 
     def changes(self, parameters: Mapping[str, str]) -> dict[str, Any]:
         """Return the changes between two runs."""
+        condition, (offset, limit) = _changes_condition(parameters), _window(parameters)
+        with self._compared(parameters):
+            counted = dict(self.store.tuples("select change, count(*) from changes group by 1"))
+            sql, values = f"from changes where {condition.sql}", condition.values
+            ((total,),) = self.store.tuples(f"select count(*) {sql}", values)
+            rows = self.store.rows(f"{sql} limit {limit} offset {offset}", values)
+        return {"counts": dict.fromkeys(_KINDS, 0) | counted, "total": total, "rows": [_change(row) for row in rows]}
+
+    @contextmanager
+    def _compared(self, parameters: Mapping[str, str]) -> Iterator[None]:
+        """Have the changes between two runs in the table of changes. Nobody else changes it within this block."""
         if self._crawl is None:
             raise NotFound("changes need a crawl folder with several runs; see usp crawl --help")
         old, new = (_number(name, parameters.get(name, "")) for name in ("old", "new"))
-        if parameters.get("kind", "") not in ("", *_KINDS):
-            raise InvalidArgumentError(f"kind is one of {', '.join(_KINDS)}, not {parameters['kind']!r:.40}")
-        conditions, values = ["true"], []
-        for name, sql in (("kind", "change = ?"), ("q", "contains(lower(url), lower(?))")):
-            if parameters.get(name):
-                conditions.append(sql)
-                values.append(parameters[name])
-        where, (offset, limit) = " and ".join(conditions), _window(parameters)
         with self._runs_lock:
             if self._changes != (old, new):
                 self.store.write_arrow("changes", self._crawl.changes(old, new).to_arrow())
                 self._changes = (old, new)
-            counted = dict(self.store.tuples("select change, count(*) from changes group by 1"))
-            ((total,),) = self.store.tuples(f"select count(*) from changes where {where}", values)
-            rows = self.store.rows(f"from changes where {where} limit {limit} offset {offset}", values)
-        return {"counts": dict.fromkeys(_KINDS, 0) | counted, "total": total, "rows": [_change(row) for row in rows]}
+            yield
+
+    def export_changes(self, parameters: Mapping[str, str]) -> str:
+        """Write the changes between two runs to a file, and return its path. The caller removes it."""
+        condition = _changes_condition(parameters)
+        with ExitStack() as stack:
+            with self._compared(parameters):  # a query that has started keeps the table that it reads
+                sql = f"from changes where {condition.sql}"
+                found = stack.enter_context(self.store.batches(sql, condition.values))
+            return self._written(parameters, "changes", nullcontext(found))
 
     def sql(self, query: str, name: str) -> dict[str, Any]:
         """Run a query."""
@@ -400,6 +407,14 @@ def _run_rows(crawl: Crawl) -> list[dict[str, Any]]:
         }
         for run in runs
     ]
+
+
+def _changes_condition(parameters: Mapping[str, str]) -> Condition:
+    if parameters.get("kind", "") not in ("", *_KINDS):
+        raise InvalidArgumentError(f"kind is one of {', '.join(_KINDS)}, not {parameters['kind']!r:.40}")
+    given = {"change = ?": parameters.get("kind"), "contains(lower(url), lower(?))": parameters.get("q")}
+    conditions = {sql: value for sql, value in given.items() if value}
+    return Condition(" and ".join(["true", *conditions]), tuple(conditions.values()))
 
 
 def _change(row: dict[str, Any]) -> dict[str, Any]:

@@ -183,7 +183,8 @@ def application(explorer: Explorer, access: Access, is_ending: Callable[[], bool
     routes = [
         routing.Route("/", index),
         routing.Route("/api/events", partial(_events, explorer, is_ending)),
-        routing.Route("/api/export", partial(_export, explorer)),
+        routing.Route("/api/export", partial(_export, explorer.export, "pages")),
+        routing.Route("/api/changes/export", partial(_export, explorer.export_changes, "changes")),
         *(routing.Route(f"/api/{name}", _asked(ask)) for name, ask in _questions(explorer).items()),
         routing.Route("/api/sql", _posted(partial(_sql, explorer)), methods=["POST"]),
         routing.Route("/api/sql/cancel", _posted(partial(_cancel, explorer)), methods=["POST"]),
@@ -290,15 +291,15 @@ async def _events(explorer: Explorer, is_ending: Callable[[], bool], request: An
     return extra("starlette.responses", "view").StreamingResponse(events(), media_type="text/event-stream")
 
 
-async def _export(explorer: Explorer, request: Any) -> Any:
+async def _export(write: Callable[[dict[str, str]], str], name: str, request: Any) -> Any:
     responses, background = extra("starlette.responses", "view"), extra("starlette.background", "view")
     run = extra("starlette.concurrency", "view").run_in_threadpool
     try:
-        path = await run(explorer.export, dict(request.query_params))
+        path = await run(write, dict(request.query_params))
     except tuple(_STATUSES) as error:
         return _error_json(error)
-    name = f"pages{os.path.splitext(path)[1]}"
-    return responses.FileResponse(path, filename=name, background=background.BackgroundTask(os.unlink, path))
+    filename = f"{name}{os.path.splitext(path)[1]}"
+    return responses.FileResponse(path, filename=filename, background=background.BackgroundTask(os.unlink, path))
 
 
 def serve(explorer: Explorer, host: str, port: int, on_start: Callable[[Access], None]) -> None:

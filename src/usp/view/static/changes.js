@@ -5,7 +5,7 @@ import { LEFT, Plot, ticks, TOP } from "./chart.js";
 import { external, fill, h, svg } from "./dom.js";
 import { capital, minute, number } from "./format.js";
 import { Listing } from "./listing.js";
-import { choice, fields, Search, showError } from "./parts.js";
+import { choice, exportMenu, fields, Search, showError } from "./parts.js";
 import { link } from "./state.js";
 
 const KINDS = /** @type {const} */ (["added", "removed", "changed", "moved"]);
@@ -45,7 +45,7 @@ export class ChangesView {
 		});
 		const legend = KINDS.slice(0, 3).map((kind) => h("li", h(`span.swatch.${kind}`, { "aria-hidden": "true" }), kind));
 		const card = h("section.card", { "aria-label": "Runs" }, h("div.card-head", h("h2", "Runs"), h("ul.legend", legend)), this.chart.element);
-		const toolbar = h("div.toolbar", h("label.inline", "From run", this.old), h("label.inline", "to run", this.new), this.search.element, this.kinds);
+		const toolbar = h("div.toolbar", h("label.inline", "From run", this.old), h("label.inline", "to run", this.new), this.search.element, this.kinds, exportMenu("/api/changes/export", () => this.#query()));
 		this.body = h("div.view.fill", card, toolbar, this.list.element);
 		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Changes"), this.error, this.body);
 	}

@@ -1,19 +1,18 @@
 /** Pages: a table of all that match, and their export. */
 
-import { address, get } from "./api.js";
+import { get } from "./api.js";
 import { external, fill, h, to } from "./dom.js";
 import { FilterBar } from "./filters.js";
 import { count, number } from "./format.js";
 import { Listing } from "./listing.js";
 import { status } from "./live.js";
-import { fields } from "./parts.js";
+import { exportMenu, fields } from "./parts.js";
 import { filtersOf, link, sitemapOf } from "./state.js";
 
 export class PagesView {
 	constructor() {
 		this.filters = new FilterBar("pages");
 		this.summary = h("p.summary", { role: "status" });
-		this.export = this.#menu();
 		/** @type {Listing<Page>} */
 		this.list = new Listing("pages", {
 			label: "Pages",
@@ -38,7 +37,8 @@ export class PagesView {
 			detail,
 		});
 		this.overview = h("a", "Overview of these pages");
-		const toolbar = h("div.toolbar", this.summary, this.overview, this.export);
+		const rows = exportMenu("/api/export", () => ({ ...filtersOf(this.list.params), sort: this.list.params.sort }));
+		const toolbar = h("div.toolbar", this.summary, this.overview, rows);
 		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Pages"), this.filters.element, toolbar, this.list.element);
 	}
 
@@ -55,20 +55,6 @@ export class PagesView {
 
 	async refresh() {
 		await this.list.refresh();
-	}
-
-	/** Return the menu of formats. Its links are made when it opens, for the filters of that moment. */
-	#menu() {
-		const list = h("ul.menu", { id: "formats", popover: "auto" });
-		const button = h("button", { popovertarget: "formats" }, "Export these rows ▾");
-		list.addEventListener("beforetoggle", () => {
-			const { right, bottom } = button.getBoundingClientRect();
-			list.style.top = `${bottom + 4}px`;
-			list.style.right = `${Math.min(document.body.clientWidth - right, document.body.clientWidth - 264)}px`;
-			const query = { ...filtersOf(this.list.params), sort: this.list.params.sort };
-			fill(list, status().formats.map(({ name, what }) => h("li", h("a", { href: address("/api/export", { ...query, format: name }), download: true, onclick: () => list.hidePopover() }, h("strong", name), h("small", what)))));
-		});
-		return h("div", button, list);
 	}
 
 	/** @param {Page} row */

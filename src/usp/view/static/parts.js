@@ -1,8 +1,9 @@
-/** Parts that several views share: searches, tables, lists with bars, values of any shape, the panel, failures. */
+/** Parts that several views share: searches, tables, exports, lists with bars, values of any shape, failures. */
 
-import { isAbort, messageOf } from "./api.js";
+import { address, isAbort, messageOf } from "./api.js";
 import { debounce, external, fill, h, isWeb, text } from "./dom.js";
 import { number } from "./format.js";
+import { status } from "./live.js";
 
 /** A field to search in URLs. What the reader types is one step of the back button, not one for each letter. */
 export class Search {
@@ -54,6 +55,20 @@ export function plainTable(label, heads, rows) {
  */
 export function choice(href, isCurrent, text) {
 	return h("a", { href, "data-key": href, "aria-current": isCurrent && "true" }, text);
+}
+
+/** Return a menu that exports rows. Its links are made when it opens, for the query of that moment. @param {string} path @param {() => Query} query */
+export function exportMenu(path, query) {
+	const list = h("ul.menu", { id: "formats", popover: "auto" });
+	const button = h("button", { popovertarget: "formats" }, "Export these rows ▾");
+	list.addEventListener("beforetoggle", () => {
+		const { right, bottom } = button.getBoundingClientRect();
+		const room = document.body.clientWidth;
+		list.style.top = `${bottom + 4}px`;
+		list.style.right = `${Math.min(room - right, room - 264)}px`;
+		fill(list, status().formats.map(({ name, what }) => h("li", h("a", { href: address(path, { ...query(), format: name }), download: true, onclick: () => list.hidePopover() }, h("strong", name), h("small", what)))));
+	});
+	return h("div", button, list);
 }
 
 /** @param {Bar[]} bars */

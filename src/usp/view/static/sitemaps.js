@@ -75,7 +75,7 @@ function about(row) {
 	const known = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
 	for (const name of ["bytes", "bytes_inflated"]) if (name in known) known[name] = bytes(Number(known[name]));
 	if (row.seconds !== null) known.seconds = seconds(row.seconds);
-	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : ["index", "robots"].includes(row.type) ? "It lists sitemaps." : "It has no pages.";
+	const pagesLink = pages ? to(link("pages", { sitemap: sitemapOf(row) }), `show ${count(pages, "page")}`) : ["index", "robots"].includes(row.type) ? `It lists sitemaps, with ${count(all ?? 0, "page")} in all.` : "It has no pages.";
 	const problemsLink = found ? to(link("problems", { sitemap: sitemapOf(row) }), `show ${count(found, "problem")}`) : null;
 	return [h("p.url", external(url)), reason && h("p.error", `Failed: ${reason}`), h("p.actions", pagesLink, problemsLink), fields(known)];
 }
