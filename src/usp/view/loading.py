@@ -208,7 +208,7 @@ class Loader:
 
 
 def _add_up(rows: Iterable[dict[str, Any]]) -> None:
-    """Set `all_pages` of the rows of a tree. A sitemap that an index leads to in several ways counts once in its sum."""
+    """Set `all_pages` of the rows of a tree. A sitemap that an index leads to in several ways counts once."""
     above: list[dict[str, Any]] = []
     counted: dict[str, set[int]] = {}  # URL of a sitemap -> ids of the rows whose sums have it
     for row in rows:

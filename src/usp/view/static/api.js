@@ -1,14 +1,5 @@
 /** Talk to the server of `usp view`: JSON over the same origin. `types.d.ts` has the contract. */
 
-/** An answer that is not a success. Its message is a sentence for the reader. */
-export class ApiError extends Error {
-	/** @param {string} message @param {number} status HTTP status, or 0 without an answer */
-	constructor(message, status) {
-		super(message);
-		this.status = status;
-	}
-}
-
 /** @param {unknown} error */
 export function isAbort(error) {
 	return error instanceof DOMException && error.name === "AbortError";
@@ -19,14 +10,14 @@ export function messageOf(error) {
 	return error instanceof Error ? error.message : String(error);
 }
 
-/** @param {string} path @param {RequestInit} init @returns {Promise<any>} */
+/** Return the answer. An error has a sentence for the reader. @param {string} path @param {RequestInit} init @returns {Promise<any>} */
 async function request(path, init) {
 	let response;
 	try {
 		response = await fetch(path, { credentials: "same-origin", ...init });
 	} catch (error) {
 		if (isAbort(error)) throw error;
-		throw new ApiError("usp view does not answer. Check that it still runs in your terminal.", 0);
+		throw new Error("usp view does not answer. Check that it still runs in your terminal.");
 	}
 	/** @type {any} */
 	let body = null;
@@ -36,8 +27,7 @@ async function request(path, init) {
 		if (isAbort(error)) throw error;
 	}
 	if (response.ok && body !== null) return body;
-	const reason = body && typeof body.error === "string" ? body.error : `The server answered ${response.status}.`;
-	throw new ApiError(reason, response.status);
+	throw new Error(body?.error ?? `The server answered ${response.status}.`);
 }
 
 /** Return `path` with the parameters that have a value. @param {string} path @param {Query} params */

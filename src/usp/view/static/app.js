@@ -35,8 +35,6 @@ let shown = "";
 let version = -1;
 let isRefreshing = false;
 let isConnected = true;
-let announced = 0;
-let announcement = 0;
 
 function route() {
 	const { view: name, params } = current();
@@ -45,6 +43,7 @@ function route() {
 		const isFirst = shown === "";
 		view?.destroy?.();
 		view = VIEWS[known].make();
+		view.element.prepend(h("h1", { tabindex: "-1" }, VIEWS[known].title));
 		shown = known;
 		fill(main, view.element);
 		scrollTo(0, 0);
@@ -77,18 +76,10 @@ function progress(now) {
 	return `${read}, ${bytes(now.bytes)}${now.failed > 0 ? `; ${number(now.failed)} failed` : ""}`;
 }
 
-/** Say the progress, at most every two seconds: screen readers read it aloud. */
+/** Say the progress. Screen readers read it aloud, so this is done every two seconds. */
 function announce() {
-	clearTimeout(announcement);
-	const wait = announced + PAUSE - Date.now();
-	if (wait > 0) {
-		announcement = setTimeout(announce, wait);
-		return;
-	}
 	const text = progress(status());
-	if (byId("progress").textContent === text) return;
-	announced = Date.now();
-	byId("progress").textContent = text;
+	if (byId("progress").textContent !== text) byId("progress").textContent = text;
 }
 
 /** @param {Status} now */
@@ -107,7 +98,7 @@ function onStatus(now) {
 	byId("target").textContent = now.targets.join(", ");
 	showBanner(now);
 	showNavigation();
-	announce();
+	if (isFirst) announce();
 	document.body.classList.toggle("busy", now.state === "loading" || now.state === "checking");
 	if (isFirst) version = now.version;
 	else if (now.version !== version) refresh();
@@ -128,9 +119,7 @@ byId("skip").addEventListener("click", (event) => {
 	event.preventDefault(); // The hash is the route.
 	main.querySelector("h1")?.focus();
 });
-await follow(onStatus, (value) => {
-	isConnected = value;
-	announce();
-});
+await follow(onStatus, (value) => (isConnected = value));
+setInterval(announce, PAUSE);
 addEventListener("hashchange", route);
 route();

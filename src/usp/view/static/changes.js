@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { LEFT, Plot, ticks, TOP } from "./chart.js";
-import { external, fill, h, svg } from "./dom.js";
+import { external, fill, h, svg, to } from "./dom.js";
 import { capital, minute, number } from "./format.js";
 import { Listing } from "./listing.js";
-import { choice, exportMenu, fields, Search, showError } from "./parts.js";
+import { exportMenu, fields, Search, showError } from "./parts.js";
 import { link } from "./state.js";
 
 const KINDS = /** @type {const} */ (["added", "removed", "changed", "moved"]);
@@ -47,11 +47,10 @@ export class ChangesView {
 		const card = h("section.card", { "aria-label": "Runs" }, h("div.card-head", h("h2", "Runs"), h("ul.legend", legend)), this.chart.element);
 		const toolbar = h("div.toolbar", h("label.inline", "From run", this.old), h("label.inline", "to run", this.new), this.search.element, this.kinds, exportMenu("/api/changes/export", () => this.#query()));
 		this.body = h("div.view.fill", card, toolbar, this.list.element);
-		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Changes"), this.error, this.body);
+		this.element = h("div.view.fill", this.error, this.body);
 	}
 
 	destroy() {
-		this.chart.destroy();
 		this.list.destroy();
 	}
 
@@ -105,7 +104,7 @@ export class ChangesView {
 	#showKinds(counts) {
 		const { row: _, kind: selected = "", ...rest } = this.list.params;
 		const total = KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0);
-		const items = ["", ...KINDS].map((kind) => h("li", choice(link("changes", { ...rest, kind }), kind === selected, `${capital(kind || "all")} ${number(kind ? (counts[kind] ?? 0) : total)}`)));
+		const items = ["", ...KINDS].map((kind) => h("li", to(link("changes", { ...rest, kind }), { "aria-current": kind === selected && "true" }, `${capital(kind || "all")} ${number(kind ? (counts[kind] ?? 0) : total)}`)));
 		fill(this.kinds, items);
 	}
 

@@ -20,12 +20,7 @@ export class Plot {
 	constructor(height, props, draw) {
 		this.height = height;
 		this.element = svg("svg", { class: "plot", height, ...props });
-		this.observer = new ResizeObserver(draw);
-		this.observer.observe(this.element);
-	}
-
-	destroy() {
-		this.observer.disconnect();
+		new ResizeObserver(draw).observe(this.element);
 	}
 
 	/** The width and the height for bars, without the axes. */

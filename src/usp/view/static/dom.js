@@ -83,10 +83,9 @@ export function isWeb(value) {
 	return typeof value === "string" && /^https?:\/\//i.test(value);
 }
 
-/** Return a link to a URL of the web, or plain text if it is anything else. @param {string} url @param {string} [label] @returns {Node} */
-export function external(url, label = url) {
-	if (!isWeb(url)) return text(label);
-	return h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, label);
+/** Return a link to a URL of the web, or plain text if it is anything else. @param {string} url @returns {Node} */
+export function external(url) {
+	return isWeb(url) ? h("a", { href: url, rel: "noopener noreferrer", target: "_blank" }, url) : text(url);
 }
 
 /** @param {() => void} action @param {number} wait */

@@ -40,13 +40,11 @@ export class OverviewView {
 			card("Sections", this.crumbs, this.treemap.element, h("div.legend", h("span", "Colour: median date of last change"), h("ul", ages))),
 			this.lists,
 		);
-		this.element = h("div.view", h("h1", { tabindex: "-1" }, "Overview"), this.tiles, this.notes, this.filters.element, this.summary, this.error, this.charts);
+		this.element = h("div.view", this.tiles, this.notes, this.filters.element, this.summary, this.error, this.charts);
 	}
 
 	destroy() {
 		this.#latest.stop();
-		this.timeline.destroy();
-		this.treemap.destroy();
 	}
 
 	/** @param {Params} params */

@@ -19,14 +19,13 @@ export class PagesView {
 			panel: "Page details",
 			empty: "There is no page, or none that matches the filters.",
 			isSortable: true,
-			sortable: ["url", "last_modified", "change_frequency", "priority"],
 			columns: [
 				{ name: "url", title: "URL", width: 320, grow: true, cell: (row) => this.#url(row) },
 				{ name: "last_modified", title: "Last modified", width: 140, cell: (row) => row.last_modified?.slice(0, 10) },
 				{ name: "change_frequency", title: "Frequency", width: 115, cell: (row) => row.change_frequency ?? "" },
 				{ name: "priority", title: "Priority", width: 95, isNumber: true, cell: (row) => (row.priority === null ? "" : String(row.priority)) },
-				{ name: "extras", title: "Has", width: 175, cell: extras },
-				{ name: "problems", title: "Problems", width: 110, cell: (row) => row.problems.join(" ") },
+				{ name: "", title: "Has", width: 175, cell: extras },
+				{ name: "", title: "Problems", width: 110, cell: (row) => row.problems.join(" ") },
 			],
 			key: (row) => row.row,
 			load: (offset, limit, signal) => get("/api/pages", { ...filtersOf(this.list.params), sort: this.list.params.sort, offset, limit }, signal),
@@ -39,7 +38,7 @@ export class PagesView {
 		this.overview = h("a", "Overview of these pages");
 		const rows = exportMenu("/api/export", () => ({ ...filtersOf(this.list.params), sort: this.list.params.sort }));
 		const toolbar = h("div.toolbar", this.summary, this.overview, rows);
-		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Pages"), this.filters.element, toolbar, this.list.element);
+		this.element = h("div.view.fill", this.filters.element, toolbar, this.list.element);
 	}
 
 	destroy() {

@@ -47,16 +47,6 @@ export function plainTable(label, heads, rows) {
 	return h("div.scroll", { tabindex: "0", role: "region", "aria-label": label }, table);
 }
 
-/**
- * Return a link that is marked if it leads here.
- * @param {string} href
- * @param {boolean} isCurrent
- * @param {Child} text
- */
-export function choice(href, isCurrent, text) {
-	return h("a", { href, "data-key": href, "aria-current": isCurrent && "true" }, text);
-}
-
 /** Return a menu that exports rows. Its links are made when it opens, for the query of that moment. @param {string} path @param {() => Query} query */
 export function exportMenu(path, query) {
 	const list = h("ul.menu", { id: "formats", popover: "auto" });

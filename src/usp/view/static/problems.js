@@ -6,7 +6,7 @@ import { count, number, shorten } from "./format.js";
 import { Listing } from "./listing.js";
 import { status } from "./live.js";
 import { markdown } from "./markdown.js";
-import { choice, fields, plainTable, severityBadge, showError } from "./parts.js";
+import { fields, plainTable, severityBadge, showError } from "./parts.js";
 import { link, sitemapOf } from "./state.js";
 
 export class ProblemsView {
@@ -47,7 +47,7 @@ export class ProblemsView {
 		this.error = h("div");
 		const side = h("div.side", h("label.inline", "Sitemap", this.sitemap), this.codes, this.ruleCard);
 		const places = h("div.problem-list", h("div.toolbar", h("h2", "Places"), this.summary), this.list.element);
-		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Problems"), this.error, h("div.two-columns", side, places));
+		this.element = h("div.view.fill", this.error, h("div.two-columns", side, places));
 	}
 
 	destroy() {
@@ -91,7 +91,7 @@ export class ProblemsView {
 		const all = { code: "", title: "All problems", severity: "", count: codes.reduce((sum, item) => sum + item.count, 0), sitemaps: 0 };
 		const rows = [all, ...codes].map(({ code, severity, title, count: found, sitemaps }) => {
 			const isCurrent = code === selected;
-			const name = h("th", { scope: "row" }, choice(link("problems", { code, sitemap }), isCurrent, code || "All"));
+			const name = h("th", { scope: "row" }, to(link("problems", { code, sitemap }), { "aria-current": isCurrent && "true" }, code || "All"));
 			const cells = [h("td", severity && severityBadge(severity)), h("td.wrap", title), h("td.number", number(found)), h("td.number", sitemaps > 0 && number(sitemaps))];
 			return h("tr", { class: isCurrent && "current" }, name, cells);
 		});

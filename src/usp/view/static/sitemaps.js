@@ -42,7 +42,7 @@ export class SitemapsView {
 			},
 			detail: async (row) => about(await this.list.row(row)),
 		});
-		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "Sitemaps"), this.search.element, this.summary, this.list.element);
+		this.element = h("div.view.fill", this.search.element, this.summary, this.list.element);
 	}
 
 	destroy() {

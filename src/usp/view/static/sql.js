@@ -4,7 +4,7 @@
  * The query is part of the URL. A deep link fills the editor but does not run: only the reader runs queries.
  */
 
-import { ApiError, get, messageOf, post } from "./api.js";
+import { get, messageOf, post } from "./api.js";
 import { external, fill, h, isWeb } from "./dom.js";
 import { count, number, seconds } from "./format.js";
 import { barList, showError } from "./parts.js";
@@ -21,6 +21,7 @@ export class SqlView {
 	#params = {};
 	/** @type {string | null} */
 	#running = null;
+	#isCancelled = false;
 	/** @type {Table<unknown[]> | null} */
 	#table = null;
 	/** @type {{as: string, result: Result} | null} */
@@ -45,7 +46,7 @@ export class SqlView {
 		const toolbar = h("div.toolbar", this.run, this.cancel, h("label.inline", "Show as", this.as), help);
 		const column = h("div.main-column", h("label", { for: "sql-editor" }, "Query"), this.editor, toolbar, this.message, this.output);
 		const side = h("div.side", h("section.card", h("h2", "Examples"), this.examples), h("section.card", h("h2", "Tables"), this.tables));
-		this.element = h("div.view.fill", h("h1", { tabindex: "-1" }, "SQL"), h("div.two-columns.sql", column, side));
+		this.element = h("div.view.fill", h("div.two-columns.sql", column, side));
 		this.#help();
 	}
 
@@ -96,6 +97,7 @@ export class SqlView {
 		if (query === "" || this.#running !== null) return;
 		const id = crypto.getRandomValues(new Uint32Array(4)).join("-");
 		this.#setRunning(id);
+		this.#isCancelled = false;
 		try {
 			/** @type {Result} */
 			const result = await post("/api/sql", { query, id });
@@ -107,9 +109,8 @@ export class SqlView {
 		} catch (error) {
 			if (this.#running !== id) return;
 			this.#setRunning(null);
-			const isCancelled = error instanceof ApiError && error.status === 409;
-			fill(this.message, isCancelled ? "Cancelled." : messageOf(error));
-			this.message.classList.toggle("error", !isCancelled);
+			fill(this.message, messageOf(error));
+			this.message.classList.toggle("error", !this.#isCancelled);
 		}
 	}
 
@@ -127,6 +128,7 @@ export class SqlView {
 	}
 
 	#cancel() {
+		this.#isCancelled = true;
 		if (this.#running !== null) post("/api/sql/cancel", { id: this.#running }).catch((error) => showError(this.message, error));
 	}
 

@@ -59,12 +59,11 @@ export class Table {
 		this.grid.style.setProperty("--width", `${options.columns.reduce((sum, { width }) => sum + width, 0)}px`);
 		this.grid.style.setProperty("--row", `${ROW}px`);
 		this.#renderHead();
-		this.observer = new ResizeObserver(() => this.#later());
-		this.observer.observe(this.grid);
+		new ResizeObserver(() => this.#later()).observe(this.grid);
 	}
 
 	destroy() {
-		this.observer.disconnect();
+		this.#isReset = true; // Nothing is drawn any more.
 		this.windows.clear();
 		cancelAnimationFrame(this.#frame);
 		clearTimeout(this.#settle);
@@ -261,10 +260,10 @@ export class Table {
 	}
 
 	#renderHead() {
-		const { columns, onSort, sortable } = this.options;
+		const { columns, onSort } = this.options;
 		const cells = columns.map((column) => {
 			const { name, title } = column;
-			const isSortable = onSort !== undefined && (sortable?.includes(name) ?? true);
+			const isSortable = onSort !== undefined && name !== "";
 			const order = this.#sort === `-${name}` ? "descending" : this.#sort === name ? "ascending" : "none";
 			const mark = order !== "none" && h("span", { "aria-hidden": "true" }, order === "ascending" ? " ▲" : " ▼");
 			const content = isSortable ? h("button", { "data-key": name, onclick: () => this.#sortBy(column) }, title, mark) : title;

@@ -53,10 +53,6 @@ export class Timeline {
 		this.plot.addEventListener("pointerleave", () => !this.#isDragging && this.#describe());
 	}
 
-	destroy() {
-		this.chart.destroy();
-	}
-
 	/** @param {Count[]} counts @param {Bin} bin */
 	show(counts, bin) {
 		const isSame = bin === this.#bin && this.#range !== null;

@@ -83,12 +83,7 @@ export class Treemap {
 		this.linkTo = linkTo;
 		this.element = svg("svg", { class: "treemap", role: "group", "aria-label": "Sections by number of pages; the arrow keys move" });
 		this.element.addEventListener("keydown", (event) => this.#key(event));
-		this.observer = new ResizeObserver(() => this.#draw());
-		this.observer.observe(this.element);
-	}
-
-	destroy() {
-		this.observer.disconnect();
+		new ResizeObserver(() => this.#draw()).observe(this.element);
 	}
 
 	/** @param {Section[]} sections largest first @param {{sections: number, pages: number} | null} other */

@@ -194,7 +194,7 @@ interface Rows<T> {
 type Load<T> = (offset: number, limit: number, signal?: AbortSignal) => Promise<Rows<T>>;
 
 interface Column<T> {
-  /** The name of the column for `sort`. */
+  /** The name of the column for `sort`; empty if it is not sorted by. */
   name: string;
   title: string;
   /** In pixels. */
@@ -216,8 +216,6 @@ interface TableOptions<T> {
   onOpen?: (row: T, index: number) => void;
   /** Called with the new order; without it, no column is sortable. */
   onSort?: (sort: string) => void;
-  /** The columns that `onSort` takes; all of them by default. */
-  sortable?: string[];
   onTotal?: (total: number) => void;
   /** What to say if there are no rows. */
   empty: string;
