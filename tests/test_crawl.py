@@ -19,6 +19,7 @@ from usp.crawl import CrawlOptions, CrawlProgress, Reuse, crawl, crawl_async, cr
 from usp.crawl.crawled import CrawledSite
 from usp.crawl.parts import PartWriter
 from usp.crawl.state import Row
+from usp.crawl.tasks import clustered_run
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
 
 pytestmark = [pytest.mark.network, pytest.mark.export]
@@ -318,6 +319,25 @@ def test_a_run_that_was_cancelled_goes_on(sites: Sites, tmp_path: Path) -> None:
     assert [(run.run, dict(run.outcomes)) for run in crawled.runs] == [(1, {"complete": 20})]
     assert sorted(site for (site,) in rows(tmp_path / "c", "SELECT site FROM {sites}")) == sorted(urls)
     assert not {host for host, _ in sites.requests} & {url.split("/")[2].partition(":")[0] for url in kept}
+
+
+def test_a_task_of_a_cluster_that_fails_commits_nothing(sites: Sites, tmp_path: Path) -> None:
+    """The part of a task has all its sites. With some of them, the next attempt would take the task for done."""
+    urls = [sites.add(f"127.0.2.{number}", {"/a.xml": ["/1"]}) for number in range(1, 7)]
+    is_broken = [True]
+
+    def recurse(url: str, *_: object) -> bool:
+        if is_broken[0] and url.startswith(urls[3]):
+            raise RuntimeError("broken")
+        return True
+
+    options = {"known_paths": "never", "sites_at_once": 1, "tree": {"recurse_callback": recurse}}
+    with clustered_run(str(tmp_path / "c"), options, None) as run:
+        with pytest.raises(RuntimeError, match="broken"):
+            run.crawl([(url, None) for url in urls])
+        is_broken[0] = False
+        run.crawl([(url, None) for url in urls])
+    assert sorted(site for (site,) in rows(tmp_path / "c", "SELECT site FROM {sites}")) == urls
 
 
 class _SlowWriter(PartWriter):

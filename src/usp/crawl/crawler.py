@@ -124,7 +124,7 @@ async def crawl_sites(
     If it is cancelled, the sites that have ended are committed, and the others are not.
 
     :param total: tells about how many sites there are, for `progress`.
-    :param part: the only part to write, at the end; None for as many as are good.
+    :param part: the only part to write, at the end, if all sites have ended; None for as many as are good.
     """
     same_walks = {other.run for other in folder.runs if other.walk and other.walk == walk_key(options)}
     fetch = SiteFetcher(client, options, limits, known.of, FolderBodies(folder), same_walks)
@@ -346,15 +346,22 @@ class _SiteWriter:
         self._timer = asyncio.create_task(self._commit_in_time())
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Commit everything that was taken, also if the crawl was cancelled; nothing more after an error."""
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit everything that was taken, also if the crawl was cancelled; nothing more after an error.
+
+        The part of a task has all its sites, or it is not committed: another attempt would take the task for done.
+        """
         self._timer.cancel()
+        is_lost = self._only_part is not None and kind is not None
+        if is_lost:
+            self._unwritten.clear()
         try:
             while self._unwritten or self._jobs:
                 self._start()
                 await self._end_of(*self._jobs)
             self._raise_error()
-            await self._in_thread(self._commit)
+            if not is_lost:
+                await self._in_thread(self._commit)
         finally:
             self._pool.shutdown(wait=True)
             self._drop_part()
