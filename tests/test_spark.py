@@ -225,6 +225,15 @@ def test_wrong_use_is_told_at_once(
         usp.spark.pages(frame(spark, "example.org"), *arguments, **options)
 
 
+def test_a_list_without_sites_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    """A run without sites would hide what the run before has changed."""
+    import usp.spark
+
+    with pytest.raises(InvalidArgumentError, match="no row names a site"):
+        usp.spark.crawl(frame(spark, "no site !", None), str(tmp_path / "n"))
+    assert not open_crawl(tmp_path / "n").runs
+
+
 def test_examples_of_the_documentation_run(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from usp.stream import HomepageOptions
     from usp.web_client.abstract_client import AbstractAsyncWebClient
 
-__all__ = ["Crawl", "CrawlArguments", "crawl", "crawl_async", "open_crawl"]
+__all__ = ["Crawl", "CrawlArguments", "crawl", "crawl_async", "end_run", "open_crawl"]
 
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
 _FAILED = (OutcomeKind.PARTIAL, OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
@@ -187,7 +187,7 @@ async def crawl_async(
                 folder, run, left, client, options, limits, known=known, progress=progress, total=left.total
             )
         outcomes += done
-        _end(folder, run, outcomes)
+        end_run(folder, run, outcomes)
     if not outcomes and not (retry_failed and folder.runs):
         raise InvalidArgumentError(_NO_SITE_GIVEN)
     return Crawl(folder)
@@ -250,7 +250,7 @@ def _run_of(
     return folder.start_run(datetime.now(UTC), given, noted, walk, has_pages=options.with_pages), Counter()
 
 
-def _end(folder: CrawlFolder, run: Run, outcomes: Counter[str]) -> None:
+def end_run(folder: CrawlFolder, run: Run, outcomes: Counter[str]) -> None:
     """Note that a run has ended. Drop one without sites: it would hide what the run before has changed."""
     if outcomes:
         folder.end_run(run, datetime.now(UTC), outcomes)

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from usp.crawl.crawler import CrawlOptions, crawl_sites
+from usp.crawl.crawls import end_run
 from usp.crawl.database import CrawlDatabase, open_database
 from usp.crawl.folder import CrawlFolder, PartName, Run
 from usp.crawl.session import crawl_session
@@ -119,6 +120,7 @@ def clustered_run(
     """Start a run, or go on with one that was cut off, for a cluster to execute. At the end, mark it as ended.
 
     :raises CrawlFolderError: if another process writes to the folder, or a site is in the run twice.
+    :raises InvalidArgumentError: if no site was named.
     """
     wanted = crawl_options(options)
     folder = CrawlFolder.create(path)
@@ -133,7 +135,9 @@ def clustered_run(
         yield ClusterRun(folder.path, run.run, wanted, dict(client_options or {}), earlier)
         folder.remove_uncommitted()  # parts of attempts that were too late
         outcomes = _outcomes(folder, run.run)
-        folder.end_run(run, datetime.now(UTC), outcomes)
+        end_run(folder, run, outcomes)
+    if not outcomes:
+        raise InvalidArgumentError("no row names a site")
 
 
 def _outcomes(folder: CrawlFolder, run: int) -> Counter[str]:
