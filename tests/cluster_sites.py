@@ -17,7 +17,7 @@ from support import write_archive
 from usp.cli.demo import demo_site
 from usp.crawl import open_crawl
 
-__all__ = ["Killing", "add_sites", "children_named", "rows_of_run", "run_examples"]
+__all__ = ["Killing", "Watching", "add_sites", "children_named", "rows_of_run", "run_examples"]
 
 
 def add_sites(sites: Sites, count: int, first: int = 0, seconds: float = 0.0) -> list[str]:
@@ -88,6 +88,32 @@ class Killing:
                     time.sleep(0.2)
 
     def __enter__(self) -> Killing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+class Watching:
+    """Looks, while the context lasts, which processes are new: those that were not there when it began.
+
+    :param find: returns the ids of processes.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[int]]) -> None:
+        self.new: set[int] = set()
+        self._find = find
+        self._before = set(find())
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        while not self._ended.wait(0.02):
+            self.new |= set(self._find()) - self._before
+
+    def __enter__(self) -> Watching:
         self._thread.start()
         return self
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster_sites import Killing, add_sites, children_named, rows_of_run, run_examples
+from cluster_sites import Killing, Watching, add_sites, children_named, rows_of_run, run_examples
 from many_sites import Answer, Sites, serve_sites
 from support import urlset
 from usp.crawl import CrawlOptions, RequestLimits, crawl, open_crawl
@@ -26,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Ray's own code, many
 ]
 
-WORKER = "ray::MapBatches(_crawl_batch)"  # what Ray calls a process while it runs such a task
+WORKER = "ray::usp.ray.crawl"  # what Ray calls a process while it runs such a task
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +96,60 @@ def test_workers_that_are_killed_lose_and_double_nothing(sites: Sites, tmp_path:
     crawl(urls, tmp_path / "local", options=CrawlOptions(known_paths="never"))
     assert rows_of_run(tmp_path / "k", 1) == rows_of_run(tmp_path / "local", 1)
     assert open_crawl(tmp_path / "k").runs[0].outcomes == {"complete": 60}
+
+
+def test_a_crawl_starts_few_processes(sites: Sites, tmp_path: Path) -> None:
+    """Tasks run in processes that are there: to start one, and import usp in it, takes longer than many sites.
+
+    They may reserve whole CPUs: nothing else of the crawl needs one meanwhile.
+    """
+    import usp.ray
+
+    urls = add_sites(sites, 40, first=2_000, seconds=0.05)
+    options: dict[str, Any] = {"known_paths": "never", "num_cpus": 1.0}
+    usp.ray.crawl(dataset(*urls), str(tmp_path / "first"), sites_per_batch=20, **options)
+    raylet = children_named("raylet")[0]
+    with Watching(lambda: children_named("ray::", raylet)) as watching:
+        usp.ray.crawl(dataset(*urls), str(tmp_path / "second"), sites_per_batch=8, **options)
+    assert len(watching.new) <= 1
+
+
+def test_a_crawl_that_is_interrupted_ends_its_tasks(sites: Sites, tmp_path: Path) -> None:
+    """After Ctrl-C nothing goes on in the background. The same call again crawls what is missing."""
+    import usp.ray
+
+    urls = add_sites(sites, 40, first=3_000, seconds=0.2)
+    sites.forget()
+    path, raylet = str(tmp_path / "i"), children_named("raylet")[0]
+    options: dict[str, Any] = {"known_paths": "never", "sites_at_once": 2, "sites_per_batch": 5}
+
+    def interrupt() -> None:
+        while not list(Path(path, "sites").glob("*.parquet")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        usp.ray.crawl(dataset(*urls), path, **options)
+    thread.join()
+    assert not children_named(WORKER, raylet)
+    done = {row["site"] for row in open_crawl(path).sites().to_arrow().to_pylist()}
+    assert 0 < len(done) < 40
+    sites.forget()
+    usp.ray.crawl(dataset(*urls), path, **options)
+    assert not {url.split("/")[2].partition(":")[0] for url in done} & {host for host, _ in sites.requests}
+    crawl(urls, tmp_path / "local", options=CrawlOptions(known_paths="never"))
+    assert rows_of_run(path, 1) == rows_of_run(tmp_path / "local", 1)
+
+
+def test_a_list_without_sites_is_an_error(session: None, tmp_path: Path) -> None:
+    """A run without sites would hide what the run before has changed."""
+    import usp.ray
+
+    with pytest.raises(InvalidArgumentError, match="no row names a site"):
+        usp.ray.crawl(dataset("no site !", None), str(tmp_path / "n"))
+    assert not open_crawl(tmp_path / "n").runs
 
 
 def test_the_limit_of_a_domain_holds_on_ray(sites: Sites, tmp_path: Path) -> None:

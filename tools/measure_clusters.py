@@ -8,6 +8,10 @@ Each row is a process of its own: it starts the engine and crawls some other sit
 started and imported what they need; then it times the crawl. A worker has one core. The server and, with clusters, the
 driver and the Java machines take their share of the same cores, so this shows what an engine costs, not how it scales.
 
+What is timed is the whole call: sharing out the list, the tasks, and the end of the run. To make the data frame or
+dataset from a list of Python counts; reading the sites that the call returns does not. On a busy machine only the
+processor time says much: that of the workers, and that of all processes of the engine together.
+
 Sites are those of `drawn_sites.py`, each with a domain of its own, and none is silent. Every site must be in the result
 once. The memory of a worker is the peak of its resident set (VmHWM), that of Python, as the kernel counts it. If
 answers take time (`--seconds`), the row also has what `simulate_crawl.py` says about the same sites.
@@ -38,8 +42,10 @@ from spark_cluster import spark_session
 _SEED = 1
 _WARM_UP = 40  # sites, the last of those that are served
 _MB = 1_000_000
+_TICKS = os.sysconf("SC_CLK_TCK")
+_LOOK_SECONDS = 0.5  # each look takes some milliseconds of the driver
 #: What the commands of Python workers have in them.
-_WORKERS = {"spark": "pyspark.daemon", "ray": "ray::MapBatches(_crawl_batch)"}
+_WORKERS = {"spark": "pyspark.daemon", "ray": "ray::"}
 
 Answer = dict[str, Any]
 #: Crawls sites into a folder.
@@ -64,7 +70,7 @@ class Workers:
     def __init__(self, name: str) -> None:
         self.peak = 0
         self._name = name
-        self._times: dict[str, tuple[float, float]] = {}  # process -> when it was first and last seen
+        self._times: dict[str, tuple[float, float]] = {}  # process -> at the start, and when it was last seen
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -77,8 +83,8 @@ class Workers:
         self._thread.join()
 
     def start(self) -> None:
-        """Start to count processor time."""
-        self._times = {}
+        """Start to count processor time. What a process has taken before counts only if the process is new."""
+        self._times = {name: (last, last) for name, (_, last) in self._times.items()}
 
     @property
     def cpu(self) -> float:
@@ -86,7 +92,7 @@ class Workers:
         return sum(last - first for first, last in self._times.values())
 
     def _look(self) -> None:
-        while not self._ended.wait(0.1):
+        while not self._ended.wait(_LOOK_SECONDS):
             for entry in Path("/proc").iterdir():
                 if entry.name.isdecimal():
                     self._look_at(entry)
@@ -99,9 +105,9 @@ class Workers:
             user, system = (entry / "stat").read_text().rpartition(")")[2].split()[11:13]
         except (OSError, IndexError):  # it has ended
             return
-        seconds = (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        seconds = (int(user) + int(system)) / _TICKS
         self.peak = max(self.peak, peak)
-        self._times[entry.name] = self._times.get(entry.name, (seconds,))[0], seconds
+        self._times[entry.name] = self._times.get(entry.name, (0.0,))[0], seconds
 
 
 class ThisProcess:
@@ -137,6 +143,18 @@ def _is_ours(entry: Path) -> bool:
     return entry.name != "0"
 
 
+def total_cpu() -> float:
+    """Return the processor time of this process and all below it, and of those of them that have ended, in seconds."""
+    ticks = 0
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdecimal() and _is_ours(entry):
+                ticks += sum(map(int, (entry / "stat").read_text().rpartition(")")[2].split()[11:15]))
+        except OSError:  # it has ended
+            continue
+    return ticks / _TICKS
+
+
 # Engines
 
 
@@ -165,7 +183,8 @@ def spark(arguments: argparse.Namespace, options: Answer) -> Iterator[Crawl]:
 
 @contextmanager
 def ray(arguments: argparse.Namespace, options: Answer) -> Iterator[Crawl]:
-    """Crawl on Ray. Batches reserve so much that only as many run as there are workers, and something is left."""
+    """Crawl on Ray. A batch reserves a whole CPU, so as many run as there are workers."""
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 -- with its own, 15, it measures what else runs
     engine, module = import_module("ray"), import_module("usp.ray")
     engine.init(
         num_cpus=arguments.workers,
@@ -180,7 +199,7 @@ def ray(arguments: argparse.Namespace, options: Answer) -> Iterator[Crawl]:
 
     def crawl(urls: list[str], path: str) -> None:
         sites = data.from_items([{"url": url} for url in urls])
-        module.crawl(sites, path, sites_per_batch=task_size(arguments, len(urls)), num_cpus=0.7, **options)
+        module.crawl(sites, path, sites_per_batch=task_size(arguments, len(urls)), num_cpus=1.0, **options)
 
     yield crawl
     engine.shutdown()
@@ -206,11 +225,11 @@ def measure(engine: str, arguments: argparse.Namespace) -> Answer:
         with _ENGINES[engine](arguments, options) as crawl, looks as workers:
             crawl(urls[arguments.sites :], f"{folder}/warm-up")
             answer["start-up"] = time.monotonic() - start
-            start = time.monotonic()
+            cpu, start = total_cpu(), time.monotonic()
             workers.start()
             crawl(urls[: arguments.sites], f"{folder}/crawl")
             answer["seconds"] = time.monotonic() - start
-            answer["cpu"] = workers.cpu
+            answer |= {"cpu": workers.cpu, "total-cpu": total_cpu() - cpu}
         answer |= {"memory": workers.peak / _MB, **_checked(f"{folder}/crawl", urls[: arguments.sites])}
     return answer
 
@@ -266,7 +285,8 @@ def _show(row: str, arguments: argparse.Namespace, answer: Answer) -> None:
     print(
         f"{row:8} {sites:,} sites, {answer['requests']:,} requests, {answer['parts']} parts:"
         f" {answer['seconds']:.1f} s, {sites / answer['seconds']:.0f} sites/s;"
-        f" CPU of the workers {answer['cpu'] / sites * 1000:.1f} ms per site; start-up {answer['start-up']:.1f} s;"
+        f" CPU of the workers {answer['cpu'] / sites * 1000:.1f} ms per site, with driver and engine"
+        f" {answer['total-cpu'] / sites * 1000:.1f} ms; start-up {answer['start-up']:.1f} s;"
         f" peak of a worker {answer['memory']:.0f} MB; {answer['bytes'] / sites / 1000:.1f} kB per site;"
         f" load {load:.1f}",
         f"; simulated {answer['simulated']:.1f} s" if arguments.seconds else "",

@@ -16,6 +16,7 @@ from functools import partial
 from math import ceil
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from usp.crawl.crawls import open_crawl
 from usp.crawl.folder import CrawlFolder
@@ -29,12 +30,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from ray.data import Dataset
 
-__all__ = ["SITES_PER_BATCH", "crawl", "pages"]
+__all__ = ["SITES_PER_BATCH", "TASK_NAME", "crawl", "pages"]
 
 #: Sites of one batch, on average; see `usp.spark.SITES_PER_TASK`.
 SITES_PER_BATCH = 2_000
-# A crawl waits most of its time, and Ray needs CPUs for other tasks of the same dataset: with whole ones it may hang.
-_CPUS = 0.25
+#: What Ray calls the tasks that crawl, in its dashboard and in the list of processes.
+TASK_NAME = "usp.ray.crawl"
+_CPUS = 0.25  # a crawl waits most of its time
+_ROWS_NAMED_AT_ONCE = (
+    100_000  # a dataset may have a block for every few rows, and a task for each takes longer than they do
+)
+_END_SECONDS = 10.0  # for tasks to end after one has failed
 
 
 def crawl(
@@ -52,11 +58,11 @@ def crawl(
     The crawl runs when this is called, not when the result is used. If the last run into the folder was cut off, this
     goes on with it. Otherwise it is a new run, which asks only for what may have changed.
 
-    :param ds: the sites. It must give the same rows if Ray computes a part of it again.
+    :param ds: the sites. The driver holds them all, some 100 bytes for each.
     :param path: the folder, which all workers must reach: s3://bucket/crawl, or a path on a shared disk.
     :param column: the column that has the sites: hosts or URLs. A row that names no site is skipped.
     :param sites_per_batch: about how many sites a batch has.
-    :param num_cpus: CPUs that Ray reserves for a batch. Keep it small: all batches that run at once must leave room.
+    :param num_cpus: CPUs that Ray reserves for a batch.
     :param client_options: keyword arguments for `AsyncioWebClient`, such as `user_agent`.
     :param options: those of `usp.crawl.CrawlOptions`.
     """
@@ -114,14 +120,18 @@ def _crawled(
     if column not in names:
         raise InvalidArgumentError(f"the dataset has no column {column!r}; it has {', '.join(names)}")
     with clustered_run(path, options, client_options) as run:
-        sites = _undone(ds.select_columns([column]).map_batches(partial(_named, column), batch_format="pyarrow"), run)
-        listed = sites.materialize()
-        count = listed.count()
-        if count:
-            batches = listed.repartition(ceil(count / sites_per_batch), keys=["domain"])
-            crawling = partial(_crawl_batch, run)
-            batches.map_batches(crawling, batch_size=None, batch_format="pyarrow", num_cpus=num_cpus).materialize()
+        tasks = _tasks_of(_undone(_named_sites(ds, column), run), sites_per_batch)
+        _run_tasks(run, tasks, num_cpus)
     return run
+
+
+def _named_sites(ds: Dataset, column: str) -> pa.Table:
+    """Return the sites of a dataset: `site`, `target` and `domain`."""
+    named = ds.select_columns([column]).map_batches(
+        partial(_named, column), batch_size=_ROWS_NAMED_AT_ONCE, batch_format="pyarrow"
+    )
+    tables: list[pa.Table] = extra("ray", "ray").get(named.to_arrow_refs())
+    return extra("pyarrow", "ray").concat_tables(tables)
 
 
 def _named(column: str, batch: pa.Table) -> pa.Table:
@@ -133,12 +143,13 @@ def _named(column: str, batch: pa.Table) -> pa.Table:
     return pa_.table([pa_.array(values, pa_.string()) for values in columns], names=["site", "target", "domain"])
 
 
-def _undone(sites: Dataset, run: ClusterRun) -> Dataset:
+def _undone(sites: pa.Table, run: ClusterRun) -> pa.Table:
     """Return the sites that are not in the run yet, with the latest part that knows something about each."""
-    state = None
-    if run.earlier:
-        state = extra("ray", "ray").put(_state(run))
-    return sites.map_batches(partial(_with_known, state), batch_format="pyarrow")
+    compute = extra("pyarrow.compute", "ray")
+    state = _state(run)
+    places = compute.index_in(sites["site"], state["site"])
+    found = sites.append_column("known", state["known"].take(places))
+    return found.filter(compute.invert(compute.fill_null(state["is_done"].take(places), False)))
 
 
 def _state(run: ClusterRun) -> pa.Table:
@@ -157,20 +168,42 @@ def _state(run: ClusterRun) -> pa.Table:
     return pa_.table(arrays, names=["site", "known", "is_done"])
 
 
-def _with_known(state: Any, batch: pa.Table) -> pa.Table:
-    pa_, compute = extra("pyarrow", "ray"), extra("pyarrow.compute", "ray")
-    if state is None:
-        return batch.append_column("known", pa_.nulls(batch.num_rows, pa_.string()))
-    table = extra("ray", "ray").get(state)
-    places = compute.index_in(batch["site"], table["site"])
-    found = batch.append_column("known", table["known"].take(places))
-    return found.filter(compute.invert(compute.fill_null(table["is_done"].take(places), False)))
+def _tasks_of(sites: pa.Table, sites_per_batch: int) -> list[pa.Table]:
+    """Share out sites by their domain, those with the most sites first, so that none of them starts last.
+
+    A domain is with the same others again in the next run, if that has as many tasks: so few parts tell what is known.
+    """
+    count = ceil(sites.num_rows / sites_per_batch)
+    tasks: list[list[int]] = [[] for _ in range(count)]
+    for row, domain in enumerate(sites["domain"].to_pylist()):
+        tasks[crc32(domain.encode("utf-8", "surrogatepass")) % count].append(row)
+    wanted = sites.select(["target", "known"])
+    return [wanted.take(rows) for rows in sorted(tasks, key=len, reverse=True) if rows]
 
 
-def _crawl_batch(run: ClusterRun, batch: pa.Table) -> pa.Table:
-    pa_ = extra("pyarrow", "ray")
-    part = run.crawl(zip(batch["target"].to_pylist(), batch["known"].to_pylist(), strict=True))
-    return pa_.table([pa_.array([part] if part else [], pa_.string())], names=["part"])
+def _run_tasks(run: ClusterRun, tasks: list[pa.Table], num_cpus: float) -> None:
+    """Crawl tasks on the cluster, and wait for all of them. If one fails, the others are ended.
+
+    They are plain tasks, and so run in the processes that are there. Ray Data has other processes for each step of a
+    shuffle than for what follows it, and starting one takes longer than a hundred sites.
+    """
+    ray = extra("ray", "ray")
+    crawl_task = ray.remote(_crawl_task).options(
+        name=TASK_NAME, num_cpus=num_cpus, max_retries=-1, scheduling_strategy="SPREAD"
+    )
+    shared = ray.put(run)
+    running = [crawl_task.remote(shared, sites) for sites in tasks]
+    try:
+        ray.get(running)
+    except BaseException:
+        for task in running:
+            ray.cancel(task, force=True)
+        ray.wait(running, num_returns=len(running), timeout=_END_SECONDS)
+        raise
+
+
+def _crawl_task(run: ClusterRun, sites: pa.Table) -> None:
+    run.crawl(zip(sites["target"].to_pylist(), sites["known"].to_pylist(), strict=True))
 
 
 def _read_parts(run: ClusterRun, read: Callable[[str, str], pa.Table]) -> Dataset:
