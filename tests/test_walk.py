@@ -14,6 +14,7 @@ from support import index, urlset
 from usp.documents import Document, Failure
 from usp.fetch_parse import SitemapFetcher
 from usp.limits import Limits
+from usp.objects.outcome import Cause
 from usp.objects.page import SitemapPage
 from usp.objects.sitemap import AbstractSitemap, IndexXMLSitemap, InvalidSitemap, PagesXMLSitemap
 from usp.origins import requested_url
@@ -291,6 +292,43 @@ def test_known_paths_as_a_last_resort(seed: int) -> None:
     bare = {**SITE, "robots.txt": f"Sitemap: {H}gone.xml"}
     walk = last_resort()
     assert run(walk, bare)[:4] == ["robots.txt", "gone.xml", "sitemap.xml", "nothing.xml"]
+
+
+@pytest.mark.parametrize("is_known_last", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_earlier_sitemaps(seed: int, is_known_last: bool) -> None:
+    """Where there were sitemaps before is requested only if robots.txt leads to none; each URL once, in any order."""
+
+    def remembering() -> HomepageWalk:
+        known = [fetcher(path) for path in KNOWN]
+        walk = HomepageWalk(H, fetcher("robots.txt"), known, known_last=is_known_last)
+        walk.remember([H + "index.xml", H + "sitemap.xml", H + "old.xml", "ftp://example.org/"])
+        return walk
+
+    site = {**SITE, "old.xml": urlset(H + "5")}
+    assert "old.xml" not in run(remembering(), site)
+    bare = {**site, "robots.txt": f"Sitemap: {H}gone.xml"}
+    walk = remembering()
+    asked = run(walk, bare)
+    assert {"index.xml", "old.xml"} <= set(asked)
+    assert len(asked) == len(set(asked))
+    assert [sub.url for sub in walk.website().sub_sitemaps[-2:]] == [H + "index.xml", H + "old.xml"]
+    at_random = remembering()
+    run_at_random(at_random, bare, seed)
+    assert at_random.website() == walk.website()
+
+
+def test_earlier_sitemaps_that_a_stop_leaves_out() -> None:
+    """If the walk is stopped before they are requested, the tree says so; not if robots.txt names other sitemaps."""
+    for robots, lost in (("", {H + "old.xml"}), (f"Sitemap: {H}a.xml", set())):
+        walk = HomepageWalk(H, fetcher("robots.txt"), [])
+        walk.remember([H + "old.xml"])
+        first = walk.next()
+        assert first is not None
+        walk.receive(first, Document(first.url, robots.encode()))
+        walk.stop("the time was up")
+        roots = walk.website().facts.roots or ()
+        assert {root.url for root in roots if root.cause is Cause.LIMIT} == lost
 
 
 def test_callbacks() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, aclosing, closing, suppress
 from dataclasses import replace
 from types import TracebackType
@@ -30,6 +30,7 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSit
 from usp.objects.wording import described
 from usp.origins import LOCAL_URL, host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
+from usp.walk import HomepageWalk
 from usp.walk.order import ArrivalOrder, TreeAlone, TreeOrder, tree_places
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
@@ -63,6 +64,7 @@ class _Run:
         in_tree_order: bool = True,
         pages_once: bool = False,
         bounds_reading: bool = False,
+        earlier_urls: Iterable[str] = (),
     ) -> None:
         self.notes: list[str] = []
         self.names: dict[str, str] = {}
@@ -70,6 +72,7 @@ class _Run:
         self._in_tree_order = in_tree_order
         self._pages_once = pages_once
         self._bounds_reading = bounds_reading
+        self._earlier_urls = tuple(earlier_urls)
         self._given = reusable(options)  # for another reading
         self._note = ""
         self._wants_tree_alone = False
@@ -79,6 +82,8 @@ class _Run:
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
         self.walk.counts_pages_once = self._pages_once
+        if isinstance(self.walk, HomepageWalk):
+            self.walk.remember(self._earlier_urls)
         self.options = replace(fetching, memory_bytes=self._memory_bytes, bounds_reading=self._bounds_reading)
         self.order: TreeOrder | ArrivalOrder | TreeAlone = (
             TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
@@ -221,6 +226,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     :param in_tree_order: False gives sitemaps as they arrive, without `ancestors`.
     :param pages_once: whether `limits.max_pages` counts the pages of a sitemap once, even if several indexes list it.
     :param bounds_reading: whether `limits.tree_seconds` also bounds how long you read pages and problems, for commands.
+    :param earlier_urls: where robots.txt or known paths led to sitemaps before. They are requested if robots.txt leads
+        to none now.
     """
 
     def __init__(
@@ -232,6 +239,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         in_tree_order: bool = True,
         pages_once: bool = False,
         bounds_reading: bool = False,
+        earlier_urls: Iterable[str] = (),
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
@@ -242,6 +250,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
             in_tree_order=in_tree_order,
             pages_once=pages_once,
             bounds_reading=bounds_reading,
+            earlier_urls=earlier_urls,
         )
         run.options.check_guards(web_client)
         client = _LazyClient(web_client)
@@ -414,12 +423,19 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         *,
         memory_bytes: int = MEMORY_BYTES,
         in_tree_order: bool = True,
+        earlier_urls: Iterable[str] = (),
         **options: Unpack[HomepageOptions],
     ) -> None:
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        run = _Run(_reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order)
+        run = _Run(
+            _reading_of(homepage_url),
+            options,
+            memory_bytes,
+            in_tree_order=in_tree_order,
+            earlier_urls=earlier_urls,
+        )
         run.options.check_guards(web_client)
         super().__init__(run)
         self._sitemaps = _fetched_async(run, web_client)

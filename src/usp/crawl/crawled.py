@@ -5,21 +5,23 @@ Nothing here does I/O: `usp.crawl.parts` reads the documents and writes the rows
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from usp.crawl.schema import State, document_key
-from usp.crawl.state import NOTHING_KNOWN, KnownSite, Row
+from usp.crawl.state import LEARNED_NOTHING, NOTHING_KNOWN, KnownSite, Row
 from usp.export.reading import SitemapPlace, sitemap_places, sitemap_values
 from usp.objects.outcome import Cause, OutcomeKind
-from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap
+from usp.objects.sitemap import AbstractSitemap, IndexRobotsTxtSitemap, InvalidSitemap, fetch_failure
 from usp.objects.transport import Transport
 from usp.origins import requested_url
 from usp.web_client.exchanges import Exchange
 
-__all__ = ["CrawledSite", "Stored", "TreeRow", "kept_rows", "site_row", "tree_rows"]
+__all__ = ["CrawledSite", "Stored", "TreeRow", "gone_roots", "kept_rows", "site_row", "tree_rows"]
 
 #: Columns of a kept row that say what happened this time. All others describe the last document.
 _OF_THIS_RUN = ("run", "position", "parent", "depth", "status", "reason", "cause", "seconds", "last_modified")
@@ -81,13 +83,33 @@ def tree_rows(crawled: CrawledSite, tree: AbstractSitemap, run: int, stored: Map
     :param stored: the documents of this run by their URLs, after redirects.
     """
     written: set[int] = set(crawled.known.documents)
-    for position, place in enumerate(sitemap_places(tree)):
+    places = sitemap_places(tree)
+    for position, place in enumerate(chain([next(places)], _lost_roots(crawled, tree), places)):
         row = _row(crawled, run, position, place, stored)
         document = row["document"]
         is_new = document is not None and document not in written
         if is_new:
             written.add(document)
         yield TreeRow(place.sitemap, row, is_new)
+
+
+def _lost_roots(crawled: CrawledSite, tree: AbstractSitemap) -> Iterator[SitemapPlace]:
+    """Give places for robots.txt and known paths that failed, if an earlier document is known: it is kept.
+
+    A tree has no places for them. If nothing of the site was learned, nothing is kept here: all rows of the run before
+    still count.
+    """
+    if tree.outcome.kind in LEARNED_NOTHING:
+        return
+    for answer in tree.facts.roots or ():
+        if answer.cause is not None and answer.cause not in _GONE and crawled.known.document_at(answer.url) is not None:
+            sitemap = InvalidSitemap(answer.url, fetch_failure(answer.url, answer.reason), cause=answer.cause)
+            yield SitemapPlace(sitemap, tree, 1, tree.facts.names)
+
+
+def gone_roots(tree: AbstractSitemap) -> set[str]:
+    """Return the URLs of robots.txt and of known paths that do not exist."""
+    return {answer.url for answer in tree.facts.roots or () if answer.cause is Cause.NOT_FOUND}
 
 
 def _row(crawled: CrawledSite, run: int, position: int, place: SitemapPlace, stored: Mapping[str, Stored]) -> Row:
@@ -153,11 +175,13 @@ def _same_document(crawled: CrawledSite, run: int, url: str, before: Row) -> int
     return number if is_written else document_key(run, crawled.site, url, before["digest"])
 
 
-def kept_rows(rows: Sequence[Row], known: KnownSite) -> list[Row]:
+def kept_rows(rows: Sequence[Row], known: KnownSite, gone: Container[str] = ()) -> list[Row]:
     """Return the rows of a tree, with the last document in place of each sitemap that could not be fetched as a whole.
 
     The sitemaps below such an index are kept as well, unless the tree has them elsewhere. If a limit ended the tree, so
     are those below all others: nobody knows whether they are gone. A sitemap that is gone (404) is not kept.
+
+    :param gone: URLs of sitemaps that are gone, and have no rows. What was below them is not kept, either.
     """
     present = {row["url"] for row in rows if row["document"] is not None}
     is_ended_by_limit = any(row.get("cause") == Cause.LIMIT for row in rows)
@@ -168,8 +192,11 @@ def kept_rows(rows: Sequence[Row], known: KnownSite) -> list[Row]:
         """Add what is kept below the rows that end before a row of this depth."""
         while above and above[-1]["depth"] >= depth:
             ended = above.pop()
+            gone_depth = math.inf  # of the sitemap that is gone, while its rows are passed
             for below in known.below(ended["url"]):
-                if below["document"] is not None and below["url"] not in present:
+                if below["depth"] <= gone_depth:
+                    gone_depth = below["depth"] if below["url"] in gone else math.inf
+                if gone_depth == math.inf and below["document"] is not None and below["url"] not in present:
                     present.add(below["url"])
                     kept.append({**below, "run": ended["run"], "state": _state_kept(below)})
 

@@ -272,7 +272,10 @@ class SiteFetcher:
             if await self._is_unchanged(target, client, known, options):
                 tree, reused = None, client.confirmed
             else:
-                stream = AsyncSitemapStream(target.reading, client, memory_bytes=_TREE_MEMORY, **options)
+                earlier = known.roots() if target.reading.is_site else ()
+                stream = AsyncSitemapStream(
+                    target.reading, client, memory_bytes=_TREE_MEMORY, earlier_urls=earlier, **options
+                )
                 tree, reused = await stream.read(), client.reused
         finally:
             self._client.close_idle(host_of(target.site))

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
-from usp.crawl.crawled import CrawledSite, Stored, TreeRow, kept_rows, site_row, tree_rows
+from usp.crawl.crawled import CrawledSite, Stored, TreeRow, gone_roots, kept_rows, site_row, tree_rows
 from usp.crawl.folder import CrawlFolder, PartName
 from usp.crawl.records import write_exchanges
 from usp.crawl.schema import TABLES
@@ -88,7 +88,7 @@ class PartWriter:
             self._read_document(crawled, tree_row, counted)
             rows.append(tree_row.row)
         self._write_problems(crawled.site, None, tree)
-        return kept_rows(rows, crawled.known)
+        return kept_rows(rows, crawled.known, gone_roots(tree))
 
     def commit(self) -> None:
         """Finish all files. When that of the sites has its name, the part is there.

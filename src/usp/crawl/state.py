@@ -35,6 +35,7 @@ Row = dict[str, Any]
 LEARNED_NOTHING = (OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
 _TABLES_IN_MEMORY = 4
 _DATES = "timestamp[us, tz=UTC]"
+_ROBOTS = "robots"  # the type of a sitemap
 #: Rows that are decoded together, and how often: sites come in about the same order as in the run before, and decoding
 #: those of one site takes as long as those of ten.
 _BLOCK_ROWS, _BLOCKS_IN_MEMORY = 64, 64
@@ -85,6 +86,17 @@ class KnownSite:
         if first is not None:
             depth = self.rows[first]["depth"]
             yield from takewhile(lambda row: bool(row["depth"] > depth), islice(self.rows, first + 1, None))
+
+    def roots(self) -> list[str]:
+        """Return the URLs of the sitemaps that robots.txt or known paths led to, in tree order."""
+        found = []
+        is_below_robots = False
+        for row in self.rows:
+            if row["depth"] == 1:
+                is_below_robots = row["type"] == _ROBOTS
+            if row["depth"] == 1 + is_below_robots and row["document"] is not None:
+                found.append(row["url"])
+        return found
 
     @cached_property
     def _positions(self) -> dict[str, int]:

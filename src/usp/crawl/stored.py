@@ -64,7 +64,8 @@ class StoredSite:
 
     def tree(self, options: HomepageOptions) -> AbstractSitemap:
         """Return its tree. Options of requests do not matter."""
-        rows = self._known.of(self.homepage_url).rows
+        known = self._known.of(self.homepage_url)
+        rows = known.rows
         if not rows:
             raise CrawlFolderError(f"{self._folder.path} has no sitemaps of {self.homepage_url}: a file is missing")
         if any(row["document"] is not None and row["warc"] is None for row in rows):
@@ -75,7 +76,7 @@ class StoredSite:
         given: Any = {name: value for name, value in options.items() if name in _OPTIONS}
         given["limits"] = options.get("limits") or Limits(max_sitemaps=max(Limits().max_sitemaps, 2 * len(rows)))
         reading = Reading(rows[0]["url"], is_site=rows[0]["type"] == _WEBSITE)
-        return SitemapStream(reading, client, concurrency=1, **given).read()
+        return SitemapStream(reading, client, concurrency=1, earlier_urls=known.roots(), **given).read()
 
 
 def stored_sites(folder: CrawlFolder, site: str | None = None, run: int | None = None) -> list[StoredSite]:

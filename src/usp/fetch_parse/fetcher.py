@@ -182,6 +182,24 @@ class SitemapFetcher:
                 cause = Cause.REFUSED if not is_http_url(url) else Cause.LIMIT if is_deep else Cause.LOOP
                 yield InvalidSitemap(url, str(error), cause=cause, last_modified=last_modified)
 
+    def chosen_roots(self, urls: Iterable[str]) -> Iterator[SitemapFetcher]:
+        """Yield a fetcher for each URL at the top of the same tree, unless the caller's options leave it out.
+
+        The options take them as sitemaps that this one, a robots.txt, lists.
+        """
+        children = [ChildSitemap(url) for url in urls if is_http_url(url)]
+        for child in self.chosen_children(ParsedSitemap(self.url, IndexRobotsTxtSitemap, children=children)):
+            yield SitemapFetcher(
+                child.url,
+                self.recursion_level,
+                self.web_client,
+                recurse_callback=self.recurse_callback,
+                recurse_list_callback=self.recurse_list_callback,
+                max_depth=self.max_depth,
+                choice=self.choice,
+                max_children=self.max_children,
+            )
+
     def _chooses(self) -> bool:
         """Return whether the caller's options may leave out children, so that any of them may be among the first."""
         return bool(self.choice) or self.recurse_callback is not None or self.recurse_list_callback is not None

@@ -43,7 +43,8 @@ class HomepageWalk(Walk):
 
     Known paths wait for robots.txt. Then they are fetched alongside the sitemaps that it leads to. If callbacks of the
     caller leave sitemaps out, known paths are fetched one at a time after everything else, so that none is requested
-    which a callback left out. With `known_last`, they are fetched only if robots.txt has led to no sitemap.
+    which a callback left out. With `known_last`, they are fetched only if robots.txt has led to no sitemap. So are, in
+    any case, the URLs where the site had sitemaps before; see `remember`.
 
     :param robots: the fetcher of robots.txt; None to skip it.
     :param known: the fetchers of the known paths.
@@ -75,8 +76,19 @@ class HomepageWalk(Walk):
             fetcher.recurse_callback or fetcher.recurse_list_callback or fetcher.choice.depends_on_documents
             for fetcher in (node.fetcher for node in self.roots)
         )
+        self._earlier: frozenset[str] = frozenset()
+        self._unused_earlier: Iterable[str] = ()
         self._verdicts: dict[Node, bool] = {}
         self._urls_in_tree: set[str] = set()  # of all roots with a verdict but the last
+
+    def remember(self, urls: Iterable[str]) -> None:
+        """Note where robots.txt or known paths led to sitemaps before. Call it before the walk starts.
+
+        If robots.txt leads to no sitemap now, it may be missing for a moment only. Then these URLs are requested.
+        """
+        if self._robots is not None:
+            self._unused_earlier = tuple(urls)
+            self._earlier = frozenset(map(requested_url, self._unused_earlier))
 
     def verdict(self, root: Node) -> bool | None:
         """Return whether a root is part of the tree: it is a sitemap, and no root before it leads to its URL."""
@@ -136,10 +148,10 @@ class HomepageWalk(Walk):
     def _is_guess(self, root: Node) -> bool:
         """Return whether nobody says that there is a sitemap at a root.
 
-        `/sitemap.xml` is where everybody looks. So it is no guess, unless robots.txt names other sitemaps or could not
-        be fetched itself.
+        Where there was one before, it is no guess. `/sitemap.xml` is where everybody looks. So it is none, either,
+        unless robots.txt names other sitemaps or could not be fetched itself.
         """
-        if root is self._robots or root.fetcher.url in self._named_urls:
+        if root is self._robots or root.fetcher.url in self._named_urls or root.fetcher.key in self._earlier:
             return False
         robots = None if self._robots is None else self._robots.parsed
         is_nothing_named = robots is None or (not robots.children and robots.cause in (None, Cause.NOT_FOUND))
@@ -168,6 +180,8 @@ class HomepageWalk(Walk):
         if is_too_early:
             return False
         self._use_paths()
+        if not self._waiting:
+            self._use_earlier()
         if not self._held_paths:
             return False
         released = self._held_paths[:1] if self._has_callbacks else self._held_paths
@@ -187,6 +201,18 @@ class HomepageWalk(Walk):
                     self._held_paths.append(Node(fetcher, None))
                     self.roots.append(self._held_paths[-1])
 
+    def _use_earlier(self) -> None:
+        """Make roots of the URLs where there were sitemaps before, if robots.txt leads to none."""
+        urls, self._unused_earlier = self._unused_earlier, ()
+        if not urls or self._robots is None or self._has_robots_sitemap():
+            return
+        there = {root.fetcher.key for root in self.roots}
+        for fetcher in self._robots.fetcher.chosen_roots(urls):
+            if fetcher.key not in there and self._refusal(fetcher.url) is None:
+                there.add(fetcher.key)
+                self._held_paths.append(Node(fetcher, None))
+                self.roots.append(self._held_paths[-1])
+
     def _has_robots_sitemap(self) -> bool:
         """Return whether robots.txt has led to a sitemap that could be read."""
         robots = None if self._robots is None else self._robots.sitemap
@@ -194,5 +220,7 @@ class HomepageWalk(Walk):
 
     def _take_held(self) -> list[Node]:
         self._use_paths(all_of_them=True)
+        if self._robots is not None and self._robots.parsed is not None and not self._robots.parsed.children:
+            self._use_earlier()
         held, self._held_paths = self._held_paths, []
         return held
