@@ -412,6 +412,23 @@ def test_only_failed_sites_are_tried_again(sites: Sites, tmp_path: Path) -> None
     assert {host for host, _ in sites.requests} == {OTHER}
 
 
+def test_sites_whose_sitemap_was_a_web_page_are_tried_again(sites: Sites, tmp_path: Path) -> None:
+    """A site that is empty only because its index cannot be read has failed; one that has no sitemap has not."""
+    broken = sites.add(HOST, {"/a.xml": ["/1"]})
+    index = sites.answers[HOST]["/index.xml"]
+    sites.answers[HOST]["/index.xml"] = Answer("<!doctype html><html><body>Busy</body></html>", has_etag=False)
+    empty = sites.add(OTHER, {})
+    sites.answers[OTHER] = {}
+    crawled = crawl([broken, empty], tmp_path / "c", options=OPTIONS)
+    assert set(crawled.sites().to_arrow().column("outcome").to_pylist()) == {"empty"}
+    sites.forget()
+    sites.answers[HOST]["/index.xml"] = index
+    crawled = crawl([], tmp_path / "c", options=OPTIONS, retry_failed=True)
+    assert {host for host, _ in sites.requests} == {HOST}
+    assert crawled.runs[-1].outcomes == {"complete": 1}
+    assert len(crawl([], tmp_path / "c", options=OPTIONS, retry_failed=True).runs) == 2  # no site is left to try
+
+
 def test_a_site_is_crawled_once_however_it_is_written(sites: Sites, tmp_path: Path) -> None:
     """A list that names a site twice has it once."""
     url = sites.add(HOST, {"/a.xml": ["/1"]})

@@ -14,13 +14,13 @@ from usp.crawl.crawler import CrawlOptions, ProgressCallback, crawl_sites
 from usp.crawl.folder import CrawlFolder, Run
 from usp.crawl.session import crawl_session
 from usp.crawl.sites import OnError, SiteTarget, check_lists, estimated_count, read_sites, site_target
-from usp.crawl.state import KnownSites, site_rows
+from usp.crawl.state import KnownSites, SiteRow, site_rows
 from usp.crawl.unchanged import walk_key
 from usp.exceptions import InvalidArgumentError
 from usp.export.dedupe import FirstOfEach
 from usp.extras import extra
 from usp.keywords import check_keywords
-from usp.objects.outcome import OutcomeKind
+from usp.objects.outcome import Cause, OutcomeKind
 from usp.origins import split_credentials
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = ["Crawl", "CrawlArguments", "crawl", "crawl_async", "end_run", "open_c
 
 _KEPT_TARGETS = 100  # in the manifest, to go on without naming them again
 _FAILED = (OutcomeKind.PARTIAL, OutcomeKind.BLOCKED, OutcomeKind.UNREACHABLE)
+_LOSSES = frozenset(str(cause) for cause in Cause if cause.is_loss)
 _NO_SITES = "has no sites yet: name sites, or a file that lists them"
 _NO_SITE_GIVEN = "there is no site in what you gave; write one on each line of a list"
 _NOT_KEPT = "targets_not_kept"  # the option of a run that says that nobody knows them
@@ -162,7 +163,8 @@ async def crawl_async(
     :param web_client: None for an `AsyncioWebClient`.
     :param client_options: keyword arguments for that, such as `user_agent`.
     :param column: the column with the sites, in CSV and Parquet files.
-    :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run.
+    :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run, or
+        empty because what they name as a sitemap could not be read.
     :param progress: called after each site.
     :param on_error: called with each line of a list that is not a site, and the reason; by default, usp skips it.
     :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.
@@ -274,13 +276,20 @@ def _has_failed(folder: CrawlFolder) -> bool:
     """Return whether there is a site to crawl again. A run that was cut off has."""
     if not folder.runs or folder.runs[-1].ended is None:
         return True
-    last = KnownSites(folder).last.values()
-    return any(row.outcome in _FAILED for row in last)
+    known = KnownSites(folder)
+    return any(_is_failed(row, known) for row in known.last.values())
 
 
 def _failed(sites: Iterable[SiteTarget], known: KnownSites) -> Iterator[SiteTarget]:
-    """Give the sites that were blocked, unreachable or partial the last time, and those that are new."""
+    """Give the sites that failed the last time, and those that are new."""
     for target in sites:
         row = known.last.get(target.site)
-        if row is None or row.outcome in _FAILED:
+        if row is None or _is_failed(row, known):
             yield target
+
+
+def _is_failed(row: SiteRow, known: KnownSites) -> bool:
+    """Return whether a site was blocked, unreachable or partial, or empty only because a sitemap could not be read."""
+    if row.outcome != OutcomeKind.EMPTY:
+        return row.outcome in _FAILED
+    return any(sitemap["cause"] in _LOSSES for sitemap in known.of(row.site).rows)
