@@ -202,8 +202,9 @@ def test_a_file_cut_short_gives_its_whole_records(tmp_path: Path) -> None:
     tree = usp.open(path).read()
     expected = {
         **TREE,
-        "old.xml": f"redirects to {W}new.xml, which is not in the archive",
-        "gone.xml": TREE["missing.xml"],
+        "old.xml": f"redirects to {W}new.xml, which is not in the archive, of which a part is missing",
+        "gone.xml": "not in the archive, of which a part is missing",
+        "missing.xml": "not in the archive, of which a part is missing",
     }
     del expected["new.xml"]
     assert names(tree) == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterable
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
@@ -35,6 +36,8 @@ def find_sources(
 ) -> tuple[Source, ...]:
     """Find out what each target is; see `find_source`. Each site of a web archive or a crawl folder is a source.
 
+    All web archives are read as one, in the place of the first: a site may be in several files.
+
     :param progress: called now and then while a web archive is read.
     """
     is_one = (
@@ -43,12 +46,29 @@ def find_sources(
     listed: list[Any] = [targets] if is_one else list(targets)  # type: ignore[arg-type]
     if not listed:
         raise InvalidArgumentError("give a target: a site, a sitemap, a file, a folder, or - for standard input")
-    if url is not None and len(listed) > 1:
-        raise InvalidArgumentError("url says where one file or folder will be served; give one target only")
-    sources = tuple(find_source(target, url=url, read_as=read_as, https_only=https_only) for target in listed)
+    sources = tuple(find_source(target, read_as=read_as, https_only=https_only) for target in listed)
+    if url is not None:
+        if len(sources) > 1 and any(source.kind is not SourceKind.WEB_ARCHIVE for source in sources):
+            raise InvalidArgumentError("url says where one file or folder will be served; give one target only")
+        sources = (find_source(listed[0], url=url, read_as=read_as, https_only=https_only), *sources[1:])
+    sources = _joined(sources)
     if sum(source.kind is SourceKind.STANDARD_INPUT for source in sources) > 1:
         raise InvalidArgumentError("standard input (-) can be read only once")
     return tuple(site for source in sources for site in source.sites(progress))
+
+
+def _joined(sources: tuple[Source, ...]) -> tuple[Source, ...]:
+    """Join all web archives to the first of them. A file that is given twice counts once."""
+    found = {os.path.realpath(source.path): source for source in sources if source.kind is SourceKind.WEB_ARCHIVE}
+    if len(found) < 2:
+        return sources
+    first, *others = found.values()
+    joined = replace(first, others=tuple(others))
+    return tuple(
+        joined if source is first else source
+        for source in sources
+        if source is first or source.kind is not SourceKind.WEB_ARCHIVE
+    )
 
 
 class _Read:

@@ -6,6 +6,7 @@ from the archive. Sitemaps that nothing leads to are read like known paths.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,25 +20,27 @@ from usp.warc.archive import Archive, ScanProgress, Site
 from usp.warc.client import ArchiveClient
 from usp.web_client.abstract_client import AbstractWebClientSuccessResponse
 
-__all__ = ["ArchivedSite", "sites_of"]
+__all__ = ["ArchivedSite", "named_files", "sites_of"]
 
 #: Options that make sense without a network.
 _OPTIONS = (
     *("include", "exclude", "modified_since", "choose_callback", "recurse_callback", "recurse_list_callback"),
     *("use_robots", "use_known_paths", "respect_robots", "cross_host", "limits", "progress"),
 )
+_NAMED_FILES = 3
 _MAX_LISTED = 1_000_000  # URLs of sitemaps in robots.txt files and indexes
 
 
 class ArchivedSite:
     """A site in an archive."""
 
-    __slots__ = ("archive", "homepage_url", "paths")
+    __slots__ = ("archive", "files", "homepage_url", "paths")
 
     def __init__(self, archive: Archive, site: Site) -> None:
         self.archive = archive
         self.homepage_url = site.homepage_url
         self.paths = site.paths
+        self.files = list(site.files)
 
     def options(self, given: HomepageOptions) -> HomepageOptions:
         """Return the options to read it with: those that need no network."""
@@ -51,28 +54,34 @@ class ArchivedSite:
         return options  # type: ignore[no-any-return]
 
 
-def sites_of(path: str, url: str | None = None, progress: ScanProgress | None = None) -> list[ArchivedSite]:
-    """Return the sites in an archive.
+def sites_of(paths: Sequence[str], url: str | None = None, progress: ScanProgress | None = None) -> list[ArchivedSite]:
+    """Return the sites in an archive of one or several files, or folders of them.
 
     :param url: a URL of the only site to return.
     :param progress: called now and then while the archive is read.
     :raises OSError: if a file cannot be read.
     :raises InvalidArgumentError: if there is no sitemap in the archive.
     """
-    archive = Archive([path], progress)
+    archive = Archive(paths, progress)
     if url is not None:
         parts = urlsplit(requested_url(url))
         return [ArchivedSite(archive, archive.site(f"{parts.scheme}://{parts.netloc}/"))]
     sites = [site for site in archive.sites() if is_http_url(site.homepage_url)]
     if not sites:
         raise InvalidArgumentError(
-            f"no sitemap in {path}: looked for robots.txt and for sitemaps in {archive.records:,} records,"
-            f" with responses of {len(archive):,} URLs"
+            f"no sitemap in {named_files(paths)}: looked for robots.txt and for sitemaps in"
+            f" {archive.records:,} records, with responses of {len(archive):,} URLs"
+            + (f"; {damage}" if (damage := archive.damage()) else "")
         )
     if len(sites) > 1:
         listed = _listed_elsewhere(archive, sites)
         sites = [site for site in sites if site.has_robots or not listed.issuperset(site.sitemaps)] or sites
     return [ArchivedSite(archive, site) for site in sites]
+
+
+def named_files(names: Sequence[str]) -> str:
+    """Return what to call several files: their names, or the first one and how many more there are."""
+    return ", ".join(names) if len(names) <= _NAMED_FILES else f"{names[0]} and {len(names) - 1:,} more"
 
 
 def _listed_elsewhere(archive: Archive, sites: list[Site]) -> set[str]:

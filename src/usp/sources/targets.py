@@ -6,7 +6,7 @@
 | `https://example.org/` | a site |
 | `https://example.org/any/sitemap.xml` | a sitemap and what is below it; if it is no sitemap, the whole site |
 | an existing folder, zip archive or file | its sitemaps |
-| an existing WARC or WACZ file | the sitemaps of the sites in it, each site a source of its own |
+| an existing WARC or WACZ file, or a folder of them | the sites in it, each a source of its own |
 | an existing crawl folder, or `s3://bucket/crawl` | the sitemaps of the sites in it, each site a source of its own |
 | `example.org`, `example.org/path` | as with https://; if nothing answers there, with http:// |
 
@@ -18,7 +18,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -68,6 +69,7 @@ _HOST = re.compile(
 )
 _TOP_DOMAIN = re.compile(r"\.(?:[^\W\d_]{2,}|xn--[\w-]+)\.?(?::\d+)?$")
 _FILE_NAME = re.compile(r"[^?#]*\.(?:xml|gz|txt|rss|atom|rdf|zip|warc|zst|wacz|json|csv|html?)", re.IGNORECASE)
+_SITEMAP_NAME = re.compile(r"robots\.txt|.+\.(?:xml|rss|atom|rdf)(?:\.gz)?", re.IGNORECASE | re.DOTALL)
 _LOCAL_PATH = re.compile(r"[/\\~]|\.{1,2}[/\\]|[a-z]:[/\\]|file:/", re.IGNORECASE)
 
 
@@ -107,7 +109,7 @@ class Source:
     `target` is as the user gave it, without a user and password. `reading` says how to fetch it, if it is on the web.
     `path` is that of files, and `url` says where they are, or will be, served. `note` says what else the target could
     have meant. `site` is one of a web archive or a crawl folder; without it, the source is all of it, which `sites`
-    splits.
+    splits. `others` are web archives that are read together with this one: a site may be in several files.
     """
 
     target: str
@@ -117,6 +119,7 @@ class Source:
     url: str | None = None
     note: str = ""
     site: ArchivedSite | StoredSite | None = field(default=None, repr=False)
+    others: tuple[Source, ...] = field(default=(), repr=False)
 
     def sites(self, progress: ScanProgress | None = None) -> tuple[Source, ...]:
         """Return the sites of a web archive or a crawl folder, each as a source. Any other source is one.
@@ -126,26 +129,40 @@ class Source:
         """
         if self.kind not in (SourceKind.WEB_ARCHIVE, SourceKind.CRAWL) or self.site is not None:
             return (self,)
-        found = self._found_sites(progress)
+        return self._stored_sites() if self.kind is SourceKind.CRAWL else self._archived_sites(progress)
+
+    def _stored_sites(self) -> tuple[Source, ...]:
+        from usp.crawl.folder import CrawlFolder
+        from usp.crawl.stored import stored_sites
+
+        found = stored_sites(CrawlFolder(self.path), self.url)
         names = [self.target] if len(found) == 1 else [f"{self.target}: {site.homepage_url}" for site in found]
         notes = [self.note, *[""] * len(found)]
-        is_streamed = self.kind is SourceKind.WEB_ARCHIVE
         return tuple(
-            replace(
-                self, target=name, note=note, site=site, reading=Reading(site.homepage_url) if is_streamed else None
-            )
+            replace(self, target=name, note=note, site=site)
             for name, note, site in zip(names, notes, found, strict=False)
         )
 
-    def _found_sites(self, progress: ScanProgress | None) -> Sequence[ArchivedSite | StoredSite]:
-        if self.kind is SourceKind.CRAWL:
-            from usp.crawl.folder import CrawlFolder
-            from usp.crawl.stored import stored_sites
+    def _archived_sites(self, progress: ScanProgress | None) -> tuple[Source, ...]:
+        """Return the sites of web archives, each named after the files that it is in."""
+        from usp.sources.records import named_files, sites_of
 
-            return stored_sites(CrawlFolder(self.path), self.url)
-        from usp.sources.records import sites_of
-
-        return sites_of(self.path, self.url, progress)
+        parts = (self, *self.others)
+        found = sites_of([part.path for part in parts], self.url, progress)
+        targets = {part.path: part.target for part in parts}
+        names = [named_files([targets[file] for file in site.files]) or self.target for site in found]
+        counts = Counter(names)
+        note = "; ".join(filter(None, [*(part.note for part in parts), found[0].archive.damage()]))
+        return tuple(
+            replace(
+                self,
+                target=name if counts[name] == 1 else f"{name}: {site.homepage_url}",
+                note=note if number == 0 else "",
+                site=site,
+                reading=Reading(site.homepage_url),
+            )
+            for number, (name, site) in enumerate(zip(names, found, strict=True))
+        )
 
     def stream(
         self,
@@ -325,7 +342,7 @@ def _path(wanted: _Wanted) -> Source | None:
         path = _local_path(text)
     if not os.path.lexists(path) and wanted.is_text:
         return None
-    kind = next(kind for kind, is_kind in _PATHS.items() if is_kind(path))
+    kind = next(kind for kind, is_kind in _PATHS if is_kind(path))
     is_host_too = wanted.is_text and _is_host(text) and _TOP_DOMAIN.search(_host_part(text))
     note = f"{text} is {_A_KIND[kind]} here; for the site, write https://{text}" if is_host_too else ""
     return Source(text, kind, path=path, note=note)
@@ -342,14 +359,27 @@ def _is_web_archive(path: str) -> bool:
     return False
 
 
+def _is_folder_of_archives(path: str) -> bool:
+    """Return whether a folder has web archives in it, and no other file that may be a sitemap."""
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(path)
+    if any(map(_SITEMAP_NAME.fullmatch, names)) or not any(".wa" in name.lower() for name in names):
+        return False
+    from usp.warc.parts import archive_files
+
+    return bool(archive_files(path))
+
+
 #: What a path may be, in the order in which usp tries it.
-_PATHS: dict[SourceKind, Callable[[str], bool]] = {
-    SourceKind.CRAWL: lambda path: os.path.isfile(os.path.join(path, _MANIFEST)),
-    SourceKind.FOLDER: os.path.isdir,
-    SourceKind.WEB_ARCHIVE: _is_web_archive,
-    SourceKind.ARCHIVE: is_archive,
-    SourceKind.FILE: lambda path: True,
-}
+_PATHS: tuple[tuple[SourceKind, Callable[[str], bool]], ...] = (
+    (SourceKind.CRAWL, lambda path: os.path.isfile(os.path.join(path, _MANIFEST))),
+    (SourceKind.WEB_ARCHIVE, _is_folder_of_archives),
+    (SourceKind.FOLDER, os.path.isdir),
+    (SourceKind.WEB_ARCHIVE, _is_web_archive),
+    (SourceKind.ARCHIVE, is_archive),
+    (SourceKind.FILE, lambda path: True),
+)
 
 
 def _local_path(text: str) -> str:

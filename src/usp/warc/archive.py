@@ -23,7 +23,7 @@ from urllib.parse import urljoin
 from usp.inflate import GZIP_MAGIC
 from usp.origins import DEFAULT_PORTS, origin_of, requested_url, split_url
 from usp.warc.messages import Message, dechunked, message_of
-from usp.warc.parts import Part, open_parts
+from usp.warc.parts import Part, archive_files, open_parts
 from usp.warc.reading import Record, date_of, open_body, read_record, read_records
 from usp.warc.streams import Place
 from usp.web_client.redirects import REDIRECTS
@@ -39,6 +39,7 @@ _LOOK_BYTES = 4096
 _MAX_URL = 2_048
 _MAX_DIGEST = 256
 _PROGRESS_RECORDS = 500
+_SHOWN_DAMAGE = 3  # files
 _ROBOTS = "/robots.txt"
 _ROOT = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*+(?:(?:<\?[^>]*+>|<!--.*?-->|<!doctype(?!\s+html)[^>]*+>)\s*+)*+"
@@ -92,6 +93,7 @@ class Site:
     """A site with sitemaps in an archive. `sitemaps` are those that were recognized, by their URLs."""
 
     homepage_url: str
+    files: dict[str, None] = field(default_factory=dict)  # that have its robots.txt and its sitemaps, in their order
     has_robots: bool = False
     names_sitemaps: bool = False  # its robots.txt does
     sitemaps: dict[str, Kind] = field(default_factory=dict)
@@ -110,14 +112,18 @@ class Site:
 class Archive:
     """The responses in WARC files, or in a WACZ.
 
-    :param paths: files of one archive. A revisit in one may refer to a response in another.
+    What is no whole record is skipped; `damage` says where there is such a thing.
+
+    :param paths: files of one archive, or folders of them. A revisit in one may refer to a response in another.
     :param progress: called now and then while the files are read.
     :raises OSError: if a file cannot be read.
     :raises MissingExtraError: if a file is zstd, and no package for that is installed.
     """
 
     def __init__(self, paths: Iterable[str], progress: ScanProgress | None = None) -> None:
-        self._parts = [part for path in paths for part in open_parts(path)]
+        files = [(part, path) for path in paths for file in archive_files(path) for part in open_parts(file)]
+        self._parts = [part for part, _ in files]
+        self._paths = [path for _, path in files]
         self._entries: dict[str, _Entry] = {}
         self._older: dict[
             tuple[str, float], _Entry
@@ -125,6 +131,7 @@ class Archive:
         self._by_digest: dict[str, _Entry] = {}  # of robots.txt files and sitemaps
         self._sites: dict[str, Site] = {}
         self.records = 0
+        self._damage: dict[str, bool] = {}  # names of files -> whether they end in the middle of a record
         for number, part in enumerate(self._parts):
             self._scan(number, part, progress)
 
@@ -170,12 +177,33 @@ class Archive:
 
     def site(self, homepage_url: str) -> Site:
         """Return a site, also if the archive has nothing of it."""
-        return self._sites.get(homepage_url, Site(homepage_url, f"{homepage_url}robots.txt" in self))
+        return self._sites.get(homepage_url, Site(homepage_url, has_robots=f"{homepage_url}robots.txt" in self))
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether there may have been more in the files."""
+        return bool(self._damage)
+
+    def damage(self) -> str:
+        """Return a sentence on files that are cut short or damaged; nothing if all are whole."""
+        found = [
+            f"{name} ends in the middle of a record: it was cut short"
+            if is_at_end
+            else f"{name} is damaged: records that are not whole were skipped"
+            for name, is_at_end in self._damage.items()
+        ]
+        more = len(found) - _SHOWN_DAMAGE
+        return "; ".join([*found[:_SHOWN_DAMAGE], *([f"and so on in {more:,} more files"] if more > 0 else [])])
 
     def _scan(self, number: int, part: Part, progress: ScanProgress | None) -> None:
+        def note(offset: int) -> None:
+            self._damage[part.name] = True
+
         with part.open() as file:
-            for record in read_records(file, kept_bytes=_KEPT_BYTES):
+            for record in read_records(file, kept_bytes=_KEPT_BYTES, on_damage=note):
                 self.records += 1
+                if part.name in self._damage:
+                    self._damage[part.name] = False
                 if progress is not None and self.records % _PROGRESS_RECORDS == 0:
                     progress(part.name, record.offset, part.size)
                 if record.type in ("response", "revisit"):
@@ -209,16 +237,17 @@ class Archive:
         if replaced is not None and replaced.kind:
             self._older[url, replaced.time] = replaced
         if kind:
-            self._note(url, kind)
+            self._note(url, kind, self._paths[part])
             digest = record.headers.get("warc-payload-digest", "")
             if 0 < len(digest) <= _MAX_DIGEST:
                 self._by_digest.setdefault(digest, entry)
 
-    def _note(self, url: str, kind: Kind) -> None:
-        """Note a sitemap or a robots.txt with its site."""
+    def _note(self, url: str, kind: Kind, path: str) -> None:
+        """Note a sitemap or a robots.txt with its site, and where it is."""
         parts = split_url(url)
         root = f"{parts.scheme}://{parts.netloc}/"
         site = self._sites.setdefault(root, Site(root))
+        site.files[path] = None
         if kind in (Kind.ROBOTS, Kind.ROBOTS_WITH_SITEMAPS):
             site.has_robots = True
             site.names_sitemaps |= kind is Kind.ROBOTS_WITH_SITEMAPS

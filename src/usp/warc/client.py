@@ -21,13 +21,14 @@ __all__ = ["NOT_IN_ARCHIVE", "ArchiveClient", "AsyncArchiveClient"]
 
 #: Why a URL could not be fetched.
 NOT_IN_ARCHIVE = "not in the archive"
+_MAYBE_LOST = "not in the archive, of which a part is missing"
 
 _MAX_REDIRECTS = 10
 _PROBLEMS = {"": (), "length": ("T804",)}  # why a body was cut -> codes; for any other reason, the transfer broke off
 
 
 class ArchiveClient(AbstractWebClient):
-    """Answer from an archive. A URL that is not in it is not found."""
+    """Answer from an archive. A URL that is not in it is not found; if the archive is damaged, it cannot be reached."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
@@ -44,6 +45,8 @@ class ArchiveClient(AbstractWebClient):
             stored = self._archive.find(here)
             if stored is None:
                 where = "" if here == requested_url(url) else f"redirects to {shortened(here)}, which is "
+                if self._archive.is_damaged:  # so nobody knows whether there was such a URL
+                    return _RecordedError(f"{where}{_MAYBE_LOST}", None, None)
                 return _RecordedError(f"{where}{NOT_IN_ARCHIVE}", HTTPStatus.NOT_FOUND, None)
             target = self._archive.redirects_to(stored)
             if target is None:

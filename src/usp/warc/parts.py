@@ -24,10 +24,11 @@ from usp.warc.codecs import SKIPPABLE, ZSTD_MAGIC, Codec, codec_of
 from usp.warc.reading import is_warc, read_records
 from usp.warc.streams import open_stream
 
-__all__ = ["Part", "is_web_archive", "open_parts"]
+__all__ = ["Part", "archive_files", "is_web_archive", "open_parts"]
 
 _ZIP = (b"PK\3\4", b"PK\5\6")
 _IN_WACZ = re.compile(r"(?:.*/)?archive/[^/]+\.warc(?:\.gz|\.zst)?", re.IGNORECASE)
+_IN_FOLDER = re.compile(r"[^.].*\.(?:warc(?:\.gz|\.zst)?|wacz)", re.IGNORECASE | re.DOTALL)
 _LOCAL_HEADER_BYTES = 30  # https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT section 4.3.7
 _COPY_BYTES = 1 << 20
 _MAX_UNPACKED_BYTES = 1 << 35
@@ -62,6 +63,14 @@ def is_web_archive(path: str) -> bool:
             if path.lower().endswith(".warc.zst"):
                 raise
     return False
+
+
+def archive_files(path: str) -> list[str]:
+    """Return the web archives of a path: a file is one, and a folder has those whose names say so, in their order."""
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(name for name in os.listdir(path) if _IN_FOLDER.fullmatch(name))
+    return [file for name in names if os.path.isfile(file := os.path.join(path, name))]
 
 
 def _may_be_warc(head: bytes) -> bool:

@@ -8,7 +8,7 @@ with the first bytes of its block, and `open_block` reads a longer block from th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -118,14 +118,21 @@ def is_warc(file: BinaryIO) -> bool:
     return _START.match(stream.data) is not None
 
 
-def read_records(file: BinaryIO, *, kept_bytes: int = KEPT_BYTES) -> Iterator[Record]:
+#: Called with the offset of something that is no whole record.
+OnDamage = Callable[[int], object]
+
+
+def read_records(
+    file: BinaryIO, *, kept_bytes: int = KEPT_BYTES, on_damage: OnDamage = lambda offset: None
+) -> Iterator[Record]:
     """Yield all whole records of a seekable file.
 
     :param kept_bytes: how much of each block comes with its record.
+    :param on_damage: called where a record is damaged or cut short, before the next whole one is given.
     :raises MissingExtraError: if the file is zstd, and no package for that is installed.
     :raises OSError: if the file cannot be read.
     """
-    yield from _records(open_stream(file, codec_of(file)), kept_bytes)
+    yield from _records(open_stream(file, codec_of(file)), kept_bytes, on_damage)
 
 
 def read_record(
@@ -188,22 +195,40 @@ def _behind(pieces: Iterator[bytes], skip: int) -> Iterator[bytes]:
         skip = max(0, skip - len(piece))
 
 
-def _records(stream: Stream, kept_bytes: int) -> Iterator[Record]:
-    while _find(stream):
-        record = _record(stream, kept_bytes)
+def _records(stream: Stream, kept_bytes: int, on_damage: OnDamage) -> Iterator[Record]:
+    is_reported = False  # until the next whole record, one report is enough
+    while True:
+        is_found, is_whole = _find(stream)
+        at = stream.place.offset
+        record = _record(stream, kept_bytes) if is_found else None
+        is_damaged = not is_whole or (is_found and record is None)
+        if is_damaged and not is_reported:
+            is_reported = True
+            on_damage(at)
         if record is not None:
+            is_reported = False
             yield record
+        elif not is_found:
+            return
 
 
-def _find(stream: Stream) -> bool:
-    """Go to the start of the next record. Return False if there is none."""
+def _find(stream: Stream) -> tuple[bool, bool]:
+    """Go to the start of the next record. Return whether there is one, and whether all before it could be read."""
+    is_whole = True
     while True:
         _skip_line_ends(stream)
         if stream.has(_START_BYTES) or stream.at < len(stream.data):
-            if _START.match(stream.data, stream.at) or _search(stream):
-                return True
-        elif not (stream.find_member() if stream.is_broken else stream.next_member()):
-            return False
+            if _START.match(stream.data, stream.at):
+                return True, is_whole
+            is_whole = False
+            if _search(stream):
+                return True, False
+        elif stream.is_broken:
+            is_whole &= stream.is_at_end
+            if not stream.find_member():
+                return False, is_whole
+        elif not stream.next_member():
+            return False, is_whole
 
 
 def _search(stream: Stream) -> bool:

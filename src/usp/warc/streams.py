@@ -58,6 +58,11 @@ class Stream:
         """Where the next byte is."""
         return Place(self.member, self._before + self.at)
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing more in the file, not even damage."""
+        return False
+
     def fill(self) -> bool:
         """Read more of the member. Return False if it has ended, or is broken."""
         raise NotImplementedError
@@ -169,6 +174,11 @@ class MemberStream(Stream):
         self._again = _MAX_AGAIN
         self._inflater: Inflater | None = None
         self.next_member()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing more in the file: the last member was whole, and no other has started."""
+        return self._inflater is None and not self._raw and self.member == self._raw_end
 
     def fill(self) -> bool:
         """Inflate more of the member."""
