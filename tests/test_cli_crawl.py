@@ -60,6 +60,19 @@ def test_the_next_command_can_be_copied(sites: Sites, run_here: RunHere, tmp_pat
     assert commands == [["usp", "diff", folder], ["usp", "crawl", "-o", folder, "--retry-failed"]]
 
 
+def test_the_summary_says_why_a_site_is_empty(sites: Sites, run_here: RunHere, tmp_path: Path) -> None:
+    """If something else was in the place of a sitemap, the summary says so, and how to try again."""
+    url = sites.add(HOST, {"/a.xml": ["/1"]})
+    sites.answers[HOST]["/index.xml"] = Answer("<!doctype html><html><body>Busy</body></html>")
+    done = run_here("crawl", url, "-o", str(tmp_path / "c"), "--known-paths", "never")
+    assert f"1  empty        its root element is <html>: {url}\n" in done.stderr
+    assert "--retry-failed" in done.stderr
+    sites.answers[HOST] = {}
+    done = run_here("crawl", url, "-o", str(tmp_path / "d"), "--known-paths", "never")
+    assert "1  empty\n" in done.stderr
+    assert "--retry-failed" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("statuses", "code"), [((200, 200), 0), ((200, 403), 4), ((403, 403), 3)], ids=["all", "some", "none"]
 )

@@ -272,7 +272,7 @@ def test_only_some_sites(folder: Path) -> None:
         for site in sites:
             site.has({"a.xml": ["/new"]})
         crawled = run(folder, *sites)
-        for name in (sites[1].url, sites[1].url.rstrip("/")):
+        for name in (sites[1].url, sites[1].url.rstrip("/"), sites[1].url.removeprefix("http://")):
             assert {change.site for change in crawled.changes(sites=[name])} == {sites[1].url}
         with pytest.raises(InvalidArgumentError, match="has no site"):
             crawled.changes(sites=["example.org"])
@@ -431,8 +431,19 @@ def test_the_tree_of_a_site_needs_no_network(folder: Path) -> None:
     ]
     assert list(stored.all_pages()) == list(fetched.all_pages())
     assert stored.outcome.kind == fetched.outcome.kind
+    assert open_crawl(folder).tree(site.url.removeprefix("http://")) == stored
     with pytest.raises(InvalidArgumentError, match="has no site"):
         open_crawl(folder).tree("example.org")
+
+
+def test_what_a_crawl_is_called(site: Site, folder: Path) -> None:
+    """The reprs of a crawl and of its tables say what they are, and read nothing."""
+    site.has({"a.xml": ["/1"]})
+    crawled = run(folder, site)
+    assert repr(crawled) == f"<Crawl {folder}: 1 run, the last of 1 site>"
+    assert repr(crawled.sites()) == f"<CrawlTable sites of {folder}: as of the last run, 13 columns>"
+    assert repr(crawled.pages(1, "url,title")) == f"<CrawlTable pages of {folder}: as of run 1, 2 columns>"
+    assert repr(run(folder, site).changes().only("added")) == "<Changes: added; found when they are read>"
 
 
 def test_trees_of_earlier_runs(site: Site, folder: Path) -> None:

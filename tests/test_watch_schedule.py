@@ -9,6 +9,7 @@ import pytest
 from usp.crawl.folder import Run
 from usp.crawl.schedule import Schedule
 from usp.exceptions import InvalidArgumentError
+from usp.export.selection import span_of
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 HOURLY = Schedule(timedelta(hours=1), timedelta(0))
@@ -53,6 +54,11 @@ def runs(*spans: str) -> list[Run]:
 def test_next_start(now: str, spans: tuple[str, ...], failed: str | None, expected: str) -> None:
     """Each case has the time, the runs so far and when the last attempt failed, and then the next start."""
     assert HOURLY.next_start(at(now), runs(*spans), None if failed is None else at(failed)) == at(expected)
+
+
+def test_no_jitter_needs_no_unit() -> None:
+    """A span of 0 is the same in every unit."""
+    assert span_of("--jitter", " 0 ") == span_of("--jitter", "0s") == timedelta(0)
 
 
 def test_jitter_is_within_its_bounds_and_the_same_after_a_restart() -> None:

@@ -314,8 +314,10 @@ class _Totals:
                     self._note(*outcome)
 
     def _note(self, outcome: str, reason: str | None, target: str) -> None:
-        if reason and outcome != OutcomeKind.EMPTY:
-            why = reason.partition(": ")[2] or reason  # without the URL
+        why = (reason or "").partition(": ")[2]  # without the URL
+        if outcome != OutcomeKind.EMPTY:
+            why = why or reason or ""  # that of an empty site without a URL is that it has no sitemap
+        if why:
             counts = self._reasons.setdefault(outcome, Counter())
             why = why if why in counts or len(counts) < _MAX_REASONS else "other reasons"
             counts[why] += 1
@@ -349,5 +351,6 @@ def _say_summary(arguments: argparse.Namespace, crawled: Crawl) -> None:
     )
     if run.run > 1 and not arguments.no_pages:
         say(f"usp: what has changed: usp diff {quoted}")
-    if any(run.outcomes.get(outcome) for outcome in (*LEARNED_NOTHING, OutcomeKind.PARTIAL)):
+    has_failed = any(run.outcomes.get(outcome) for outcome in (*LEARNED_NOTHING, OutcomeKind.PARTIAL))
+    if has_failed or totals.reasons(OutcomeKind.EMPTY):
         say(f"usp: only those that failed again: usp crawl -o {quoted} --retry-failed")

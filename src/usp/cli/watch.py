@@ -101,7 +101,7 @@ def _add_schedule(group: Group) -> None:
     group.add_argument(
         "--jitter",
         metavar="TIME",
-        help="start each run up to this much later, at random\n(default: a tenth of --every, at most 10m)",
+        help="start each run up to this much later, at random\n(default: a tenth of --every, at most 10m; 0: none)",
     )
     group.add_argument("--runs", type=count_of("runs"), metavar="N", help="end after N runs")
 

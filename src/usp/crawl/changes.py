@@ -25,6 +25,7 @@ from usp.exceptions import InvalidArgumentError
 from usp.export.arrow import arrow_schema
 from usp.export.frames import ReadableTable
 from usp.extras import extra
+from usp.objects.wording import described
 from usp.scan import List, Scalar, Type
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class Changes(ReadableTable):
         self.schema = arrow_schema(CHANGES, "changes")
         self._find = find
         self._kinds = None if kinds is None else frozenset(map(ChangeKind, kinds))
+
+    def __repr__(self) -> str:
+        kinds = [kind for kind in ChangeKind if self._kinds is None or kind in self._kinds]
+        return described(self, "", f"{', '.join(kinds)}; found when they are read")
 
     def only(self, *kinds: str) -> Changes:
         """Return only the changes of these kinds: added, removed, changed, moved.

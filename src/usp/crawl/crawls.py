@@ -21,6 +21,7 @@ from usp.export.dedupe import FirstOfEach
 from usp.extras import extra
 from usp.keywords import check_keywords
 from usp.objects.outcome import Cause, OutcomeKind
+from usp.objects.wording import described, plural
 from usp.origins import split_credentials
 
 if TYPE_CHECKING:
@@ -54,11 +55,16 @@ class CrawlArguments(TypedDict, total=False):
     on_error: OnError | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Crawl:
     """A crawl folder."""
 
     folder: CrawlFolder
+
+    def __repr__(self) -> str:
+        last = self.runs[-1:]
+        sites = f"the last of {plural(last[0].sites, 'site')}" if last and last[0].ended is not None else ""
+        return described(self, self.folder.path, plural(len(self.runs), "run"), sites)
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,10 +18,10 @@ from usp.crawl.checked import checked_source
 from usp.crawl.comparing import CHANGE_COLUMNS, COMPARED, NESTED, compare, first_of_each
 from usp.crawl.database import CrawlDatabase, open_database
 from usp.crawl.folder import CrawlFolder, PartName
-from usp.crawl.reading import groups_with, unknown_site
-from usp.crawl.sites import site_target
+from usp.crawl.reading import groups_with
+from usp.crawl.sites import known_key
 from usp.crawl.state import site_rows
-from usp.exceptions import CrawlFolderError, InvalidArgumentError
+from usp.exceptions import CrawlFolderError
 from usp.extras import extra
 
 if TYPE_CHECKING:
@@ -74,16 +73,7 @@ def keys_of(folder: CrawlFolder, sites: Iterable[str], run: int) -> list[str]:
     :raises InvalidArgumentError: if the folder does not have a site.
     """
     known = {row.site for row in site_rows(folder, run)}
-    found = []
-    for site in sites:
-        key = site
-        if site not in known:
-            with suppress(InvalidArgumentError):
-                key = site_target(site).site
-        if key not in known:
-            raise unknown_site(site, sorted(known))
-        found.append(key)
-    return found
+    return [known_key(site, known) for site in sites]
 
 
 def found_changes(

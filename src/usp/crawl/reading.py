@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from usp.crawl.checked import checked_source
@@ -22,11 +21,12 @@ from usp.export.arrow import arrow_schema
 from usp.export.frames import ReadableTable
 from usp.export.selection import Moment, datetime_of, select
 from usp.extras import extra
+from usp.objects.wording import described
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CrawlTable", "RunLike", "groups_with", "run_number", "unknown_site"]
+__all__ = ["CrawlTable", "RunLike", "groups_with", "run_number"]
 
 _ROWS_AT_ONCE = 50_000
 
@@ -50,6 +50,10 @@ class CrawlTable(ReadableTable):
         self._run = run
         self._chosen = select(TABLES[name], columns, table=name).chosen
         self.schema = arrow_schema(self._chosen, name)
+
+    def __repr__(self) -> str:
+        run = "the last run" if self._run is None else f"run {self._run}"
+        return described(self, f"{self._name} of {self._folder.path}", f"as of {run}", f"{len(self._chosen)} columns")
 
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of the table, from its start."""
@@ -170,10 +174,3 @@ def run_number(runs: Sequence[Run], wanted: RunLike, now: datetime | None = None
         return wanted
     moment = datetime_of("run", wanted, now or datetime.now(UTC))
     return max((run.run for run in runs if run.started <= moment), default=numbers[0])
-
-
-def unknown_site(site: str, known: Sequence[str]) -> InvalidArgumentError:
-    """Return the error for a site that is not in a folder."""
-    near = get_close_matches(site, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return InvalidArgumentError(f"the crawl folder has no site {site}{hint}")

@@ -25,8 +25,9 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from difflib import get_close_matches
 from itertools import chain
 from typing import IO, Any, NamedTuple
 
@@ -42,6 +43,7 @@ __all__ = [
     "check_lists",
     "check_targets",
     "estimated_count",
+    "known_key",
     "listed_targets",
     "read_sites",
     "site_target",
@@ -78,6 +80,25 @@ def site_target(text: str) -> SiteTarget:
     url = split_credentials(source.reading.url)[0]
     key = requested_url(strip_url_to_homepage(url) if source.reading.is_site else url)
     return SiteTarget(key, source.target, source.reading)
+
+
+def known_key(text: str, known: Collection[str]) -> str:
+    """Return the key of a site that a user names: as it was given to a crawl, or by its key.
+
+    A host is the site over https or, if that is not known, over http.
+
+    :param known: the keys of all sites.
+    :raises InvalidArgumentError: if it is not known.
+    """
+    if text in known:
+        return text
+    for written in (text, f"http://{text}"):
+        with suppress(InvalidArgumentError):
+            if (key := site_target(written).site) in known:
+                return key
+    near = get_close_matches(text, known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise InvalidArgumentError(f"the crawl folder has no site {text}{hint}")
 
 
 def read_sites(

@@ -6,15 +6,13 @@ document of a row, or with the failure that it tells of. A URL without a row doe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Unpack
 
 from usp.crawl.bodies import FolderBodies, StoredResponse
 from usp.crawl.folder import CrawlFolder
-from usp.crawl.reading import unknown_site
 from usp.crawl.schema import State
-from usp.crawl.sites import site_target
+from usp.crawl.sites import known_key
 from usp.crawl.state import KnownSites, Row
 from usp.exceptions import CrawlFolderError, InvalidArgumentError
 from usp.limits import Limits
@@ -90,20 +88,7 @@ def stored_sites(folder: CrawlFolder, site: str | None = None, run: int | None =
         if not sites:
             raise InvalidArgumentError(f"{folder.path} has no sites yet; run usp crawl first")
         return [StoredSite(folder, known, key) for key in sites]
-    key = _key_of(site, sites)
-    if key is None:
-        raise unknown_site(site, list(sites))
-    return [StoredSite(folder, known, key)]
-
-
-def _key_of(site: str, known: Mapping[str, object]) -> str | None:
-    if site in known:
-        return site
-    try:
-        key = site_target(site).site
-    except InvalidArgumentError:
-        return None
-    return key if key in known else None
+    return [StoredSite(folder, known, known_key(site, sites))]
 
 
 class StoredClient(AbstractWebClient):

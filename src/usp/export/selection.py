@@ -253,11 +253,13 @@ def datetime_of(name: str, written: Moment, now: datetime | None = None) -> date
 
 
 def span_of(name: str, written: str) -> timedelta:
-    """Return a time span that a user wrote: "90s", "30m", "6h", "7d", "4w".
+    """Return a time span that a user wrote: "90s", "30m", "6h", "7d", "4w", or "0".
 
     :param name: the parameter, for the error.
     :raises InvalidArgumentError: if it is none.
     """
+    if written.strip() == "0":
+        return timedelta(0)  # whatever the unit
     span = _SPAN.fullmatch(written.strip())
     if span is None:
         raise InvalidArgumentError(f"{name} must be like 90s, 30m, 6h, 7d or 4w, not {written!r:.100}")
