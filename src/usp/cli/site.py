@@ -60,7 +60,7 @@ def add_targets(parser: argparse.ArgumentParser, metavar: str = "TARGET") -> Non
         nargs="*",
         metavar=metavar,
         help="a site (example.org), the URL of a site or of a sitemap,\na file, a folder, a .zip, a web archive"
-        " (WARC, WACZ),\nor - for standard input; or several of these",
+        " (WARC, WACZ),\na crawl folder, or - for standard input; or several of\nthese",
     )
     group = parser.add_argument_group("what targets are")
     how = group.add_mutually_exclusive_group()
@@ -70,7 +70,7 @@ def add_targets(parser: argparse.ArgumentParser, metavar: str = "TARGET") -> Non
         "--url",
         type=_site_url,
         metavar="URL",
-        help="the URL where the file or folder will be served; for a\nweb archive, the site to read",
+        help="the URL where the file or folder will be served; for a\nweb archive or a crawl folder, the site to read",
     )
 
 
