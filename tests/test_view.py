@@ -23,7 +23,7 @@ from many_sites import Answer, serve_sites
 from support import SITEMAP_XMLNS, index
 from usp.check import check
 from usp.crawl import crawl
-from usp.crawl.changes import CHANGE_COLUMNS
+from usp.crawl.comparing import CHANGE_COLUMNS
 from usp.exceptions import InvalidArgumentError
 from usp.objects.problem import UNLOGGED
 from usp.sources import find_sources
