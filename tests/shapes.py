@@ -150,6 +150,26 @@ DOCUMENTS: dict[str, Shape] = {
     "locs with other bases": lambda n: b"<urlset>" + each(b"<url xml:base=%d><loc>x", n),
     "locs with bases": lambda n: b"<urlset>" + each(b"<url xml:base=a><loc>%d", n),
     "locs with news": lambda n: URLSET + each(b"<url><loc>%d<news:news><news:title>x", n),
+    "locs with stories": lambda n: URLSET + each(b"<url><loc>%d<news:news><news:title>x<news:publication_date>2024", n),
+    "locs with images": lambda n: URLSET + each(b"<url><loc>%d<image:image>", n),
+    "locs with images of URLs": lambda n: URLSET + each(b"<url><loc>%d<image:image><image:loc>x", n),
+    "locs with videos": lambda n: URLSET + each(b"<url><loc>%d<video:video>", n),
+    "locs with videos of titles": lambda n: URLSET + each(b"<url><loc>%d<video:video><video:title>x", n),
+    "locs with videos of ratings": lambda n: URLSET + each(b"<url><loc>%d<video:video><video:rating>5", n),
+    "locs with links": lambda n: URLSET + each(b"<url><loc>%d<xhtml:link>", n),
+    "locs with links to pages": lambda n: URLSET + each(b"<url><loc>%d<xhtml:link hreflang=a href=b>", n),
+    "locs with links of ampersands": lambda n: (
+        URLSET + each(b"<url><loc>http://h/%d</loc><xhtml:link href='&'/></url>", n)
+    ),
+    "links of references": lambda n: (
+        URLSET
+        + each(
+            b"<url><loc>http://h/%d</loc>"
+            b"<xhtml:link rel='&#97;lternate' hreflang='d&#101;' href='http://h/?a&amp;b'/></url>",
+            n,
+        )
+    ),
+    "dates of accents": lambda n: URLSET + each("<url><loc>%d<lastmod>é".encode(), n),
     "URLs outside locs": lambda n: b"<urlset>" + each(b"<url>http://h/%d", n),
     "empty videos": lambda n: URLSET + b"<url><loc>http://h/</loc>" + b"<video:video>" * (n // 13),
     "videos with titles": lambda n: URLSET + b"<url><loc>http://h/</loc>" + each(b"<video:video><video:title>%d", n),

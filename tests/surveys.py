@@ -52,6 +52,8 @@ OPTIONS = SurveyOptions(
     is_disallowed=lambda url: url.startswith("http://h/a/private") or "sort=" in url or "%70rivate" in url,
     is_language=lambda tag: tag.lower() in ("de", "en", "en-gb", "x-default"),
     is_news_language=lambda tag: tag in ("de", "en"),
+    url="http://h/a/s.xml",
+    is_expired=lambda text: text < "2026-11-13",
 )
 
 
@@ -269,6 +271,39 @@ BAD["L303"] += tuple(entry(story(date)) for date in ("2026-11-15T12:00:01Z", "20
 BAD["L303"] += (entry("<lastmod>2026-11-17</lastmod>" + story("2026-11-17")),)
 BAD["L305"] += (entry(story("15 Nov 2026")), entry("<lastmod>2024/05/08</lastmod>" + story("2026/11")))
 BAD["L306"] += (entry(story("2026-11-15T10:00")), entry(story("2026-11-15T24:00:00")))
+COMPLETE = (
+    "<video:thumbnail_loc>t</video:thumbnail_loc><video:title>T</video:title><video:description>D</video:description>"
+    "<video:content_loc>/c</video:content_loc>"
+)
+
+
+def video(text: str, complete: str = COMPLETE) -> str:
+    return f"<video:video>{complete}{text}</video:video>"
+
+
+#: The same for codes of entries that only the general scanner reads: the survey is asked about them afterwards.
+BAD_EXTENSIONS: dict[str, tuple[str, ...]] = {
+    "H637": (
+        entry("<xhtml:link rel='alternate' href='http://h/a/s'/>"),
+        entry("<xhtml:link rel='other alternate' hreflang='de'/>"),
+        entry("<xhtml:link hreflang='' href='/&#49;'/>"),
+    ),
+    "V621": (entry("<video:video/>"), entry(video("", COMPLETE.replace("/c", ""))), entry(video("", COMPLETE[42:]))),
+    "V622": tuple(
+        entry(video(f"<video:{name}>{text}</video:{name}>"))
+        for name, text in (("duration", "28801"), ("rating", "5.1"), ("expiration_date", "2024-05-08"))
+    ),
+    "V623": (
+        entry(video(f"<video:player_loc>{PAGE}</video:player_loc>")),
+        entry(video("<video:player_loc allow_embed='yes'>/a/page</video:player_loc>")),
+    ),
+    "V624": (entry(video("<video:tag>t</video:tag>" * 33)),),
+    "V625": (entry(video("", COMPLETE.replace(">T<", f">{'T' * 101}<"))),),
+    "V626": (
+        entry(video("<video:restriction>DE</video:restriction>")),
+        entry(video("<video:platform relationship='no'>web</video:platform>")),
+    ),
+}
 GOOD = (
     entry(""),
     entry(

@@ -20,14 +20,21 @@ __all__ = ["INTERFACE", "IS_COMPILED"]
 
 #: Modules that were built with another number are not used. Raise it whenever Python and the compiled modules expect
 #: something else of each other: names, arguments, the order of fields. `setup.py` builds it in.
-INTERFACE = 9
+INTERFACE = 10
 #: Each after those that it uses.
 _MODULES = (
     "usp.objects._lazy",
     *("usp.scan._references", "usp.scan._texts", "usp.scan._lines", "usp.scan._entries", "usp.scan._buffers"),
     *("usp.scan._seen", "usp.scan._pages", "usp.scan._check", "usp.scan._extensions", "usp.scan._columns"),
     *("usp.scan._markup", "usp.scan._tokens", "usp.scan._elements", "usp.scan._scanner", "usp.scan._url_codes"),
-    *("usp.scan._url_patterns", "usp.scan._survey", "usp.scan._url_parts", "usp.scan._urls", "usp.scan._entry_pages"),
+    *(
+        "usp.scan._url_patterns",
+        "usp.scan._general_check",
+        "usp.scan._survey",
+        "usp.scan._url_parts",
+        "usp.scan._urls",
+        "usp.scan._entry_pages",
+    ),
     *("usp.scan._line_urls", "usp.scan._line_skipper"),
 )
 

@@ -18,6 +18,7 @@ from usp.check.rules import RULES
 from usp.check.rules.dates import CLOCK_SKEW
 from usp.check.rules.languages import language_problem, news_language_problem
 from usp.check.rules.rule import EntryRule, Rule
+from usp.check.rules.videos import is_expired
 from usp.check.scope import IsNamed, Scope, first_come, is_elsewhere, not_named, scope_of
 from usp.check.subjects import DiscoveryPath, Entry, SitemapContext, TreePlace, requested_url_of
 from usp.objects.page import SitemapPage
@@ -271,6 +272,8 @@ class SitemapReader:
             news_since=microseconds(site.now - _NEWS_AGE),
             is_language=lambda text: not language_problem(text),
             is_news_language=lambda text: not news_language_problem(text),
+            url=url,
+            is_expired=lambda text: is_expired(text, site.now),
         )
         context = SitemapContext(url, options, now=site.now)
         if robots is not None:

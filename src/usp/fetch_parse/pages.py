@@ -191,7 +191,7 @@ def _video(group: Element, base: str, log: ProblemLog) -> SitemapVideo:
                 values[name] = convert(text)
     for name in sorted(VIDEO_URLS & values.keys()):
         values[name] = _resolved_video_url(values[name], base, group, name, log)
-    for name, field in _VIDEO_REPEATED.items():
+    for name, field in _VIDEO_REPEATED.items() if children else ():
         elements = children.get(field.element)
         if elements is None:
             continue
@@ -222,8 +222,9 @@ def _resolved_video_url(text: str | None, base: str, group: Element, name: str, 
 
 def _converted_fields(group: Element, table: Mapping[str, tuple[str, Convert]], log: ProblemLog) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    fields = group.fields  # at hand: most of the table is not there
     for name, (tag, convert) in table.items():
-        if text := group.get(tag):
+        if text := fields.get(tag):
             values[name] = convert(text)
             if values[name] is None:
                 at, where = group.place_of(tag), f"<video:{tag}>"

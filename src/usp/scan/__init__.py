@@ -33,8 +33,16 @@ if TYPE_CHECKING:
     from usp.scan.robots import rules_for as rules_for
     from usp.scan.survey import MAX_IMAGES as MAX_IMAGES
     from usp.scan.survey import MAX_URL_LENGTH as MAX_URL_LENGTH
+    from usp.scan.survey import MAX_VIDEO_TAGS as MAX_VIDEO_TAGS
+    from usp.scan.survey import OPTIONAL_FIELDS as OPTIONAL_FIELDS
     from usp.scan.survey import SURVEYED as SURVEYED
     from usp.scan.survey import SURVEYORS as SURVEYORS
+    from usp.scan.survey import VIDEO_LENGTHS as VIDEO_LENGTHS
+    from usp.scan.survey import VIDEO_LOCATIONS as VIDEO_LOCATIONS
+    from usp.scan.survey import VIDEO_RANGES as VIDEO_RANGES
+    from usp.scan.survey import VIDEO_RELATED as VIDEO_RELATED
+    from usp.scan.survey import VIDEO_RELATIONSHIPS as VIDEO_RELATIONSHIPS
+    from usp.scan.survey import VIDEO_REQUIRED as VIDEO_REQUIRED
     from usp.scan.survey import PureSurvey as PureSurvey
     from usp.scan.survey import PureURLTable as PureURLTable
     from usp.scan.survey import SitemapStats as SitemapStats
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from usp.scan.survey import is_lower_frequency as is_lower_frequency
     from usp.scan.survey import is_old as is_old
     from usp.scan.survey import is_out_of_order as is_out_of_order
+    from usp.scan.survey import is_out_of_range as is_out_of_range
     from usp.scan.survey import may_be_disallowed as may_be_disallowed
     from usp.scan.survey import same_url_key as same_url_key
     from usp.scan.url_parts import URL_PARTS as URL_PARTS
@@ -87,8 +96,16 @@ _MODULES = {
     "survey": (
         "MAX_IMAGES",
         "MAX_URL_LENGTH",
+        "MAX_VIDEO_TAGS",
+        "OPTIONAL_FIELDS",
         "SURVEYED",
         "SURVEYORS",
+        "VIDEO_LENGTHS",
+        "VIDEO_LOCATIONS",
+        "VIDEO_RANGES",
+        "VIDEO_RELATED",
+        "VIDEO_RELATIONSHIPS",
+        "VIDEO_REQUIRED",
         "PureSurvey",
         "PureURLTable",
         "SitemapStats",
@@ -102,6 +119,7 @@ _MODULES = {
         "is_lower_frequency",
         "is_old",
         "is_out_of_order",
+        "is_out_of_range",
         "may_be_disallowed",
         "same_url_key",
     ),

@@ -7,7 +7,8 @@ from usp.scan._texts cimport Link
 
 cdef enum:  # the bits of the codes, in the order of `usp.scan.survey.SURVEYED`
     U503, U504, U505, U506, U507, U508, U509, U510, P418, P419, R709, L303, L305, L306, P423
-    N601, N603, N604, I611, H631, H632, H634, H635, L307, P432, P433, U518, CODE_COUNT
+    N601, N603, N604, I611, H631, H632, H634, H635, L307, P432, P433, U518
+    H637, V621, V622, V623, V624, V625, V626, CODE_COUNT
 
 cdef enum:
     MAX_LINKS = 256
@@ -34,7 +35,7 @@ ctypedef struct EntrySummary:
     double priority  # -1 if none is stated
     Record *name
     Record *language
-    uint32_t codes
+    uint64_t codes
     uint32_t images
     uint32_t links
     bint is_dated
@@ -85,7 +86,7 @@ cdef class PlainCheck(Reader):
     cdef bint is_printable(self, const uint8_t *text, Py_ssize_t size) except -1 nogil
     cdef bint is_clean_link(self, const uint8_t *text, Py_ssize_t size, EntrySummary *summary) except -1 nogil
     cdef bint is_date(
-        self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint32_t *codes
+        self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint64_t *codes
     ) except -1 nogil
     cdef bint is_story_date(self, const uint8_t *text, Record *record, EntrySummary *summary) except -1 nogil
     cdef bint is_priority(self, const uint8_t *text, Record *record, double *priority) except -1 nogil

@@ -96,7 +96,8 @@ CODE_BITS = {
     "U503": U503, "U504": U504, "U505": U505, "U506": U506, "U507": U507, "U508": U508, "U509": U509, "U510": U510,
     "P418": P418, "P419": P419, "R709": R709, "L303": L303, "L305": L305, "L306": L306, "P423": P423, "N601": N601,
     "N603": N603, "N604": N604, "I611": I611, "H631": H631, "H632": H632, "H634": H634, "H635": H635,
-    "L307": L307, "P432": P432, "P433": P433, "U518": U518,
+    "L307": L307, "P432": P432, "P433": P433, "U518": U518, "H637": H637, "V621": V621,
+    "V622": V622, "V623": V623, "V624": V624, "V625": V625, "V626": V626,
 }
 
 cdef inline int64_t days_of_year(int year) noexcept nogil:
@@ -424,7 +425,7 @@ cdef class PlainCheck(Reader):
         return True
 
     cdef bint is_date(
-        self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint32_t *codes
+        self, const uint8_t *text, Record *record, int64_t *date, int64_t *period, uint64_t *codes
     ) except -1 nogil:
         """Read a date, and the codes of its problems. Return false if the text is no date."""
         cdef Moment moment
@@ -462,7 +463,7 @@ cdef class PlainCheck(Reader):
 
     cdef bint is_story_date(self, const uint8_t *text, Record *record, EntrySummary *summary) except -1 nogil:
         cdef int64_t date, period
-        cdef uint32_t codes = 0
+        cdef uint64_t codes = 0
         if not self.is_date(text, record, &date, &period, &codes):
             return False
         if summary.stories == 1:

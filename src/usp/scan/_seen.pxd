@@ -1,5 +1,6 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove
 
 from usp.scan._entries cimport EntryURL
 from usp.scan._lines cimport Lines
@@ -66,6 +67,19 @@ cdef extern from *:
     void usp_touch(const uint64_t *address) noexcept nogil
 
 cdef uint64_t secret[4]
+
+
+cdef inline uint64_t same_url_hash(
+    const uint8_t *url, Py_ssize_t size, Py_ssize_t origin, uint8_t *room
+) noexcept nogil:
+    """Return the hash of `usp.scan.survey.same_url_key` of a URL. `room` is for a longer one; the URL may be there."""
+    if origin < size and url[origin] == c'/':
+        return usp_hash(url, <size_t>size, secret)
+    memmove(room + origin + 1, url + origin, <size_t>(size - origin))
+    if url != room:
+        memcpy(room, url, <size_t>origin)
+    room[origin] = c'/'
+    return usp_hash(room, <size_t>size + 1, secret)
 
 
 cdef class Seen:

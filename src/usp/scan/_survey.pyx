@@ -7,8 +7,8 @@ rules of `usp.check` are not known here: an entry with a problem that is not onl
 
 cimport cython
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memmove, memset
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from usp._interface cimport USP_INTERFACE
 from usp.scan._bytes cimport AMPERSAND, CDATA, HIGH, MAX_TEXT_BYTES, SPECIAL, flags_of, url_flags_of
@@ -28,9 +28,6 @@ from usp.scan._check cimport (
     N604,
     P418,
     P419,
-    P423,
-    P432,
-    P433,
     R709,
     SITE_CODE,
     U506,
@@ -41,7 +38,8 @@ from usp.scan._check cimport (
     is_result_for,
 )
 from usp.scan._elements cimport Element
-from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, Record, record_flags
+from usp.scan._entries cimport IMAGES, NEWS, PlainEntry, EntryURL, record_flags
+from usp.scan._general_check cimport EntryFacts, GeneralCheck
 from usp.scan._lines cimport Lines
 from usp.scan._seen cimport (
     MAX_NUMBER,
@@ -54,11 +52,10 @@ from usp.scan._seen cimport (
     note_in,
     number_in,
     put_into,
-    secret,
+    same_url_hash,
     slot_for,
-    usp_hash,
 )
-from usp.scan._texts cimport Link, ascii_text, end_of_origin, frequency_of, text_into, url_into, utf8_text
+from usp.scan._texts cimport Link, ascii_text, end_of_origin, text_into, url_into, utf8_text
 from usp.scan._url_codes cimport codes_of_url
 from usp.scan._url_patterns cimport URLPatterns
 
@@ -68,20 +65,21 @@ INTERFACE = USP_INTERFACE
 
 cdef Py_ssize_t MAX_URL_LENGTH
 cdef uint32_t MAX_IMAGES
-cdef object PlainElement, SitemapStats, date_code, is_out_of_order, period_of, parse_date, parse_priority, plain_text, text_of
+cdef object PlainElement, SitemapStats, date_code, period_of, parse_date, plain_text, text_of
 cdef tuple SURVEYED
 
 #: The fields of `usp.scan.survey.SitemapStats` that a survey fills, and the options that it follows.
 STATS = ("entries", "dated", "earliest", "latest", "prioritised", "lowest", "highest", "stories", "linked")
 OPTIONS = (
-    "sites", "elsewhere", "own_hosts", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language"
+    "sites", "elsewhere", "own_hosts", "now", "news_since", "may_disallow", "is_disallowed", "is_language", "is_news_language",
+    "url", "is_expired",
 )
 
 
 def bind():
     """Import what this module uses of usp, and compare tables with it."""
-    global PlainElement, parse_date, parse_priority, plain_text, text_of
-    global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, is_out_of_order, period_of, SURVEYED
+    global PlainElement, parse_date, plain_text, text_of
+    global MAX_URL_LENGTH, MAX_IMAGES, SitemapStats, date_code, period_of, SURVEYED
     from dataclasses import fields
 
     from usp.scan.dates import parse_date
@@ -93,10 +91,9 @@ def bind():
         SitemapStats,
         SurveyOptions,
         date_code,
-        is_out_of_order,
         period_of,
     )
-    from usp.scan.values import parse_priority, plain_text, text_of
+    from usp.scan.values import plain_text, text_of
 
     stats, options = ([field.name for field in fields(made)] for made in (SitemapStats, SurveyOptions))
     check_survey(SURVEYED, stats, options)
@@ -148,10 +145,10 @@ cdef bint is_default(Link *link) noexcept nogil:
 
 
 @cython.final
-cdef class PlainSurvey(PlainCheck):
+cdef class PlainSurvey(GeneralCheck):
     """Skips plain entries in which nothing is wrong, and counts what rules on whole sitemaps need."""
 
-    cdef readonly object options, table, stories, clusters, wanted, listed, number
+    cdef readonly object table, stories, clusters, wanted, listed, number
     cdef object known_stats, known_counts  # without those of `batch_facts` and `counted`
     cdef PythonResult place  # the last result for a scheme and host
     cdef URLPatterns patterns
@@ -162,8 +159,7 @@ cdef class PlainSurvey(PlainCheck):
     cdef Table *listed_pages
     cdef Table *listed_stories
     cdef int table_number
-    cdef int64_t news_since
-    cdef uint32_t passed_codes
+    cdef uint64_t passed_codes
     cdef uint32_t counted[CODE_COUNT]
     cdef BatchFacts batch_facts
 
@@ -218,7 +214,7 @@ cdef class PlainSurvey(PlainCheck):
 
     @passed.setter
     def passed(self, codes):
-        self.passed_codes = <uint32_t>(codes & 0xFFFFFFFF)
+        self.passed_codes = <uint64_t>(codes & 0xFFFFFFFFFFFFFFFF)
 
     cdef void reset_counts(self) noexcept nogil:
         memset(&self.batch_facts, 0, sizeof(BatchFacts))
@@ -251,7 +247,7 @@ cdef class PlainSurvey(PlainCheck):
         return 0
 
     cdef void hash_url(self, EntryURL *entry_url) noexcept nogil:
-        entry_url.hashed = self.hash_of(entry_url.url, entry_url.size, entry_url.origin)
+        entry_url.hashed = same_url_hash(entry_url.url, entry_url.size, entry_url.origin, self.changed)
         if entry_url.flags & AMPERSAND:  # a reference may mean a special character
             entry_url.flags |= url_flags_of(entry_url.url, <size_t>entry_url.size) & SPECIAL
 
@@ -266,20 +262,10 @@ cdef class PlainSurvey(PlainCheck):
             preload(self.page_table, self.entry_urls, self.batch.entry_count)
         return count
 
-    cdef inline uint64_t hash_of(self, const uint8_t *url, Py_ssize_t size, Py_ssize_t origin) noexcept nogil:
-        """Return the hash of `usp.scan.survey.same_url_key` of a URL."""
-        if origin < size and url[origin] == c'/':
-            return usp_hash(url, <size_t>size, secret)
-        memmove(self.changed + origin + 1, url + origin, <size_t>(size - origin))
-        if url != self.changed:
-            memcpy(self.changed, url, <size_t>origin)
-        self.changed[origin] = c'/'
-        return usp_hash(self.changed, <size_t>size + 1, secret)
-
     cdef bint take_entry(self, const uint8_t *data, PlainEntry *entry, EntryURL *entry_url) except -1 nogil:
         cdef EntrySummary summary
         cdef Alternates alternates
-        cdef uint32_t codes
+        cdef uint64_t codes
         cdef uint64_t *slot = NULL
         cdef bint is_story = entry.extensions & NEWS != 0
         cdef Table *table = self.story_table if is_story else self.page_table
@@ -311,42 +297,34 @@ cdef class PlainSurvey(PlainCheck):
 
     # Entries of the general scanner
 
-    def skips(self, entry, str url not None, uint32_t looked_for):
+    def skips(self, entry, str url not None, uint64_t looked_for):
         """Skip an entry of the general scanner, as `usp.scan.survey.PureSurvey` does."""
         cdef EntryURL entry_url
-        cdef EntrySummary summary
-        cdef Element element
-        cdef uint32_t codes = 0  # of extensions
-        if type(entry) is PlainElement:
-            if entry.children or len(entry.fields) > 1:
-                return False
-            element = None  # a line of a text, which has only a URL
-        elif type(entry) is not Element:
-            return False
-        else:
+        cdef EntryFacts facts
+        cdef Element element = None  # a line of a text, which has only a URL
+        if type(entry) is Element:
             element = <Element>entry
-        if element is not None and element.has_children() and (element.name == "url" or element.name == "sitemap"):
-            if not has_only_broken_news(element):
+            if element.name == "sitemap" and element.has_children():
                 return False
-            codes = 1 << N603
+        elif type(entry) is not PlainElement or entry.children or len(entry.fields) > 1:
+            return False
         self.has_gil = True
         try:
             return (
                 self.read_url(url, &entry_url)
-                and self.summarize(element, &summary)
-                and self.skips_entry(&entry_url, &summary, codes, looked_for, element is None or element.name == "url")
+                and self.summarize(element, entry_url.hashed, &facts)
+                and self.skips_entry(&entry_url, &facts, looked_for, element is None or element.name == "url")
             )
+        except UnicodeEncodeError:  # a text that cannot be written as UTF-8
+            return False
         finally:
             self.has_gil = False
 
     cdef bint read_url(self, str url, EntryURL *entry_url) except -1:
-        """Read the URL of an entry. Return false if it is too long, or cannot be written as UTF-8."""
+        """Read the URL of an entry. Return false if it is too long."""
         cdef const uint8_t *data
         cdef Py_ssize_t size, origin
-        try:
-            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(url, &size)
-        except UnicodeEncodeError:
-            return False
+        data = <const uint8_t *>PyUnicode_AsUTF8AndSize(url, &size)
         if size >= MAX_TEXT_BYTES or size < 8:
             return False
         entry_url.url, entry_url.size, origin = data, size, 8  # behind "http://" and a character
@@ -355,55 +333,19 @@ cdef class PlainSurvey(PlainCheck):
         entry_url.origin, entry_url.flags = origin, url_flags_of(data, <size_t>size) & (SPECIAL | AMPERSAND)
         if entry_url.flags & SPECIAL:
             entry_url.flags |= flags_of(data, <size_t>size) & HIGH
-        entry_url.hashed = self.hash_of(data, size, origin)
-        return True
-
-    cdef bint summarize(self, Element entry, EntrySummary *summary) except -1:
-        """Summarize the fields of an entry. Return false if they are unusual."""
-        cdef object text
-        cdef const uint8_t *data
-        cdef Record record
-        cdef Py_ssize_t size
-        cdef int64_t period
-        memset(summary, 0, sizeof(EntrySummary))
-        summary.priority = -1
-        if entry is None or entry._fields is None or len(entry._fields) == 1 or entry.name == "item" or entry.name == "entry":
-            return True
-        memset(&record, 0, sizeof(Record))
-        if is_out_of_order(entry._fields):
-            summary.codes |= <uint32_t>1 << P433
-        if "" in entry._fields.values():
-            summary.codes |= <uint32_t>1 << P432
-        text = entry.text_of("lastmod")
-        if text is not None:
-            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
-            if size >= MAX_TEXT_BYTES or flags_of(data, <size_t>size):
-                return False
-            record.size = <uint16_t>size
-            if self.is_date(data, &record, &summary.date, &period, &summary.codes):
-                summary.is_dated = entry.name == "url"
-        if entry.name != "url":
-            return True
-        text = entry.text_of("changefreq")
-        if text is not None:
-            data = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
-            if flags_of(data, <size_t>size):
-                return False
-            if frequency_of(data, size) >= 0 and text != text.lower():
-                summary.codes |= 1 << P423
-        text = entry.text_of("priority")
-        if text is not None:
-            priority = parse_priority(text)
-            summary.priority = -1 if priority is None else float(priority)
+        entry_url.hashed = same_url_hash(data, size, origin, self.changed)
         return True
 
     cdef bint skips_entry(
-        self, EntryURL *entry_url, EntrySummary *summary, uint32_t codes, uint32_t looked_for, bint is_page
+        self, EntryURL *entry_url, EntryFacts *facts, uint64_t looked_for, bint is_page
     ) except -1:
-        """Skip an entry, unless something is wrong with it that is not only counted. `codes` are those of extensions."""
-        cdef Table *table = self.page_table if is_page else self.story_table
+        """Skip an entry, unless something is wrong with it that is not only counted."""
+        cdef Table *table = self.page_table if is_page and not facts.is_story else self.story_table
         cdef uint64_t *slot = NULL
-        codes |= summary.codes | codes_of_url(entry_url.url, entry_url.size, entry_url.flags, MAX_URL_LENGTH)
+        cdef uint64_t codes = facts.summary.codes
+        if facts.alternates and self.wanted_sums != NULL:
+            return False
+        codes |= codes_of_url(entry_url.url, entry_url.size, entry_url.flags, MAX_URL_LENGTH)
         self.add_site_code(entry_url, &codes)
         codes &= looked_for
         if codes & ~self.passed_codes:
@@ -412,12 +354,15 @@ cdef class PlainSurvey(PlainCheck):
             self.add_robots_code(entry_url, &codes)
         if table != NULL:
             slot = slot_for(table, entry_url.hashed)
-            codes |= self.duplicate(number_in(slot), 0) & looked_for
+            codes |= self.duplicate(number_in(slot), IMAGES if facts.may_repeat or facts.is_story else 0) & looked_for
         if codes & ~self.passed_codes:
             return False
-        self.count(codes, summary, False)
+        self.count(codes, &facts.summary, facts.is_story)
+        self.batch_facts.linked += facts.alternates > 0
         if slot != NULL:
             put_into(table, slot, entry_url.hashed, self.table_number)
+        if facts.alternates and self.sums != NULL:
+            note_in(self.sums, facts.key, facts.size, entry_url.hashed)
         return True
 
     cdef uint32_t duplicate(self, int first, uint32_t extensions) noexcept nogil:
@@ -429,7 +374,7 @@ cdef class PlainSurvey(PlainCheck):
             return 0
         return 1 << P418 if first == self.table_number else 0 if extensions & (NEWS | IMAGES) else 1 << P419
 
-    cdef bint add_site_code(self, EntryURL *entry_url, uint32_t *codes) except -1 nogil:
+    cdef bint add_site_code(self, EntryURL *entry_url, uint64_t *codes) except -1 nogil:
         """Add the code of a URL that is not of the sitemap's site. Return false if that needs the GIL."""
         cdef int code = self.patterns.site_code(entry_url.url, entry_url.size)
         if code < 0:
@@ -444,7 +389,7 @@ cdef class PlainSurvey(PlainCheck):
             codes[0] |= <uint32_t>1 << (code - 1)
         return True
 
-    cdef bint add_robots_code(self, EntryURL *entry_url, uint32_t *codes) except -1 nogil:
+    cdef bint add_robots_code(self, EntryURL *entry_url, uint64_t *codes) except -1 nogil:
         """Add the code of a URL that robots.txt disallows. Return false if that needs the GIL."""
         if not self.patterns.may_be_disallowed(entry_url.url, entry_url.size, entry_url.flags):
             return True
@@ -456,7 +401,7 @@ cdef class PlainSurvey(PlainCheck):
                 codes[0] |= 1 << R709
         return True
 
-    cdef bint add_news_codes(self, const uint8_t *data, EntrySummary *summary, uint32_t *codes) except -1 nogil:
+    cdef bint add_news_codes(self, const uint8_t *data, EntrySummary *summary, uint64_t *codes) except -1 nogil:
         """Add the codes of a news story. Return false if that needs the GIL, or the general scanner."""
         cdef PythonResult result
         cdef const uint8_t *name
@@ -481,7 +426,7 @@ cdef class PlainSurvey(PlainCheck):
         return True
 
     cdef bint add_link_codes(
-        self, EntrySummary *summary, uint64_t own, Alternates *found, uint32_t *codes
+        self, EntrySummary *summary, uint64_t own, Alternates *found, uint64_t *codes
     ) except -1 nogil:
         """Add the codes of alternate links. Return false if that needs the GIL, or the general scanner."""
         cdef PythonResult result
@@ -516,7 +461,7 @@ cdef class PlainSurvey(PlainCheck):
         if link.href_flags & AMPERSAND:
             url, size = self.changed, url_into(self.changed, link.href, link.href_size, &link.href_flags)
         found.links[found.count] = link
-        found.hashes[found.count] = self.hash_of(url, size, end_of_origin(url, size))
+        found.hashes[found.count] = same_url_hash(url, size, end_of_origin(url, size), self.changed)
         found.count += 1
         return True
 
@@ -539,7 +484,7 @@ cdef class PlainSurvey(PlainCheck):
                     is_any_listed |= is_in(self.listed_stories, found.hashes[i])
         return self.wanted_sums == NULL or not is_any_listed or not is_open_in(self.wanted_sums, found.key)
 
-    cdef void count(self, uint32_t codes, EntrySummary *summary, bint is_story) noexcept nogil:
+    cdef void count(self, uint64_t codes, EntrySummary *summary, bint is_story) noexcept nogil:
         cdef BatchFacts *batch_facts = &self.batch_facts
         cdef int bit = 0
         while codes:
@@ -578,22 +523,6 @@ cdef class PlainSurvey(PlainCheck):
                 result.code = <uint8_t>(CODE_BITS[code] + 1) if code else 0
                 result.period = period_of(date_text, date)
         return 0
-
-
-cdef bint has_only_broken_news(Element entry) except -1:
-    """Return whether all extensions of a page are news, behind its fields, without a date or a publication."""
-    cdef Element news
-    if entry.name != "url":
-        return False
-    for news in entry._children:
-        if news.name != "news" or news.has_children():
-            return False
-        if news._fields is not None and "publication_date" in news._fields:
-            return False
-    if not entry._offsets:
-        return True
-    news = <Element>entry._children[0]
-    return type(news.at) is int and max(entry._offsets.values()) < news.at
 
 
 cdef bint has_two_of_a_language(Alternates *found) noexcept nogil:

@@ -15,6 +15,7 @@ from calendar import isleap, monthrange
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,11 +28,20 @@ from usp.scan.plain import Taken, is_clean, may_go_on, next_entry, next_url_line
 from usp.scan.values import parse_priority, text_of
 
 __all__ = [
+    "CHILD_ORDER",
     "MAX_IMAGES",
     "MAX_URL_LENGTH",
+    "MAX_VIDEO_TAGS",
+    "OPTIONAL_FIELDS",
     "PURE_SURVEYORS",
     "SURVEYED",
     "SURVEYORS",
+    "VIDEO_LENGTHS",
+    "VIDEO_LOCATIONS",
+    "VIDEO_RANGES",
+    "VIDEO_RELATED",
+    "VIDEO_RELATIONSHIPS",
+    "VIDEO_REQUIRED",
     "PureClusterSums",
     "PureSurvey",
     "PureURLTable",
@@ -48,6 +58,7 @@ __all__ = [
     "is_lower_frequency",
     "is_old",
     "is_out_of_order",
+    "is_out_of_range",
     "may_be_disallowed",
     "period_of",
     "same_url_key",
@@ -60,6 +71,7 @@ SURVEYED = (
     *("P418", "P419", "R709", "L303", "L305", "L306", "P423"),
     *("N601", "N603", "N604", "I611", "H631", "H632", "H634", "H635"),
     *("L307", "P432", "P433", "U518"),
+    *("H637", "V621", "V622", "V623", "V624", "V625", "V626"),
 )
 MAX_URL_LENGTH = 2_048  # a URL must be shorter
 MAX_IMAGES = 1_000
@@ -76,7 +88,22 @@ _ESCAPED_ASCII = re.compile("%[0-7]")
 _DOUBLE_ESCAPE = re.compile("%25(?:2[0-9A-Fa-f]|3[A-Fa-f]|[89A-Fa-f][0-9A-Fa-f]%25[89ABab][0-9A-Fa-f])")
 # A reference of XML in what a URL is, once its own references are replaced: "&amp;quot;" was written.
 _REFERENCE_LEFT = re.compile(r"&(?:quot|apos|lt|gt|#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6});")
-_ORDER = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
+#: The order of the children of an entry in the schema. Extensions come last.
+CHILD_ORDER = {"loc": 0, "lastmod": 1, "changefreq": 2, "priority": 3}
+#: The fields of an entry that may be left out.
+OPTIONAL_FIELDS = frozenset({"lastmod", "changefreq", "priority"})
+VIDEO_REQUIRED = ("thumbnail_loc", "title", "description")
+VIDEO_LOCATIONS = ("content_loc", "player_loc")  # a video has one of them
+VIDEO_RELATED = ("restriction", "platform")
+VIDEO_RELATIONSHIPS = frozenset({"allow", "deny"})  # of those two
+MAX_VIDEO_TAGS = 32
+#: How many characters a field of a video may have.
+VIDEO_LENGTHS = {"title": 100, "description": 2_048}
+#: The range of a number of a video, and how messages show it.
+VIDEO_RANGES = {
+    "duration": (Decimal(1), Decimal(28_800), "1 to 28,800 seconds"),
+    "rating": (Decimal(0), Decimal(5), "0.0 to 5.0"),
+}
 _HOUR = 3_600_000_000
 _EARLIEST_ZONE = 14 * _HOUR  # in the first time zone a day begins 14 hours before it does in UTC
 _DAY = 24 * _HOUR
@@ -117,6 +144,8 @@ class SurveyOptions:
     is_disallowed: Callable[[str], bool] = _never
     is_language: Callable[[str], bool] = _always
     is_news_language: Callable[[str], bool] = _always
+    url: str = ""  # of the sitemap: alternates may be relative to it
+    is_expired: Callable[[str], bool] = _never  # of a date
 
 
 @dataclass(slots=True)
@@ -306,7 +335,7 @@ def has_double_escape(url: str) -> bool:
 
 def is_out_of_order(names: Iterable[str]) -> bool:
     """Return whether children of an entry are not in the order of the schema. Extensions come last."""
-    ranks = [_ORDER.get(name, len(_ORDER)) for name in names]
+    ranks = [CHILD_ORDER.get(name, len(CHILD_ORDER)) for name in names]
     return ranks != sorted(ranks)
 
 
@@ -315,6 +344,18 @@ def date_code(text: str, date: datetime, options: SurveyOptions) -> str:
     if is_future(date, options):
         return "L303"
     return "L307" if is_ancient(date) else _form_of(text)
+
+
+def is_out_of_range(name: str, text: str) -> bool:
+    """Return whether a field of a video is a number that it may not be. A text that is no number is another problem."""
+    if name == "duration" and not text.isdigit():
+        return False
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return False
+    least, most, _ = VIDEO_RANGES[name]
+    return number.is_finite() and not least <= number <= most
 
 
 def is_lower_frequency(text: str) -> bool:
@@ -447,7 +488,8 @@ PURE_SURVEYORS = Surveyors(PureSurvey, PureURLTable, PureClusterSums)
 if TYPE_CHECKING or not IS_COMPILED:
     SURVEYORS = PURE_SURVEYORS
 else:
-    from usp.scan import _seen, _survey
+    from usp.scan import _general_check, _seen, _survey
 
+    _general_check.bind()
     _survey.bind()
     SURVEYORS = Surveyors(_survey.PlainSurvey, _seen.URLTable, _seen.ClusterSums)

@@ -19,7 +19,6 @@ from usp.check.rules.rule import (
     INFO,
     PAGES,
     SURVEYED_BY_CODE,
-    SURVEYED_BY_LINK,
     WARNING,
     EntryRule,
     Finding,
@@ -232,7 +231,7 @@ RULES = (
         'an alternate link {why}; write rel="alternate", hreflang and href',
         _unusable_link,
         PAGES,
-        SURVEYED_BY_LINK,
+        SURVEYED_BY_CODE,
     ),
     Rule("H636", WARNING, 'the alternate for "{text}" has no rel, so some readers skip it; write rel="alternate"'),
 )

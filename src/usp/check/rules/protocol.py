@@ -24,6 +24,7 @@ from usp.objects.problem import shortened
 from usp.objects.sitemap import IndexRobotsTxtSitemap, IndexXMLSitemap, PagesTextSitemap, PagesXMLSitemap
 from usp.origins import requested_url
 from usp.scan import (
+    OPTIONAL_FIELDS,
     is_lower_frequency,
     is_out_of_order,
     parse_change_frequency,
@@ -33,7 +34,6 @@ __all__ = ["RULES"]
 
 MAX_ENTRIES = 50_000
 MAX_BYTES = 50 * 1024 * 1024
-_OPTIONAL = frozenset({"lastmod", "changefreq", "priority"})
 _SITEMAPS = (IndexXMLSitemap, PagesXMLSitemap, PagesTextSitemap)
 
 
@@ -66,7 +66,7 @@ def _loop(place: TreePlace) -> Finding | None:
 
 def _empty_field(entry: Entry) -> Finding | None:
     element = entry.element
-    name = next((name for name, text in element.fields.items() if not text and name in _OPTIONAL), None)
+    name = next((name for name, text in element.fields.items() if not text and name in OPTIONAL_FIELDS), None)
     return None if name is None else Finding(element.place_of(name), name)
 
 

@@ -32,8 +32,6 @@ __all__ = [
     "PAGES",
     "PAGES_AND_SITEMAPS",
     "SURVEYED_BY_CODE",
-    "SURVEYED_BY_LINK",
-    "SURVEYED_BY_VIDEO",
     "WARNING",
     "EntryRule",
     "Finding",
@@ -54,10 +52,6 @@ ALL_ENTRIES = PAGES_AND_SITEMAPS | FEED_ITEMS
 
 #: The compiled form of a rule. The survey looks for its code: it stops at the entry, or counts it.
 SURVEYED_BY_CODE = "code"
-#: The survey stops at every entry that has an alternate link with anything unusual about it.
-SURVEYED_BY_LINK = "link"
-#: The survey stops at every entry that has a video.
-SURVEYED_BY_VIDEO = "video"
 
 
 class Finding(NamedTuple):
@@ -104,8 +98,7 @@ class EntryRule(Rule):
     """A rule on one entry: `find` returns what is wrong with it, or None.
 
     `entries` are the kinds of entries that it applies to. `compiled` says how the survey knows the rule: it is
-    `SURVEYED_BY_CODE`, `SURVEYED_BY_LINK` or `SURVEYED_BY_VIDEO`. If it is None, the check reads every entry in Python,
-    which is slower.
+    `SURVEYED_BY_CODE`. If it is None, the check reads every entry in Python, which is slower.
     """
 
     find: Callable[[Entry], Finding | None]

@@ -6,14 +6,21 @@ https://developers.google.com/search/docs/crawling-indexing/sitemaps/video-sitem
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
 
 from usp.check.rules.dates import has_passed
-from usp.check.rules.rule import ERROR, PAGES, SURVEYED_BY_VIDEO, WARNING, EntryRule, Finding
+from usp.check.rules.rule import ERROR, PAGES, SURVEYED_BY_CODE, WARNING, EntryRule, Finding
 from usp.check.subjects import Entry
 from usp.scan import (
+    MAX_VIDEO_TAGS,
+    VIDEO_LENGTHS,
+    VIDEO_LOCATIONS,
+    VIDEO_RANGES,
+    VIDEO_RELATED,
+    VIDEO_RELATIONSHIPS,
+    VIDEO_REQUIRED,
     Element,
     absolute_url,
+    is_out_of_range,
     parse_date,
     plain_text,
     same_url_key,
@@ -21,19 +28,7 @@ from usp.scan import (
     unescaped_url,
 )
 
-__all__ = ["RULES"]
-
-_REQUIRED = ("thumbnail_loc", "title", "description")
-_LOCATIONS = ("content_loc", "player_loc")
-_MAX_TAGS = 32
-#: How many characters a field may have.
-_LENGTHS = {"title": 100, "description": 2_048}
-_RELATED = ("restriction", "platform")
-#: The range of a number, and how the message shows it.
-_RANGES = {
-    "duration": (Decimal(1), Decimal(28_800), "1 to 28,800 seconds"),
-    "rating": (Decimal(0), Decimal(5), "0.0 to 5.0"),
-}
+__all__ = ["RULES", "is_expired"]
 
 
 def _incomplete(entry: Entry) -> Finding | None:
@@ -43,10 +38,10 @@ def _incomplete(entry: Entry) -> Finding | None:
 
 def _missing(video: Element) -> str:
     """Return the required field that a video lacks, or an empty text."""
-    for name in _REQUIRED:
+    for name in VIDEO_REQUIRED:
         if not video.get(name):
             return f"<video:{name}>"
-    if not any(video.get(name) or any(child.text for child in video.all(name)) for name in _LOCATIONS):
+    if not any(video.get(name) or any(child.text for child in video.all(name)) for name in VIDEO_LOCATIONS):
         return "<video:content_loc> or <video:player_loc>"
     return ""
 
@@ -60,27 +55,23 @@ def _unusable(entry: Entry) -> Finding | None:
 
 
 def _out_of_range(video: Element) -> Finding | None:
-    # A text that is not a number is another problem, P414.
-    for name, (least, most, words) in _RANGES.items():
+    for name, (_, _, words) in VIDEO_RANGES.items():
         text = video.get(name)
-        if not text:
-            continue
-        if name == "duration" and not text.isdigit():
-            continue
-        try:
-            number = Decimal(text)
-        except InvalidOperation:
-            continue
-        if number.is_finite() and not least <= number <= most:
+        if text and is_out_of_range(name, text):
             why = f"is out of range; it may be {words}"
             return Finding(video.place_of(name), text, f"<video:{name}>", {"why": why})
     return None
 
 
+def is_expired(text: str, now: datetime) -> bool:
+    """Return whether a text is a date that has passed."""
+    date = parse_date(unescape(text)) if text else None
+    return date is not None and has_passed(date, now)
+
+
 def _expired(video: Element, now: datetime) -> Finding | None:
     text = video.get("expiration_date")
-    date = parse_date(unescape(text)) if text else None
-    if date is None or not has_passed(date, now):
+    if not is_expired(text, now):
         return None
     why = "has passed, so search engines no longer show the video; remove it"
     return Finding(video.place_of("expiration_date"), text, "<video:expiration_date>", {"why": why})
@@ -88,7 +79,7 @@ def _expired(video: Element, now: datetime) -> Finding | None:
 
 def _same_as_page(entry: Entry) -> Finding | None:
     for video in entry.videos:
-        for name in _LOCATIONS:
+        for name in VIDEO_LOCATIONS:
             places = [(child.at, child.text) for child in video.all(name)]  # those with attributes
             for at, text in ((video.place_of(name), video.get(name)), *places):
                 url, _ = absolute_url(unescaped_url(text), entry.context.url)
@@ -99,14 +90,14 @@ def _same_as_page(entry: Entry) -> Finding | None:
 
 def _too_many_tags(entry: Entry) -> Finding | None:
     for video in entry.videos:
-        if (count := len(video.all("tag"))) > _MAX_TAGS:
+        if (count := len(video.all("tag"))) > MAX_VIDEO_TAGS:
             return Finding(video.at, values={"total": count})
     return None
 
 
 def _too_long(entry: Entry) -> Finding | None:
     for video in entry.videos:
-        for name, most in _LENGTHS.items():
+        for name, most in VIDEO_LENGTHS.items():
             if (length := len(plain_text(video.get(name)) or "")) > most:
                 words: dict[str, object] = {"total": f"{length:,}", "most": f"{most:,}"}
                 return Finding(video.place_of(name), video.get(name)[:40], f"<video:{name}>", words)
@@ -115,25 +106,25 @@ def _too_long(entry: Entry) -> Finding | None:
 
 def _unrelated(entry: Entry) -> Finding | None:
     for video in entry.videos:
-        for name in _RELATED:
+        for name in VIDEO_RELATED:
             for element in video.all(name):
-                if (related := element.attributes.get("relationship", "").lower()) not in ("allow", "deny"):
+                if (related := element.attributes.get("relationship", "").lower()) not in VIDEO_RELATIONSHIPS:
                     return Finding(element.at, related, f"<video:{name}>")
     return None
 
 
 RULES = (
-    EntryRule("V621", ERROR, "a video without {where}, which is required", _incomplete, PAGES, SURVEYED_BY_VIDEO),
+    EntryRule("V621", ERROR, "a video without {where}, which is required", _incomplete, PAGES, SURVEYED_BY_CODE),
     EntryRule(
         "V623",
         ERROR,
         "the {where} is the URL of the page itself; write that of the video, or of its player",
         _same_as_page,
         PAGES,
-        SURVEYED_BY_VIDEO,
+        SURVEYED_BY_CODE,
     ),
     EntryRule(
-        "V624", WARNING, "a video with {total} tags; it may have at most 32", _too_many_tags, PAGES, SURVEYED_BY_VIDEO
+        "V624", WARNING, "a video with {total} tags; it may have at most 32", _too_many_tags, PAGES, SURVEYED_BY_CODE
     ),
     EntryRule(
         "V625",
@@ -141,7 +132,7 @@ RULES = (
         "{where} has {total} characters; it may have at most {most}",
         _too_long,
         PAGES,
-        SURVEYED_BY_VIDEO,
+        SURVEYED_BY_CODE,
     ),
     EntryRule(
         "V626",
@@ -149,7 +140,7 @@ RULES = (
         '{where} without a relationship; write relationship="allow" or relationship="deny"',
         _unrelated,
         PAGES,
-        SURVEYED_BY_VIDEO,
+        SURVEYED_BY_CODE,
     ),
-    EntryRule("V622", WARNING, '"{text}" in {where} {why}', _unusable, PAGES, SURVEYED_BY_VIDEO),
+    EntryRule("V622", WARNING, '"{text}" in {where} {why}', _unusable, PAGES, SURVEYED_BY_CODE),
 )
