@@ -24,7 +24,9 @@ MOST_SECONDS = 0.3 if IS_COMPILED else 3.0
 # The same in units of `work`, for machines that are slow or busy.
 MOST_UNITS = 48 if IS_COMPILED else 480
 SIZE = 125_000  # two huge fields
-TRIES = 3
+# A busy machine adds to the CPU time of a reading, by its caches and memory: at times more than half. It never takes
+# from it, so one reading within the limit is enough.
+TRIES = 10
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -71,24 +73,9 @@ def work() -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("shape", "url"), CASES)
 def test_no_shape_takes_long(shape: Shape, url: str) -> None:
-    """Whatever the shape of a document, reading a megabyte takes a bounded number of CPU seconds.
-
-    Noise may double the time of a document, if it grows no faster than the document.
-    """
+    """Whatever the shape of a document, reading a megabyte takes a bounded number of CPU seconds."""
     data = shape(SIZE)
     megabytes = max(len(data), SIZE) / 1_000_000
     for way, read in ways_to_read(data, url):
-
-        def is_within(most: int, read: Callable[[], object] = read) -> bool:
-            limits = (max(MOST_SECONDS, MOST_UNITS * work()) * megabytes * most for _ in range(TRIES))
-            return any(seconds(read) < limit for limit in limits)
-
-        assert is_within(1) or (is_within(2) and grows_linearly(shape, url, way)), way
-
-
-def grows_linearly(shape: Shape, url: str, way: str) -> bool:
-    """Return whether reading a document takes at most twice what is due, compared with a quarter of it."""
-    whole, quarter = shape(SIZE), shape(SIZE // 4)
-    reads = [dict(ways_to_read(data, url))[way] for data in (whole, quarter)]
-    taken = [min(seconds(read) for _ in range(TRIES)) for read in reads]
-    return taken[0] < 2 * taken[1] * len(whole) / len(quarter)
+        limits = (max(MOST_SECONDS, MOST_UNITS * work()) * megabytes for _ in range(TRIES))
+        assert any(seconds(read) < limit for limit in limits), way

@@ -50,6 +50,7 @@ _GZIP, _ZLIB, _RAW = 31, 15, -15  # window sizes, as zlib names the formats
 # Flags of a gzip header that isal ignores: a checksum of the header, and reserved flags.
 # https://www.rfc-editor.org/rfc/rfc1952#section-2.3.1
 _FLAGS_FOR_ZLIB = 0b1110_0010
+_FLAGS_END = 4  # bytes of a header up to its flags
 _LIKELY_RATIO = 16  # most sitemaps are not compressed further
 _MAX_JOINED = 4_096  # pieces
 _DEFLATE_TRIAL_BYTES = 1024  # longer than the tables of a block
@@ -110,8 +111,12 @@ class Budget:
 
     def charge(self, size: int) -> None:
         """Spend budget on work that produces no bytes."""
-        if self._left is not None:
-            self.take(bytes(size))
+        if self._left is None:
+            return
+        if size > self._left:
+            self.is_spent = True
+            self._note("T804")
+        self._left = max(self._left - size, 0)
 
     def limited(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """Yield pieces until the budget is spent."""
@@ -150,12 +155,11 @@ class _Source:
             self._ahead += piece
         return self._ahead
 
-    def skip_zeros(self) -> None:
-        """Skip bytes that are 0."""
-        while head := self.head(1):
+    def head_behind_zeros(self, size: int) -> bytes:
+        """Skip bytes that are 0, and return the next ones as `head` does."""
+        while (head := self.head(size)) and not head[0]:
             self._ahead = head.lstrip(b"\0")
-            if self._ahead:
-                return
+        return head
 
 
 def split(data: bytes, size: int = PIECE_BYTES) -> Iterator[bytes]:
@@ -315,13 +319,11 @@ def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _inflate(source: _Source, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
     """Inflate one layer. Several gzip members are one stream, and zeros behind a member are skipped."""
     has_next_member = True
+    head = source.head(_FLAGS_END)
     while has_next_member and not budget.is_spent:
-        flags = source.head(4)[3:4]
-        is_odd = window != _GZIP or not flags or flags[0] & _FLAGS_FOR_ZLIB
+        is_odd = window != _GZIP or len(head) < _FLAGS_END or head[_FLAGS_END - 1] & _FLAGS_FOR_ZLIB
         is_whole = yield from _member(source, window, ZLIB if is_odd else engine, budget, note)
-        if is_whole:
-            source.skip_zeros()
-        head = source.head() if is_whole else b""
+        head = source.head_behind_zeros(_FLAGS_END) if is_whole else b""
         has_next_member = window == _GZIP and head.startswith(GZIP_MAGIC)
         if has_next_member:
             budget.charge(MEMBER_COST)
