@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,3 +81,20 @@ def run_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     for name in UNWANTED:
         monkeypatch.delenv(name, raising=False)
     return RunHere(capsys)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    if mount is None or umount is None:
+        pytest.skip("this system has no program to mount a file system")
+    command = [mount, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("mounting a file system needs root, and tmpfs")
+    try:
+        yield disk
+    finally:
+        subprocess.run([umount, str(disk)], check=True)

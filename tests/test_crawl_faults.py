@@ -102,21 +102,6 @@ def test_two_processes_do_not_write_to_one_folder(tmp_path: Path) -> None:
         pass
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    command = ["/bin/mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    mounted = subprocess.run(command, capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounting a file system needs root")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["/bin/umount", str(disk)], check=True)
-
-
 def test_a_full_disk_ends_a_crawl_and_nothing_is_lost(
     served: tuple[Sites, list[str]], tmp_path: Path, small_disk: Path
 ) -> None:

@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ensure_writable", "gzip_stream", "is_stream", "open_whole", "sync_folder", "whole_file"]
+__all__ = ["ensure_writable", "gzip_stream", "is_stream", "named", "open_whole", "sync_folder", "whole_file"]
 
 _NAME_LENGTH = 50  # characters of the name in a temporary one; file systems allow 255 bytes, a character has up to 4
 _GZIP_LEVEL = 2  # of isal's 0 to 3
@@ -65,7 +65,7 @@ def whole_file(path: str) -> Iterator[str]:
     """
     ensure_writable(path)
     if is_stream(path):
-        with _named(path, path):
+        with named(path, path):
             yield path
         return
     real_path = os.path.realpath(path)
@@ -73,7 +73,7 @@ def whole_file(path: str) -> Iterator[str]:
     temporary, held = _create_temporary(real_path)
     with held:
         try:
-            with _named(path, temporary):
+            with named(path, temporary):
                 yield temporary
                 _finish(temporary, held, real_path)
         except BaseException:  # also after Ctrl-C, no incomplete file stays
@@ -105,12 +105,14 @@ def gzip_stream(stream: IO[bytes]) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _named(path: str, temporary: str) -> Iterator[None]:
-    """Name the file in errors of the disk, not its temporary name."""
+def named(path: str, temporary: str | None = None) -> Iterator[None]:
+    """Name a file or folder in errors of the disk that name none, or its temporary name."""
     try:
         yield
     except OSError as error:
-        is_ours = error.filename == temporary or (error.filename is None and error.errno in _DISK_ERRORS)
+        is_ours = (temporary is not None and error.filename == temporary) or (
+            error.filename is None and error.errno in _DISK_ERRORS
+        )
         if not is_ours or error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, path) from error

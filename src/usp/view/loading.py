@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from usp.check.checking import check_read
 from usp.check.report import Report
 from usp.exceptions import UspError
+from usp.export.files import named
 from usp.export.reading import EPOCH, PageStats, SitemapPlace, sitemap_values
 from usp.extras import extra
 from usp.objects.codes import CODES
@@ -98,11 +99,10 @@ class Loader:
 
     def _run(self) -> None:
         try:
-            with self._parts:
+            with named(self._store.folder), self._parts:
                 self._read()
         except Exception as error:  # the page says so; a thread has nobody else to tell
-            is_expected = isinstance(error, (UspError, OSError))
-            self.error = str(error) if is_expected else f"{type(error).__name__}: {error}"
+            self.error = _words_for(error)
             self.state, self.outcome = "failed", None  # what was read before does not say how it ended
         self._release_memory()
         self._ended = time.monotonic()
@@ -224,3 +224,10 @@ def _add_up(rows: Iterable[dict[str, Any]]) -> None:
 
 def _moment(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
+
+
+def _words_for(error: Exception) -> str:
+    """Return what the page says about an error."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) if isinstance(error, (UspError, OSError)) else f"{type(error).__name__}: {error}"

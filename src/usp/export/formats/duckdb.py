@@ -54,7 +54,10 @@ def opened(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
                 interruptible(partial(connection.execute, "checkpoint"), connection.interrupt)
         except (duckdb_.IOException, duckdb_.FatalException, duckdb_.TransactionException) as error:
             raise OSError(errno.EIO, str(error), path) from error
-        shutil.copyfile(name, path)
+        try:
+            shutil.copyfile(name, path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error  # the other file is nobody's business
 
 
 def duckdb_writer(connection: duckdb.DuckDBPyConnection, table: Table, options: FormatOptions) -> Writer:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from usp.exceptions import InvalidArgumentError
 from usp.export.batches import Batch
+from usp.export.files import named
 from usp.export.formats.base import Answer, Format, FormatOptions, Table, Writer
 from usp.export.formats.cells import (
     PIECE_ROWS,
@@ -88,22 +89,29 @@ def opened(stream: BinaryIO) -> Iterator[_Book]:
         workbook = xlsxwriter.Workbook(name, {"constant_memory": True, "tmpdir": folder, "use_zip64": True})
         workbook.set_properties({"comments": "Times are in UTC."})
         add = workbook.add_format
-        try:
-            yield _Book(
-                workbook,
-                header=add({"bold": True}),
-                time=add({"num_format": _TIME_FORMAT}),
-                date=add({"num_format": _DATE_FORMAT}),
-                quoted=add({"quote_prefix": True}),
-            )
-            workbook.close()
-        except xlsxwriter.exceptions.FileCreateError as error:
-            raise error.args[0] from None  # the OSError
-        finally:
-            for sheet in workbook.worksheets():
-                sheet._opt_close()  # Windows removes no open file; after `close()` this does nothing
+        with named(folder):
+            try:
+                yield _Book(
+                    workbook,
+                    header=add({"bold": True}),
+                    time=add({"num_format": _TIME_FORMAT}),
+                    date=add({"num_format": _DATE_FORMAT}),
+                    quoted=add({"quote_prefix": True}),
+                )
+                _close(workbook)
+            finally:
+                for sheet in workbook.worksheets():
+                    sheet._opt_close()  # Windows removes no open file; after `close()` this does nothing
         with open(name, "rb") as file:
             shutil.copyfileobj(file, stream)
+
+
+def _close(workbook: Workbook) -> None:
+    """Write the file. Raise the OSError if that fails."""
+    try:
+        workbook.close()
+    except extra("xlsxwriter", "xlsx").exceptions.FileCreateError as error:
+        raise error.args[0] from None
 
 
 class _Sheet:
