@@ -433,7 +433,7 @@ class PureSurvey:
         `looked_for` are the bits of the codes that apply to such entries. This reader in plain Python skips only pages
         that have nothing but a URL.
         """
-        if entry.name != "url" or len(entry.fields) > 1 or entry.children:
+        if entry.name != "url" or entry.fields.keys() - {"loc"} or entry.children:
             return False
         codes = [code for code in url_codes(url, self.options) + self._duplicate(url) if _BITS[code] & looked_for]
         if any(not _BITS[code] & self.passed for code in codes):
