@@ -295,3 +295,24 @@ def test_allowed_hosts(run_here: RunHere) -> None:
     run = run_here(*arguments, "--allow-host", "*")
     assert run.returncode == 2
     assert "give a host, an address or a network" in run.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "--baseline=--", "s.xml"],
+        ["check", "--max=--", "s.xml"],
+        ["check", "-o--", "s.xml"],
+        ["export", "--table=--", "-o", "o.csv", "s.xml"],
+        ["export", "--where=--", "-o", "o.csv", "s.xml"],
+        ["ls", "--include=--", "s.xml"],
+        ["ls", "--since=--", "s.xml"],
+        ["sql", "--output=--", "s.xml", "select 1"],
+    ],
+    ids=" ".join,
+)
+def test_dashes_are_no_value(run_here: RunHere, arguments: list[str]) -> None:
+    """Two dashes in place of the value of an option are wrong use."""
+    run = run_here(*arguments)
+    assert run.returncode == 2
+    assert f"usp {arguments[0]}: error: argument " in run.stderr

@@ -42,7 +42,7 @@ class Servers:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                servers.requests.append((self.server.server_address[0], self.path))  # type: ignore[arg-type]  # text
+                servers.requests.append((self.connection.getsockname()[0], self.path))
                 text = servers.pages.get(self.path)
                 body = (text or "").replace("{port}", str(servers.port)).encode()
                 self.send_response(404 if text is None else 302 if text.startswith("http") else 200)

@@ -54,12 +54,21 @@ class _Command(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments and refuse unknown ones."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        self._refuse_dashes(parsed)
         if hasattr(parsed, "targets"):  # argparse does not take targets after the options that follow a target
             parsed.targets += [text for text in unknown if text == "-" or not text.startswith("-")]
             unknown = [text for text in unknown if text not in parsed.targets]
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}{self._near(unknown[0])}")
         return parsed, unknown
+
+    def _refuse_dashes(self, parsed: argparse.Namespace) -> None:
+        """Refuse "--" as the value of an option, as in --output=--. Older versions of argparse give no value then."""
+        for action in self._actions:
+            value = getattr(parsed, action.dest, None)
+            values = value if isinstance(value, list) and value is not action.default else [value]
+            if action.option_strings and (not values or [] in values or "--" in values):
+                self.error(f"argument {'/'.join(action.option_strings)}: expected one argument, not --")
 
     def _near(self, word: str) -> str:
         """Return a question about an option that is spelt like a word, or an empty text."""
