@@ -157,6 +157,8 @@ def test_windows_across_ranges(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         for offset in range(42):
             rows = explorer.pages({"q": "post", "offset": str(offset), "limit": "7"})["rows"]
             assert [row["url"] for row in rows] == every[offset : offset + 7]
+        path = explorer.export({"format": "parquet", "q": "post"})
+        assert pyarrow.parquet.read_table(path)["url"].to_pylist() == every
 
 
 @pytest.mark.parametrize(

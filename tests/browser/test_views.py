@@ -285,6 +285,7 @@ def test_a_problem_far_to_the_right_is_shown(visit: Opened, tmp_path: Path) -> N
         expect(line.locator("mark")).to_have_text("08/05/2026")
         expect(line.locator("mark")).to_be_in_viewport()
         expect(line.locator("em")).to_have_text(["… ", " … (cut)"])
+        expect(one.page.locator(".line.current .line-number")).to_be_in_viewport()
 
 
 def test_a_problem_in_view_does_not_scroll(visit: Opened, tmp_path: Path) -> None:

@@ -217,7 +217,8 @@ class Explorer:
         """Write the pages of a filter to a file, and return its path. The caller removes it."""
         sort = _sort(parameters.get("sort", ""), _SORTS)
         condition = self._condition(parameters)
-        sql = f"select * exclude (row) from all_pages where {condition.sql} order by {sort + ', ' if sort else ''}row"
+        sql = f"select * exclude (row) from all_pages where {condition.sql}"  # DuckDB keeps the order of the parts
+        sql += f" order by {sort}, row" if sort else ""
         return self._written(parameters, "pages", self.store.batches(sql, condition.values))
 
     def _written(self, parameters: Mapping[str, str], table: str, batches: AbstractContextManager[Any]) -> str:

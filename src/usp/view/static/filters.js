@@ -37,7 +37,7 @@ export class FilterBar {
 		this.undated = this.#checkbox({}, () => this.#set({ undated: this.undated.checked ? "1" : "" }));
 		this.has = HAS.map((name) => this.#checkbox({ name }, () => this.#set({ has: this.has.filter((box) => box.checked).map((box) => box.name).join(",") })));
 		this.texts = {
-			section: this.#text("section", { placeholder: "www.example.org/blog" }),
+			section: this.#text("section", { placeholder: "example.org/blog" }),
 			sitemap: this.#text("sitemap", { placeholder: "Part of its URL", list: `${id}-sitemaps` }),
 			language: this.#text("language", { placeholder: "de", list: `${id}-languages` }),
 			from: this.#text("from", { type: "date" }),
