@@ -569,6 +569,25 @@ def test_it_ends_while_a_query_runs(folder: Path, tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
+def test_a_query_ends_with_a_server_that_is_killed(folder: Path, tmp_path: Path) -> None:
+    """Its process does not outlive the server, whatever it is computing."""
+    with viewing(folder, TMPDIR=str(tmp_path)) as viewer, ThreadPoolExecutor() as threads:
+        wait_for(viewer, "ready")
+        assert viewer.process is not None
+        threads.submit(viewer.post, "sql", {"query": HUGE, "id": "huge"})
+        tasks = Path(f"/proc/{viewer.process.pid}/task")
+        end = time.monotonic() + 20
+        while not (children := "".join(path.read_text() for path in tasks.glob("*/children")).split()):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        time.sleep(1)
+        viewer.process.kill()
+        while any(Path(f"/proc/{number}").exists() for number in children):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+
 def test_it_ends_while_a_file_is_written(tmp_path: Path) -> None:
     """An export that takes long does not keep it from ending, nor its files."""
     (tmp_path / "temporary").mkdir()
