@@ -34,7 +34,24 @@ ANSWERS: dict[str, tuple[bytes, bytes, bool]] = {
     "until the end": (OK + b"\r\nabc...", b"abc", False),
     "a length that is no number": (OK + b"Content-Length: many\r\n\r\nabc...", b"abc", False),
     "a negative length": (OK + b"Content-Length: -1\r\n\r\nabc...", b"abc", False),
-    "an unknown encoding": (OK + b"Transfer-Encoding: x\r\nContent-Length: 1\r\n\r\nabc...", b"abc", False),
+    "an empty length beside another": (OK + b"Content-Length:\r\nContent-Length: 3\r\n\r\nabc", b"abc", True),
+    "an unknown encoding": (OK + b"Transfer-Encoding: x\r\n\r\nabc...", b"abc", False),
+    "an unknown encoding beside a length": (
+        OK + b"Transfer-Encoding: x\r\nContent-Length: 3\r\n\r\nabc",
+        b"abc",
+        True,
+    ),
+    "identity": (OK + b"Transfer-Encoding: identity\r\nContent-Length: 3\r\n\r\nabc", b"abc", True),
+    "chunked, but identity": (
+        OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        b"abc",
+        True,
+    ),
+    "empty lines before it": (b"\r\n\n" + OK + b"Content-Length: 3\r\n\r\nabc", b"abc", True),
+    "too many returns": (b"HTTP/1.1 200 OK\r\r\nContent-Length: 3\r\r\n\r\nabc", b"abc", True),
+    "a folded header": (OK + b"Transfer-Encoding:\r\n chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", b"abc", True),
+    "a folded first line": (OK + b" X: y\r\nContent-Length: 3\r\n\r\nabc", b"abc", True),
+    "many headers": (OK + b"a: b\r\n" * 20_000 + b"Content-Length: 3\r\n\r\nabc", b"abc", True),
     "204": (b"HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\n", b"", True),
     "304": (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n", b"", True),
     "304, chunked": (b"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", b"", True),
@@ -44,6 +61,12 @@ ANSWERS: dict[str, tuple[bytes, bytes, bool]] = {
     "chunks with line feeds": (CHUNKED + b"3\nabc\n0\n\n", b"abc", True),
     "chunk extensions": (CHUNKED + b"3;name=value\r\nabc\r\n0 ; x\r\n\r\n", b"abc", True),
     "leading zeros": (CHUNKED + b"0003\r\nabc\r\n000\r\n\r\n", b"abc", True),
+    "chunk sizes with spaces": (CHUNKED + b" 3  \r\nabc\r\n0\r\r\n\r\n", b"abc", True),
+    "many leading zeros": (CHUNKED + b"0" * 30 + b"3\r\nabc\r\n0\r\n\r\n", b"abc", True),
+    "no trailers": (CHUNKED + b"3\r\nabc\r\n0\r\n...", b"abc", False),
+    "half a trailer": (CHUNKED + b"3\r\nabc\r\n0\r\nETag: x\r\nX...", b"abc", False),
+    "endless trailers": (CHUNKED + b"3\r\nabc\r\n0\r\n" + b"a: b\r\n" * 20_000, b"abc", False),
+    "an endless trailer": (CHUNKED + b"3\r\nabc\r\n0\r\na" + b"b" * MAX_HEADER_BYTES, b"abc", False),
     "trailers": (CHUNKED + b"3\r\nabc\r\n0\r\nETag: x\r\n\r\n", b"abc", True),
     "more than the chunks": (CHUNKED + b"0\r\n\r\nx", b"", False),
     "chunks beside a length": (
@@ -59,6 +82,7 @@ BAD: dict[str, tuple[bytes, bytes, type[Exception], str]] = {
     "other protocol": (b"SSH-2.0-OpenSSH\r\n", b"", BadStatusLine, "SSH-2.0-OpenSSH"),
     "other protocol, without a line end": (b"SSH-2.0-OpenSSH...", b"", BadStatusLine, "SSH-2.0-OpenSSH"),
     "no status": (b"HTTP/1.1 OK\r\n\r\n", b"", BadStatusLine, "HTTP/1.1 OK"),
+    "a status that is none": (b"HTTP/1.1 099 OK\r\n\r\n", b"", BadStatusLine, "HTTP/1.1 099 OK"),
     "a status of four digits": (b"HTTP/1.1 2000 OK\r\n\r\n", b"", BadStatusLine, "2000"),
     "half a head": (OK + b"Content-Length: 3...", b"", HTTPException, "the header is not complete"),
     "an interim answer only": (b"HTTP/1.1 100 x\r\n\r\n...", b"", HTTPException, "the header is not complete"),
@@ -71,21 +95,27 @@ BAD: dict[str, tuple[bytes, bytes, type[Exception], str]] = {
     "half a body": (OK + b"Content-Length: 4\r\n\r\nabc...", b"abc", HTTPException, "the body is not complete"),
     "half a chunk": (CHUNKED + b"4\r\nabc...", b"abc", HTTPException, "the body is not complete"),
     "no last chunk": (CHUNKED + b"3\r\nabc\r\n...", b"abc", HTTPException, "the body is not complete"),
-    "no trailers": (CHUNKED + b"3\r\nabc\r\n0\r\n...", b"abc", HTTPException, "the body is not complete"),
+    "half the last chunk": (CHUNKED + b"3\r\nabc\r\n0...", b"abc", HTTPException, "the body is not complete"),
     "no size": (CHUNKED + b"\r\nabc", b"", HTTPException, "not the size of a chunk"),
     "a negative size": (CHUNKED + b"-3\r\nabc", b"", HTTPException, "not the size of a chunk"),
-    "a huge size": (CHUNKED + b"F" * 16 + b"\r\n", b"", HTTPException, "not the size of a chunk"),
+    "a huge size": (CHUNKED + b"F" * 60_000 + b"\r\nabc...", b"abc", HTTPException, "the body is not complete"),
     "a chunk longer than its size": (
         CHUNKED + b"3\r\nabcd\r\n0\r\n\r\n",
         b"abc",
         HTTPException,
         "longer than its size",
     ),
-    "an endless head": (OK + b"X: " + b"a" * MAX_HEADER_BYTES, b"", HTTPException, "65,536 bytes"),
-    "a long head": (OK + b"X: " + b"a" * MAX_HEADER_BYTES + b"\r\n\r\n", b"", HTTPException, "65,536 bytes"),
+    "an endless head": (OK + b"X: " + b"a" * 262_144, b"", HTTPException, "262,144 bytes"),
+    "a long head": (OK + b"X: " + b"a" * 262_144 + b"\r\n\r\n", b"", HTTPException, "262,144 bytes"),
+    "long interim answers": (
+        (b"HTTP/1.1 100 x\r\nX: " + b"a" * 9_000 + b"\r\n\r\n") * 30,
+        b"",
+        HTTPException,
+        "262,144 bytes",
+    ),
+    "empty lines without end": (b"\r\n" * 200_000, b"", HTTPException, "262,144 bytes"),
     "endless interim answers": (b"HTTP/1.1 100 x\r\n\r\n" * 101, b"", HTTPException, "100 interim answers"),
     "an endless size": (CHUNKED + b"0" * (MAX_HEADER_BYTES + 1), b"", HTTPException, "65,536 bytes"),
-    "endless trailers": (CHUNKED + b"0\r\n" + b"a: b\r\n" * 20_000, b"", HTTPException, "65,536 bytes"),
 }
 
 
@@ -139,6 +169,13 @@ def test_headers() -> None:
     assert head.values("none") == []
 
 
+def test_characters_of_headers() -> None:
+    """Only spaces and tabs around a value are no part of it; line ends and NUL within it are spaces."""
+    head = AnswerHead(b"HTTP/1.1 302 a\rb\r\nLocation: /voil\xc3\xa0\r\nX: a\rY: b\0c\r\n: d\r\n\r\n")
+    assert head.reason == "a b"
+    assert head.headers == [("Location", "/voil\xc3\xa0"), ("X", "a Y: b c")]
+
+
 def test_random_bytes() -> None:
     """Whatever arrives, nothing is raised, and a body has no more bytes than that."""
     chance = random.Random(1)
@@ -155,20 +192,23 @@ def test_random_bytes() -> None:
         assert len(found) <= len(data)
 
 
-@pytest.mark.parametrize("shape", ["chunks", "headers", "interim answers", "size in pieces", "head in pieces"])
+@pytest.mark.parametrize(
+    "shape", ["chunks", "headers", "folded headers", "interim answers", "size in pieces", "head in pieces"]
+)
 def test_time_grows_with_the_size_only(shape: str) -> None:
     """The worst answers cost no more than 2 seconds of processor time per megabyte."""
     pieces = {
         "chunks": [CHUNKED + b"1\r\na\r\n" * 10_000] + [b"1\r\na\r\n" * 10_000] * 10,
         "headers": [OK + b"a:\r\n" * 16_000 + b"\r\n"] * 10,
+        "folded headers": [OK + b"a: b" + b"\r\n c" * 60_000 + b"\r\n\r\n"] * 10,
         "interim answers": [b"HTTP/1.1 100\r\n\r\n" * 101] * 100,
         "size in pieces": [CHUNKED] + [b"0"] * (MAX_HEADER_BYTES - 1),
-        "head in pieces": [OK] + [b"a"] * (MAX_HEADER_BYTES - 20),
+        "head in pieces": [OK] + [b"a"] * 262_000,
     }[shape]
     start = time.process_time()
     parser = AnswerParser()
     for piece in pieces:
-        if shape in ("headers", "interim answers"):
+        if shape in ("headers", "folded headers", "interim answers"):
             parser = AnswerParser()
         parser.receive(piece)
     seconds = time.process_time() - start

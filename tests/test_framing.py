@@ -39,6 +39,8 @@ LIES = {
     "empty": (b"Content-Length:", WHOLE, ""),
     "twice": (b"Content-Length: %d\r\nContent-Length: %d" % (SIZE, SIZE), WHOLE, ""),
     "twice in one": (b"Content-Length: %d, %d" % (SIZE, SIZE), WHOLE, ""),
+    "beside an empty one": (b"Content-Length:\r\nContent-Length: %d" % SIZE, WHOLE, ""),
+    "beside identity": (b"Content-Length: %d\r\nTransfer-Encoding: identity" % SIZE, WHOLE, ""),
     "beside chunks": (b"Content-Length: 5\r\nTransfer-Encoding: chunked", CHUNKS + b"0\r\n\r\n", ""),
     "chunks without an end": (b"Transfer-Encoding: chunked", CHUNKS, "T805"),
     "a chunk that is cut": (b"Transfer-Encoding: chunked", b"%x\r\n%s" % (SIZE + 999, WHOLE), "T805"),

@@ -4,7 +4,8 @@ It does no I/O. Hand the bytes to `AnswerParser.receive()` as they arrive, and t
 `receive_end()` that the connection has ended. It never raises: `error` says what is wrong with an answer.
 
 It reads what http.client reads, and as browsers do: lines that are no headers are skipped, and a length that is stated
-wrongly counts as none. Interim answers are skipped, up to a number.
+wrongly counts as none. Empty lines before an answer are skipped, and interim answers, up to a number. A body in chunks
+is complete after its last chunk, whatever becomes of the trailers.
 
 https://www.rfc-editor.org/rfc/rfc9112
 """
@@ -22,8 +23,12 @@ from usp.web_client.settings import MAX_INTERIM_ANSWERS
 
 __all__ = ["AnswerHead", "AnswerParser"]
 
-_STATUS_LINE = re.compile(r"HTTP/(\d)(?:\.(\d))?[ \t]++(\d{3})(?:[ \t]++(.*))?")
-_CHUNK_SIZE = re.compile(rb"[ \t]*+([0-9A-Fa-f]{1,15})[ \t]*+(?:;.*)?", re.DOTALL)
+_STATUS_LINE = re.compile(r"HTTP/(\d)(?:\.(\d))?[ \t]++([1-9]\d\d)(?:[ \t]++(.*))?")
+_FOLD = re.compile(r"\n[ \t]++")  # https://www.rfc-editor.org/rfc/rfc9112#section-5.2
+_UNSAFE = str.maketrans("\r\0", "  ")  # https://www.rfc-editor.org/rfc/rfc9112#section-2.2
+_LINE_ENDS = re.compile(rb"[\r\n]*+")
+_CHUNK_SIZE = re.compile(rb"[ \t]*+([0-9A-Fa-f]++)[ \t\r]*+(?:;.*)?", re.DOTALL)
+_MAX_HEAD_BYTES = 4 * MAX_HEADER_BYTES  # of all heads of an answer together, as in browsers
 _MAX_SHOWN = 200  # bytes of what is no answer
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
@@ -34,21 +39,23 @@ class AnswerHead:
     __slots__ = ("_by_name", "headers", "is_kept_alive", "reason", "status")
 
     def __init__(self, data: bytes) -> None:
-        first, *lines = data.decode("latin-1").split("\n")
+        first, _, rest = data.decode("latin-1").replace("\r\n", "\n").partition("\n")
         match = _STATUS_LINE.fullmatch(first.rstrip("\r"))
         if match is None:
             raise _not_http(data)
         major, minor, status, reason = match.groups()
         self.status = int(status)
-        self.reason = (reason or "").strip()
+        self.reason = (reason or "").translate(_UNSAFE).strip(" \t")
         self.headers: list[tuple[str, str]] = []  # in their order, with their names as written
         self._by_name: dict[str, list[str]] = {}
-        for line in lines:
+        if "\n " in rest or "\n\t" in rest:
+            rest = _FOLD.sub(" ", rest)
+        if "\r" in rest or "\0" in rest:
+            rest = rest.translate(_UNSAFE)
+        for line in rest.split("\n"):
             name, colon, value = line.partition(":")
-            if line[:1] in (" ", "\t"):  # https://www.rfc-editor.org/rfc/rfc9112#section-5.2
-                self._continue(line.strip())
-            elif colon:
-                self._add(name.strip(), value.strip())
+            if colon and line[0] not in " \t:":
+                self._add(name.rstrip(" \t"), value.strip(" \t"))  # other spaces may be a part of UTF-8
         kept = self.tokens("connection")
         self.is_kept_alive = "close" not in kept and ((major, minor) == ("1", "1") or "keep-alive" in kept)
 
@@ -59,13 +66,6 @@ class AnswerHead:
             self._by_name[lower].append(value)
         else:
             self._by_name[lower] = [value]
-
-    def _continue(self, text: str) -> None:
-        """Add a line to the value of the header before it."""
-        if text and self.headers:
-            name, value = self.headers[-1]
-            self.headers[-1] = name, f"{value} {text}"
-            self._by_name[name.lower()][-1] = f"{value} {text}"
 
     def values(self, lower_name: str) -> list[str]:
         """Return all values of a header, whose name is given in lower case."""
@@ -91,9 +91,9 @@ class AnswerParser:
         self.has_ended = False
         self.can_reuse = False
         self.error: Exception | None = None
-        self._held = b""  # what has arrived of a line or of a head
+        self._held = bytearray()  # what has arrived of a line or of a head
         self._interim_answers = 0
-        self._left = 0  # bytes of the body, of its chunk, or of its trailers
+        self._left = _MAX_HEAD_BYTES  # bytes of the heads, then of the body, of its chunk, or of its trailers
         self._read: _Read = AnswerParser._read_head  # no bound method, which would refer back to the parser
 
     def receive(self, data: bytes) -> bytes:
@@ -128,7 +128,10 @@ class AnswerParser:
             self._fail(RemoteDisconnected(""))
 
     def _fail(self, error: Exception) -> None:
-        self.error, self._read = error, AnswerParser._skip
+        if self._read is AnswerParser._read_trailer:
+            self.has_ended, self.can_reuse = True, False  # nobody needs the trailers
+        else:
+            self.error, self._read = error, AnswerParser._skip
 
     def _skip(self, data: bytes, at: int) -> tuple[bytes, int]:
         return b"", len(data)
@@ -141,39 +144,44 @@ class AnswerParser:
 
     def _read_head(self, data: bytes, at: int) -> tuple[bytes, int]:
         held = len(self._held)
-        data = self._held + data[at:] if held or at else data
-        if not _may_be_http(data) and (b"\n" in data or len(data) > _MAX_SHOWN):
-            raise _not_http(data)
-        end = end_of_head(data, max(0, held - 3))
-        if (end or len(data)) > MAX_HEADER_BYTES:
-            raise HTTPException(f"the header has more than {MAX_HEADER_BYTES:,} bytes")
+        if held:
+            self._held += data[at:]
+        whole = self._held if held else data
+        first = 0 if held else _LINE_ENDS.match(data, at).end()  # type: ignore[union-attr]  # it always matches
+        if not _may_be_http(whole[first : first + 5]) and (b"\n" in whole[first:] or len(whole) - first > _MAX_SHOWN):
+            raise _not_http(whole[first:])
+        end = end_of_head(whole, max(first, held - 3))
+        self._left -= (end or len(whole)) - (held or at)
+        if self._left < 0:
+            raise HTTPException(f"the header has more than {_MAX_HEAD_BYTES:,} bytes")
         if not end:
-            self._held = data
-            return b"", at + len(data) - held
-        self._held = b""
-        head = AnswerHead(data[:end])
+            if not held:
+                self._held += data[first:]
+            return b"", len(data)
+        head = AnswerHead(bytes(whole[first:end]))
+        self._held = bytearray()
         if head.status < HTTPStatus.OK and head.status != HTTPStatus.SWITCHING_PROTOCOLS:
             self._interim_answers += 1
             if self._interim_answers > MAX_INTERIM_ANSWERS:
                 raise HTTPException(f"more than {MAX_INTERIM_ANSWERS} interim answers")
         else:
             self._start_body(head)
-        return b"", at + end - held
+        return b"", at + end - held if held else end
 
     def _start_body(self, head: AnswerHead) -> None:
-        self.head = head
         self.can_reuse = head.is_kept_alive and head.status >= HTTPStatus.OK
         if head.status < HTTPStatus.OK or head.status in _WITHOUT_BODY:
             self.has_ended = True
-        elif head.tokens("transfer-encoding")[-1:] == ["chunked"]:
+        elif "chunked" in head.tokens("transfer-encoding"):
             self._read = AnswerParser._read_chunk_size
-        else:
-            length = None if head.values("transfer-encoding") else body_length(head.values("content-length"))
+        else:  # a server that names another encoding has sent the body without it
+            length = body_length(head.values("content-length"))
             if length is None:
                 self._read = AnswerParser._read_rest
             else:
                 self._left, self._read = length, AnswerParser._read_part
                 self.has_ended = not length
+        self.head = head
 
     def _read_rest(self, data: bytes, at: int) -> tuple[bytes, int]:
         """Read a body that goes on until the connection ends."""
@@ -217,19 +225,19 @@ class AnswerParser:
         self._left -= end - at
         if self._left < 0:
             raise HTTPException(f"the trailers have more than {MAX_HEADER_BYTES:,} bytes")
-        self.has_ended = line == b""
+        self.has_ended = line is not None and not line
         return b"", end
 
-    def _line(self, data: bytes, at: int) -> tuple[bytes | None, int]:
+    def _line(self, data: bytes, at: int) -> tuple[bytearray | None, int]:
         """Return the line at a place without its end, and the place behind it; None if its end has not arrived."""
         end = data.find(b"\n", at)
-        line = self._held + data[at : end if end >= 0 else len(data)]
+        line = self._held
+        line += data[at : end if end >= 0 else len(data)]
         if len(line) > MAX_HEADER_BYTES:
             raise HTTPException(f"a line has more than {MAX_HEADER_BYTES:,} bytes")
         if end < 0:
-            self._held = line
             return None, len(data)
-        self._held = b""
+        self._held = bytearray()
         return line.removesuffix(b"\r"), end + 1
 
 
@@ -237,10 +245,10 @@ class AnswerParser:
 _Read = Callable[[AnswerParser, bytes, int], tuple[bytes, int]]
 
 
-def _may_be_http(data: bytes) -> bool:
+def _may_be_http(data: bytes | bytearray) -> bool:
     return data[:5] == b"HTTP/"[: len(data)]
 
 
-def _not_http(data: bytes) -> BadStatusLine:
+def _not_http(data: bytes | bytearray) -> BadStatusLine:
     line = data[:_MAX_SHOWN].partition(b"\n")[0]
     return BadStatusLine(printable(shortened(line.decode("latin-1").strip())))

@@ -23,7 +23,7 @@ _RANGE = re.compile(r"bytes 0-[0-9]{1,18}/([0-9]{1,18})")
 _MOST = b"9" * 18  # more than anybody sends; parsers refuse numbers that do not fit
 
 
-def end_of_head(data: bytes, start: int = 0) -> int:
+def end_of_head(data: bytes | bytearray, start: int = 0) -> int:
     """Return where the head of an answer ends; 0 if its end is not there yet. Search from `start` on."""
     match = _END.search(data, start)
     return match.end() if match else 0
@@ -35,7 +35,7 @@ def body_length(values: Iterable[str]) -> int | None:
     Text that is no number counts as none. Raise `HTTPException` if they state several lengths: nobody knows which of
     them is right.
     """
-    numbers = {_number(part.encode("latin-1")) for value in values for part in value.split(",")}
+    numbers = {_number(part.encode("latin-1")) for value in values for part in value.split(",")} - {None}
     if len(numbers) > 1:
         raise HTTPException("it states several lengths")
     number = numbers.pop() if numbers else None
@@ -59,10 +59,10 @@ def repaired_head(head: bytes) -> bytes:
     if not lengths or (len(fields) == 1 and _CLEAN.fullmatch(lengths[0])):
         return head
     is_encoded = any(name == b"transfer-encoding" and b"chunked" in value.lower() for name, value in fields)
-    numbers = {_number(part) for value in lengths for part in value.split(b",")}
+    numbers = {_number(part) for value in lengths for part in value.split(b",")} - {None}
     if len(numbers) > 1 and not is_encoded:
         return head
-    number = None if is_encoded else numbers.pop()
+    number = numbers.pop() if numbers and not is_encoded else None
     kept = [b"" if number is None else b"Content-Length: " + number + b"\r\n"]
 
     def replaced(match: re.Match[bytes]) -> bytes:
