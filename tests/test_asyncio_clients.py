@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
+import socket
+import ssl
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -248,6 +254,104 @@ def test_a_reader_that_waits(kind: Kind) -> None:
 
     with talk(flood) as server:
         asyncio.run(use(server.url))
+
+
+def test_closing_with_requests() -> None:
+    """Closing ends the requests that are running. Those that wait still end, and leave no connection open."""
+    has_ended = threading.Event()
+
+    def held(peer: Peer) -> None:
+        while b"/held" not in peer.head():
+            peer.send(OK)
+        peer.hold()
+
+    def noted(peer: Peer) -> None:
+        while peer.head():
+            peer.send(OK)
+        has_ended.set()
+
+    async def use(url: str, other: str) -> None:
+        client = AsyncioWebClient(max_connections=1)
+        success(await client.get(url))
+        held, waiting = (asyncio.create_task(client.get(url)) for url in (f"{url}held", other))
+        await asyncio.sleep(0.1)
+        await client.close()
+        assert error(await held).message() == "the connection was closed"
+        success(await waiting)
+        await asyncio.sleep(0.1)
+        assert has_ended.wait(5)
+
+    with talk(held) as server, talk(noted) as other:
+        asyncio.run(use(server.url, other.url))
+        assert server.accepted == 1
+
+
+class BusyLoop(asyncio.SelectorEventLoop):
+    """An event loop that is busy whenever a connection has been made."""
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        await super().sock_connect(sock, address)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_connection_that_is_reset_at_once() -> None:
+    """A server that resets a connection as soon as it is there leaves no socket open here."""
+
+    def reset(peer: Peer) -> None:
+        peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def use(url: str) -> None:
+        async with AsyncioWebClient() as client:
+            assert error(await client.get(url)).message() == "the connection was closed"
+
+    with talk(reset) as server, asyncio.Runner(loop_factory=BusyLoop) as runner:
+        runner.run(use(server.url))
+        gc.collect()
+
+
+def test_a_host_header_of_the_caller(kind: Kind) -> None:
+    """A Host header of the caller's replaces ours, however it is written."""
+    heads: list[bytes] = []
+
+    def note(peer: Peer) -> None:
+        heads.append(peer.head())
+        peer.send(OK)
+
+    async def use(url: str) -> None:
+        async with kind(headers={"host": "other.example"}) as client:
+            success(await client.get(url))
+
+    with talk(note) as server:
+        asyncio.run(use(server.url))
+    assert re.findall(rb"(?im)^host: *(.*)\r$", heads[0]) == [b"other.example"]
+
+
+def test_an_answer_that_comes_with_the_end_of_the_handshake(kind: Kind, tmp_path: Path) -> None:
+    """An answer that a server sends before it has read the request is the answer to that, also with TLS."""
+    context = server_context(self_signed(tmp_path))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2  # there, the server ends the handshake
+
+    def hasty(peer: Peer) -> None:
+        arriving, leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(arriving, leaving, server_side=True)
+        while True:
+            arriving.write(peer.socket.recv(65_536))
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                peer.send(leaving.read())
+        tls.write(OK)
+        peer.send(leaving.read())
+        peer.hold()
+
+    async def use(url: str) -> bytes:
+        async with kind(verify=str(tmp_path / "cert.pem"), timeout=5) as client:
+            return success(await client.get(url)).raw_data()
+
+    with talk(hasty) as server:
+        assert asyncio.run(use(server.url.replace("http:", "https:"))) == b"ok"
 
 
 async def send(client: AsyncioWebClient | AiohttpWebClient, request: HTTPRequest) -> AsyncHTTPAnswer:

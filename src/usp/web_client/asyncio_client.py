@@ -144,7 +144,7 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
                 await answer.arrived()
             except (RemoteDisconnected, ConnectionError):
                 # The server may have closed a connection that was kept open.
-                if not is_kept or answer.has_begun:
+                if not is_kept or answer.has_begun or connections.is_closed:
                     raise
                 connection, _ = await connections.take(origin, request.policy, is_new=True)
                 answer = connection.ask(data)
@@ -178,7 +178,7 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
         loop = asyncio.get_running_loop()
         found = self._opened.get(loop)
         if found is None:
-            for other in [other for other in self._opened if other.is_closed()]:
+            for other in [other for other in list(self._opened) if other.is_closed()]:  # threads may add others
                 self._opened.pop(other, None)
             keeper = self._kept_connections(loop)
             found = self._opened[loop] = (await anext(keeper), keeper)  # nothing is awaited before that
@@ -211,8 +211,9 @@ def _is_aiohttp_replaced() -> bool:
 def _request_bytes(request: HTTPRequest, origin: Origin) -> bytes:
     """Return a request as it is sent. Its URL is normalized, so that it holds neither spaces nor line ends."""
     target = request.url.split("/", 3)[3]
-    headers = {"Host": _host_header(origin), **request.headers}
-    lines = [f"{name}: {value}" for name, value in headers.items()]
+    lines = [f"{name}: {value}" for name, value in request.headers.items()]
+    if not any(name.lower() == "host" for name in request.headers):
+        lines.insert(0, f"Host: {_host_header(origin)}")
     if _LINE_END.search("".join(lines)):
         raise ValueError("a header has more than one line")
     return "\r\n".join([f"GET /{target} HTTP/1.1", *lines, "\r\n"]).encode("latin-1")

@@ -160,7 +160,8 @@ class _Connection(asyncio.BufferedProtocol):
         self.peer = ""  # the address at its other end
         self.idle_since = 0.0
         self.last_data_at = 0.0  # by the loop's clock; 0 if nothing has arrived since the request was sent
-        self._sent_at = 0.0
+        self._sent_at = 0.0  # 0 before the first request
+        self._early = b""  # what has arrived before the first request
         self._pool = pool
         self._transport: asyncio.Transport | None = None
         self._answer: AsyncioAnswer | None = None
@@ -174,10 +175,14 @@ class _Connection(asyncio.BufferedProtocol):
         self._sent_at = self.loop.time()
         if self._timer is None and self._pool.read_seconds is not None:
             self._timer = self.loop.call_later(self._pool.read_seconds, self._look_at_clock)
-        if self._transport is None:
-            answer.receive_end(None)
-        else:
+        has_ended = self._transport is None
+        if self._transport is not None:
             self._transport.write(request)
+        if self._early:
+            answer.receive(self._early)
+            self._early = b""
+        if has_ended:
+            answer.receive_end(None)
         return answer
 
     def end_answer(self, can_reuse: bool) -> None:
@@ -251,11 +256,14 @@ class _Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Receive what has arrived. Bytes that nobody has asked for end the connection."""
-        if self._answer is None:
-            self._pool.drop(self)
-        else:
+        data = bytes(self._pool.buffer[:nbytes])
+        if self._answer is not None:
             self.last_data_at = self.loop.time()
-            self._answer.receive(bytes(self._pool.buffer[:nbytes]))
+            self._answer.receive(data)
+        elif not self._sent_at:  # with TLS, they may come together with the end of the handshake
+            self._early += data
+        else:
+            self._pool.drop(self)
 
     def eof_received(self) -> None:
         """End the connection: nothing more will arrive."""
@@ -287,6 +295,7 @@ class Connections:
         self.buffer = memoryview(bytearray(PIECE_BYTES))
         self._context = context
         self._most = most
+        self.is_closed = False
         self._places = asyncio.Semaphore(most)
         self._connect_seconds = connect_seconds
         self._resolve = resolve or system_lookup
@@ -318,7 +327,7 @@ class Connections:
             return
         self._in_use.discard(connection)
         self._places.release()
-        if connection.is_open:
+        if connection.is_open and not self.is_closed:
             connection.idle_since = self.loop.time()
             self._idle.setdefault(connection.origin[1], []).append(connection)
             self._idle_count += 1
@@ -346,7 +355,8 @@ class Connections:
             connection.close()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and keep none from now on."""
+        self.is_closed = True
         for host in list(self._idle):
             self.close_idle(host)
         for connection in list(self._in_use):
@@ -409,7 +419,11 @@ class Connections:
                 self.close_idle(host)
             await asyncio.sleep(0)  # a transport closes its file in the next step of the loop
             opened = await self._socket(infos)
-        peer = str(opened.getpeername()[0])
+        try:
+            peer = str(opened.getpeername()[0])
+        except OSError:  # it has been reset already
+            opened.close()
+            raise
         options: dict[str, Any] = {}
         if origin[0] == "https":
             options = {"ssl": self._context, "server_hostname": origin[1]}
