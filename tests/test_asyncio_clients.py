@@ -24,6 +24,7 @@ from support import Server, serve
 from usp.exceptions import InvalidArgumentError
 from usp.web_client.aiohttp_client import AiohttpWebClient
 from usp.web_client.asyncio_client import AsyncioWebClient
+from usp.web_client.asyncio_connections import AsyncioAnswer
 from usp.web_client.exchanges import Exchange, observing
 from usp.web_client.http_client import AsyncHTTPAnswer, HTTPRequest
 from usp.web_client.http_fetch import Fetch
@@ -284,6 +285,33 @@ def test_closing_with_requests() -> None:
     with talk(held) as server, talk(noted) as other:
         asyncio.run(use(server.url, other.url))
         assert server.accepted == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH\r\n",
+        OK.replace(b"2\r", b"9\r"),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno",
+    ],
+    ids=["nothing", "not HTTP", "half", "no chunk"],
+)
+def test_failures_do_not_wait_for_the_garbage_collector(answer: bytes) -> None:
+    """A request that failed leaves no reference cycle, which would keep what has arrived."""
+
+    async def use(url: str) -> int:
+        async with AsyncioWebClient() as client:
+            error(await client.get(url))
+            return sum(isinstance(found, AsyncioAnswer) for found in gc.get_objects())
+
+    with talk(answering(answer)) as server:
+        gc.collect()
+        gc.disable()
+        try:
+            assert asyncio.run(use(server.url)) == 0
+        finally:
+            gc.enable()
 
 
 class BusyLoop(asyncio.SelectorEventLoop):

@@ -149,6 +149,9 @@ class AsyncioAnswer(AsyncHTTPAnswer):
         """End the connection, unless the answer is complete."""
         if not self._parser.has_ended:
             self._connection.close()
+            # An error that was raised refers back to this answer, and would keep it until the next garbage collection.
+            self._parser.error = None
+            self._error = ConnectionAbortedError(errno.ECONNABORTED, "the answer was closed")
 
 
 class _Connection(asyncio.BufferedProtocol):
