@@ -44,6 +44,7 @@ _POLITENESS = Politeness(first_tries=1)
 _PART_PAGES = 1_000_000
 _PART_SITES = 5_000
 _LARGE_BYTES = 4 << 20  # of documents, as transferred: such a site gets a part of its own
+_RELEASED_BYTES = 1 << 18  # the same, of a site after which free memory goes back to the system
 _UNWRITTEN_SITES = 64
 _SITES_AT_ONCE = 64  # to read from the list
 _LIST_SECONDS = 0.05  # after which those that were read may start
@@ -441,13 +442,21 @@ class _SiteWriter:
     def _write_together(self, sites: deque[CrawledSite]) -> list[Row]:
         with self._part_lock:
             try:
-                rows = [self._write_small(sites.popleft()) for _ in range(len(sites))]  # each is freed at once
+                rows = [self._write_next(sites) for _ in range(len(sites))]
             except BaseException:
                 self._drop_part()  # it may have some of a site
                 raise
             if self._only_part is None and time.monotonic() - self._part_started >= self._options.commit_seconds:
                 self._commit()
         return rows
+
+    def _write_next(self, sites: deque[CrawledSite]) -> Row:
+        """Write the first of some sites, and free it at once."""
+        size = sites[0].bytes
+        row = self._write_small(sites.popleft())
+        if size >= _RELEASED_BYTES:
+            release_memory()
+        return row
 
     def _write_small(self, crawled: CrawledSite) -> Row:
         if self._part is None:

@@ -4,8 +4,8 @@ Python runs one thread at a time, and lets it run 5 ms before another may go on.
 of the system, so that a busy thread delays it by 5 ms again and again. And the garbage collector stops all threads
 while it looks at every object, those of all imported modules too.
 
-What a large site needed stays with the allocator of each thread that worked for it, unless that is told to give it
-back.
+What a large site needed stays with the allocators of the threads that worked for it, those of C and of Arrow, unless
+they are told to give it back.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ def responsive_threads() -> Iterator[None]:
 
 
 def release_memory() -> None:
-    """Give free memory back to the system, where the C library can do that."""
+    """Give free memory back to the system: Arrow's, and that of the C library where it can do that.
+
+    It takes some milliseconds, so do this after a large document, and not after each small one.
+    """
+    if (arrow := sys.modules.get("pyarrow")) is not None:
+        arrow.default_memory_pool().release_unused()
     with suppress(OSError, TypeError, AttributeError):  # none, as on Windows and macOS
         ctypes.CDLL(None).malloc_trim(0)
