@@ -30,7 +30,6 @@ from usp.objects.sitemap import AbstractSitemap, IndexWebsiteSitemap, InvalidSit
 from usp.objects.wording import described
 from usp.origins import LOCAL_URL, host_of, split_credentials
 from usp.scan.urls import strip_url_to_homepage
-from usp.walk import HomepageWalk
 from usp.walk.order import ArrivalOrder, TreeAlone, TreeOrder, tree_places
 from usp.web_client.abstract_client import AbstractAsyncWebClient, AbstractWebClient
 from usp.web_client.policy import RequestPolicy, applying
@@ -64,7 +63,7 @@ class _Run:
         in_tree_order: bool = True,
         pages_once: bool = False,
         bounds_reading: bool = False,
-        earlier_urls: Iterable[str] = (),
+        earlier: Iterable[str] = (),
     ) -> None:
         self.notes: list[str] = []
         self.names: dict[str, str] = {}
@@ -72,7 +71,7 @@ class _Run:
         self._in_tree_order = in_tree_order
         self._pages_once = pages_once
         self._bounds_reading = bounds_reading
-        self._earlier_urls = tuple(earlier_urls)
+        self._earlier = tuple(earlier)
         self._given = reusable(options)  # for another reading
         self._note = ""
         self._wants_tree_alone = False
@@ -82,8 +81,7 @@ class _Run:
     def _start(self, reading: Reading) -> None:
         self.walk, fetching, self.secret_url = walk_for(reading, in_tree_order=self._in_tree_order, **self._given)
         self.walk.counts_pages_once = self._pages_once
-        if isinstance(self.walk, HomepageWalk):
-            self.walk.remember(self._earlier_urls)
+        self.walk.remember(self._earlier)
         self.options = replace(fetching, memory_bytes=self._memory_bytes, bounds_reading=self._bounds_reading)
         self.order: TreeOrder | ArrivalOrder | TreeAlone = (
             TreeOrder(self.walk) if self._in_tree_order else ArrivalOrder(self.walk, fetching.limits.max_pages)
@@ -218,16 +216,14 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
       starts.
     - `close()` cancels all requests and closes everything. So does the end of a `with` block, and so does dropping the
       stream.
-    - Ctrl-C raises `TreeInterrupted`, which has the partial tree: while the stream works, and anywhere in a `with`
-      block.
+    - Ctrl-C in the stream, or anywhere in a `with` block, raises `TreeInterrupted`, which has the partial tree.
 
     :param homepage_url: any URL of the site, or how to read a target.
     :param memory_bytes: bytes of documents to keep in memory; the rest goes to a temporary file.
     :param in_tree_order: False gives sitemaps as they arrive, without `ancestors`.
     :param pages_once: whether `limits.max_pages` counts the pages of a sitemap once, even if several indexes list it.
     :param bounds_reading: whether `limits.tree_seconds` also bounds how long you read pages and problems, for commands.
-    :param earlier_urls: where robots.txt or known paths led to sitemaps before. They are requested if robots.txt leads
-        to none now.
+    :param earlier: URLs to which robots.txt or known paths led before; requested if robots.txt leads to no sitemap.
     """
 
     def __init__(
@@ -239,7 +235,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
         in_tree_order: bool = True,
         pages_once: bool = False,
         bounds_reading: bool = False,
-        earlier_urls: Iterable[str] = (),
+        earlier: Iterable[str] = (),
         **options: Unpack[HomepageOptions],
     ) -> None:
         check_client(web_client)
@@ -250,7 +246,7 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
             in_tree_order=in_tree_order,
             pages_once=pages_once,
             bounds_reading=bounds_reading,
-            earlier_urls=earlier_urls,
+            earlier=earlier,
         )
         run.options.check_guards(web_client)
         client = _LazyClient(web_client)
@@ -282,11 +278,8 @@ class SitemapStream(_Stream, Generator[AbstractSitemap, None, AbstractSitemap]):
     def is_single_threaded(self) -> bool:
         """Whether all requests run in your thread, one at a time: the web client is not made for several threads."""
         client = self._client.given
-        return (
-            self._fetching.options.concurrency == 1
-            if client is None
-            else is_single_threaded(client, self._fetching.options)
-        )
+        options = self._fetching.options
+        return options.concurrency == 1 if client is None else is_single_threaded(client, options)
 
     def __next__(self) -> AbstractSitemap:
         while (sitemap := self._step()) is None:
@@ -423,19 +416,13 @@ class AsyncSitemapStream(_Stream, AsyncIterator[AbstractSitemap]):
         *,
         memory_bytes: int = MEMORY_BYTES,
         in_tree_order: bool = True,
-        earlier_urls: Iterable[str] = (),
+        earlier: Iterable[str] = (),
         **options: Unpack[HomepageOptions],
     ) -> None:
         from usp.drivers.asynchronous import check_client
 
         check_client(web_client)
-        run = _Run(
-            _reading_of(homepage_url),
-            options,
-            memory_bytes,
-            in_tree_order=in_tree_order,
-            earlier_urls=earlier_urls,
-        )
+        run = _Run(_reading_of(homepage_url), options, memory_bytes, in_tree_order=in_tree_order, earlier=earlier)
         run.options.check_guards(web_client)
         super().__init__(run)
         self._sitemaps = _fetched_async(run, web_client)

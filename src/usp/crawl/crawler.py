@@ -275,7 +275,7 @@ class SiteFetcher:
             else:
                 earlier = known.roots() if target.reading.is_site else ()
                 stream = AsyncSitemapStream(
-                    target.reading, client, memory_bytes=_TREE_MEMORY, earlier_urls=earlier, **options
+                    target.reading, client, memory_bytes=_TREE_MEMORY, earlier=earlier, **options
                 )
                 tree, reused = await stream.read(), client.reused
         finally:

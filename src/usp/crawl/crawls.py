@@ -169,8 +169,7 @@ async def crawl_async(
     :param web_client: None for an `AsyncioWebClient`.
     :param client_options: keyword arguments for that, such as `user_agent`.
     :param column: the column with the sites, in CSV and Parquet files.
-    :param retry_failed: whether to crawl only sites that were blocked, unreachable or partial in the last run, or
-        empty because what they name as a sitemap could not be read.
+    :param retry_failed: whether to crawl only sites blocked, unreachable, partial or unreadable in the last run.
     :param progress: called after each site.
     :param on_error: called with each line of a list that is not a site, and the reason; by default, usp skips it.
     :raises CrawlFolderError: if the folder cannot be used, or another process writes to it.

@@ -74,7 +74,7 @@ class StoredSite:
         given: Any = {name: value for name, value in options.items() if name in _OPTIONS}
         given["limits"] = options.get("limits") or Limits(max_sitemaps=max(Limits().max_sitemaps, 2 * len(rows)))
         reading = Reading(rows[0]["url"], is_site=rows[0]["type"] == _WEBSITE)
-        return SitemapStream(reading, client, concurrency=1, earlier_urls=known.roots(), **given).read()
+        return SitemapStream(reading, client, concurrency=1, earlier=known.roots(), **given).read()
 
 
 def stored_sites(folder: CrawlFolder, site: str | None = None, run: int | None = None) -> list[StoredSite]:

@@ -179,6 +179,9 @@ class Walk:
         self._arrivals = Arrivals(self)
         return self._arrivals
 
+    def remember(self, urls: Iterable[str]) -> None:
+        """Note where there were sitemaps before. Only the walk of a website needs to know."""
+
     def verdict(self, root: Node) -> bool | None:
         """Return whether a root is part of the tree; None while that is not known."""
         return None if root.parsed is None else True
