@@ -90,6 +90,8 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "old-site.zip", "w") as archive:
         archive.writestr("sitemap.xml", URLSET)
     write_archive(tmp_path / "crawl.warc.gz", "https://www.example.org/")
+    (tmp_path / "heritrix" / "warcs").mkdir(parents=True)
+    write_archive(tmp_path / "heritrix" / "warcs" / "1.warc.gz", "https://www.example.org/")
     with demo_site() as homepage:
         if command.startswith(("usp crawl", "usp diff", "usp watch")) or "crawl/" in command:
             make_crawl(tmp_path, homepage)
