@@ -137,10 +137,10 @@ class Queries:
             self._running += 1
             found = self._idle.pop() if self._idle else None
         try:
-            if found is None or not found.is_usable:
-                if found is not None:
-                    found.close()
-                found = self._start()
+            if found is not None and not found.is_usable:
+                found.close()
+                found = None
+            found = found or self._start()
             yield found
         finally:
             with self._lock:
