@@ -382,6 +382,41 @@ def test_an_answer_that_comes_with_the_end_of_the_handshake(kind: Kind, tmp_path
         assert asyncio.run(use(server.url.replace("http:", "https:"))) == b"ok"
 
 
+class OtherTransport:
+    """A transport that has the methods of asyncio's, and no class of asyncio, as those of uvloop."""
+
+    def __init__(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class OtherLoop(asyncio.SelectorEventLoop):
+    """An event loop with transports of its own."""
+
+    async def create_connection(self, protocol_factory: Any, *args: Any, **options: Any) -> Any:
+        def protocol() -> Any:
+            made = protocol_factory()
+            own = made.connection_made
+            made.connection_made = lambda transport: own(OtherTransport(transport))
+            return made
+
+        return await super().create_connection(protocol, *args, **options)
+
+
+def test_transports_of_other_event_loops(site: Server) -> None:
+    """An event loop may have transports of its own, as uvloop has."""
+
+    async def use() -> None:
+        async with AsyncioWebClient() as client:
+            for _ in range(2):
+                assert success(await client.get(f"{site.url}/moved")).raw_data() == b"x"
+
+    with asyncio.Runner(loop_factory=OtherLoop) as runner:
+        runner.run(use())
+
+
 async def send(client: AsyncioWebClient | AiohttpWebClient, request: HTTPRequest) -> AsyncHTTPAnswer:
     """Make one request, without the rest of a fetch."""
     with client._connections(Fetch(client, request.url)):

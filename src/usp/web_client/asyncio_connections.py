@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import aiohappyeyeballs
 
@@ -250,8 +250,7 @@ class _Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Receive the transport."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # those of uvloop have no such class
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return where to put what arrives. All connections share it: what is in it is taken at once."""
