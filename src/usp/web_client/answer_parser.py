@@ -29,6 +29,7 @@ _UNSAFE = str.maketrans("\r\0", "  ")  # https://www.rfc-editor.org/rfc/rfc9112#
 _LINE_ENDS = re.compile(rb"[\r\n]*+")
 _CHUNK_SIZE = re.compile(rb"[ \t]*+([0-9A-Fa-f]++)[ \t\r]*+(?:;.*)?", re.DOTALL)
 _MAX_HEAD_BYTES = 4 * MAX_HEADER_BYTES  # of all heads of an answer together, as in browsers
+_MAX_HEADERS = 1_000
 _MAX_SHOWN = 200  # bytes of what is no answer
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
@@ -56,6 +57,8 @@ class AnswerHead:
             name, colon, value = line.partition(":")
             if colon and line[0] not in " \t:":
                 self._add(name.rstrip(" \t"), value.strip(" \t"))  # other spaces may be a part of UTF-8
+        if len(self.headers) > _MAX_HEADERS:
+            raise HTTPException(f"more than {_MAX_HEADERS:,} headers")
         kept = self.tokens("connection")
         self.is_kept_alive = "close" not in kept and ((major, minor) == ("1", "1") or "keep-alive" in kept)
 
