@@ -99,10 +99,12 @@ class Workers:
 
     def _look_at(self, entry: Path) -> None:
         try:
-            if self._name not in (entry / "cmdline").read_text().replace("\0", " ") or not _is_ours(entry):
+            if self._name not in (entry / "cmdline").read_text(errors="replace").replace("\0", " ") or not _is_ours(
+                entry
+            ):
                 return
-            peak = int((entry / "status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
-            user, system = (entry / "stat").read_text().rpartition(")")[2].split()[11:13]
+            peak = int((entry / "status").read_text(errors="replace").partition("VmHWM:")[2].split()[0]) * 1024
+            user, system = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[11:13]
         except (OSError, IndexError):  # it has ended
             return
         seconds = (int(user) + int(system)) / _TICKS
@@ -139,7 +141,7 @@ class ThisProcess:
 def _is_ours(entry: Path) -> bool:
     """Return whether a process is this one, or below it."""
     while entry.name not in ("0", str(os.getpid())):
-        entry = entry.with_name((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        entry = entry.with_name((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
     return entry.name != "0"
 
 
@@ -149,7 +151,7 @@ def total_cpu() -> float:
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdecimal() and _is_ours(entry):
-                ticks += sum(map(int, (entry / "stat").read_text().rpartition(")")[2].split()[11:15]))
+                ticks += sum(map(int, (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[11:15]))
         except OSError:  # it has ended
             continue
     return ticks / _TICKS
