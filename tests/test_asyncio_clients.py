@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import re
 import socket
 import ssl
@@ -380,6 +381,31 @@ def test_an_answer_that_comes_with_the_end_of_the_handshake(kind: Kind, tmp_path
 
     with talk(hasty) as server:
         assert asyncio.run(use(server.url.replace("http:", "https:"))) == b"ok"
+
+
+@pytest.mark.parametrize("seconds", [0, 0.3])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_tls_that_ends_while_its_reader_waits(
+    kind: Kind, tmp_path: Path, seconds: float, version: ssl.TLSVersion
+) -> None:
+    """Nothing is lost if a server closes a TLS connection while much of a body has been received and not read."""
+    context = server_context(self_signed(tmp_path))
+    context.maximum_version = version
+    body = random.Random(1).randbytes(2_000_000)
+
+    async def use(url: str) -> None:
+        async with kind(verify=str(tmp_path / "cert.pem")) as client:
+            answer = await send(client, HTTPRequest(url, {}, RequestPolicy(url), time.monotonic() + 30))
+            await asyncio.sleep(seconds)
+            pieces = []
+            while piece := await answer.read():
+                pieces.append(piece)
+                await asyncio.sleep(seconds / 10)
+            answer.close()
+            assert b"".join(pieces) == body
+
+    with talk(answering(b"HTTP/1.1 200 OK\r\n\r\n" + body), context) as server:
+        asyncio.run(use(server.url))
 
 
 class OtherTransport:

@@ -30,6 +30,7 @@ __all__ = ["AsyncioAnswer", "Connections", "is_readable"]
 _KEPT_SECONDS = 15.0  # how long an idle connection stays open
 _SECOND_ADDRESS_SECONDS = 0.25  # after which the next address of a host is tried, too: RFC 8305
 _MAX_UNREAD = 4 * PIECE_BYTES  # of a body; then the connection is read no further
+_MAX_RECORD_BYTES = 1 << 15  # more than any record of TLS has
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
 
@@ -253,7 +254,13 @@ class _Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # those of uvloop have no such class
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return where to put what arrives. All connections share it: what is in it is taken at once."""
+        """Return where to put what arrives. All connections share it: what is in it is taken at once.
+
+        With TLS, the hint is how many bytes have been received, at most some 100 KB. There must be room for them all,
+        decrypted, and for one record that was begun: asyncio drops the rest when the other side closes the connection.
+        """
+        if sizehint > len(self._pool.buffer) - _MAX_RECORD_BYTES:
+            self._pool.buffer = memoryview(bytearray(sizehint + _MAX_RECORD_BYTES))
         return self._pool.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
