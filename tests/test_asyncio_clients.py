@@ -408,6 +408,9 @@ def test_tls_that_ends_while_its_reader_waits(
         asyncio.run(use(server.url))
 
 
+called: list[str] = []  # methods of other transports
+
+
 class OtherTransport:
     """A transport that has the methods of asyncio's, and no class of asyncio, as those of uvloop."""
 
@@ -415,6 +418,7 @@ class OtherTransport:
         self._transport = transport
 
     def __getattr__(self, name: str) -> Any:
+        called.append(name)
         return getattr(self._transport, name)
 
 
@@ -441,6 +445,27 @@ def test_transports_of_other_event_loops(site: Server) -> None:
 
     with asyncio.Runner(loop_factory=OtherLoop) as runner:
         runner.run(use())
+
+
+def test_tls_of_other_event_loops_is_not_paused(tmp_path: Path) -> None:
+    """uvloop drops what a paused TLS connection holds when the server closes it, so it is not paused."""
+    context = server_context(self_signed(tmp_path))
+
+    async def use(url: str) -> int:
+        async with AsyncioWebClient(verify=str(tmp_path / "cert.pem")) as client:
+            answer = await send(client, HTTPRequest(url, {}, RequestPolicy(url), time.monotonic() + 30))
+            await asyncio.sleep(0.3)
+            size = 0
+            while piece := await answer.read():
+                size += len(piece)
+            return size
+
+    called.clear()
+    with talk(answering(OK.replace(b"2\r", b"2000000\r")[:-2] + bytes(2_000_000)), context) as server:
+        with asyncio.Runner(loop_factory=OtherLoop) as runner:
+            assert runner.run(use(server.url)) == 2_000_000
+    assert "write" in called
+    assert "pause_reading" not in called
 
 
 async def send(client: AsyncioWebClient | AiohttpWebClient, request: HTTPRequest) -> AsyncHTTPAnswer:

@@ -199,7 +199,13 @@ class _Connection(asyncio.BufferedProtocol):
             self._pool.give_back(self)
 
     def pause(self) -> None:
-        """Read no further until `resume`."""
+        """Read no further until `resume`.
+
+        Not with the TLS of other event loops: that of uvloop drops what it holds when the other side closes meanwhile.
+        There is little to gain, as answers are read as soon as the event loop gets to it.
+        """
+        if self.origin[0] == "https" and not isinstance(self._transport, asyncio.Transport):
+            return
         if not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
