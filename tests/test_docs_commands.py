@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -13,6 +14,7 @@ from shutil import rmtree, which
 
 import pytest
 
+from commands import RunHere
 from support import write_archive
 from usp.cli.demo import demo_site
 from usp.crawl import crawl
@@ -27,6 +29,9 @@ CLI = (ROOT / "docs" / "cli.md").read_text("utf-8")
 ELSEWHERE = {"cli.md", "clusters.md"}
 PAGES = [ROOT / "README.md", *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.name not in ELSEWHERE)]
 OTHER_PROGRAMS = ("curl", "jq")
+#: What a shell does more with than to split at spaces: outside of quotes, and in double quotes.
+FOR_SHELL = re.compile(r"[^\w\s./:=,@%+-]"), re.compile(r"[$`\\!]")
+QUOTED = re.compile(r"'[^']*'|\"([^\"]*)\"")
 URLSET = "<urlset><url><loc>https://www.example.org/a</loc></url></urlset>"
 
 
@@ -61,6 +66,26 @@ def on_demo_site(command: str, homepage: str) -> str:
     )
 
 
+def needs_shell(command: str) -> bool:
+    """Return whether a command is more than usp and its arguments: a pipe, for instance, or a file for the output."""
+    outside, in_quotes = FOR_SHELL
+    return bool(
+        not command.startswith("usp ")
+        or outside.search(QUOTED.sub("", command))
+        or any(in_quotes.search(found[1] or "") for found in QUOTED.finditer(command))
+    )
+
+
+def run_in_shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user does."""
+    (folder / "usp").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m usp "$@"\n')
+    (folder / "usp").chmod(0o755)
+    return subprocess.run(
+        ["/bin/sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"},
+    )  # fmt: skip
+
+
 def make_crawl(folder: Path, homepage: str) -> None:
     """Make what commands about crawls read: lists of sites, a crawl folder with two runs, and two exports."""
     host = homepage.removeprefix("http://").rstrip("/")
@@ -74,12 +99,11 @@ def make_crawl(folder: Path, homepage: str) -> None:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_commands_run(command: str, tmp_path: Path) -> None:
+def test_commands_run(command: str, tmp_path: Path, run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command runs on the example website, or on a folder or file of that name."""
     if missing := [name for name in OTHER_PROGRAMS if f"{name} " in command and which(name) is None]:
         pytest.skip(f"{missing[0]} is not installed")
-    (tmp_path / "usp").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m usp "$@"\n')
-    (tmp_path / "usp").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "notify").symlink_to("/bin/true")
     (tmp_path / "public").mkdir()
     for name in ("public/sitemap.xml", "sitemap.xml", "feeds.xml"):
@@ -100,14 +124,31 @@ def test_commands_run(command: str, tmp_path: Path) -> None:
             command += " --runs 1"
             rmtree(tmp_path / "crawl")
         command = command if " --url " in command else on_demo_site(command, homepage)
-        run = subprocess.run(
-            ["/bin/sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
-            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        )  # fmt: skip
+        # A process for each of a hundred commands would take most of the time. Those for the shell take one.
+        run = run_in_shell(command, tmp_path) if needs_shell(command) else run_here(*shlex.split(command)[1:])
     if "pip install" in run.stderr:
         pytest.skip(run.stderr)
     assert run.returncode in (0, 1), run.stderr  # 1: a check found an error
     assert "error: " not in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("usp ls example.org -o a.csv --columns url,news.title", False),
+        ("usp sql a.xml \"select count(*) from pages where url > 'x'\"", False),
+        ("usp ls -H 'Cookie: $a'", False),
+        ("curl -s http://h/ | usp ls -", True),
+        ("usp ls public/*.xml", True),
+        ('usp ls "$site"', True),
+        ("usp ls a > b", True),
+        ("usp ls ~/a", True),
+        ("usp ls it's", True),
+    ],
+)
+def test_what_a_shell_is_for(command: str, expected: bool) -> None:
+    """Only commands whose words are those between the spaces are run without a shell."""
+    assert needs_shell(command) == expected
 
 
 def test_commands_are_found() -> None:
