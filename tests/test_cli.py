@@ -190,9 +190,9 @@ def test_output_that_cannot_be_written(site: Server) -> None:
         (["ls", "--cross-host", "nosuch", "http://h/"], "choose from"),
     ],
 )
-def test_wrong_use(arguments: list[str], message: str) -> None:
+def test_wrong_use(run_here: RunHere, arguments: list[str], message: str) -> None:
     """Wrong use ends with exit code 2 and a line that says what to do."""
-    run = usp(*arguments)
+    run = run_here(*arguments)
     assert run.returncode == 2
     assert message in run.stderr.splitlines()[-1]
     assert "Traceback" not in run.stderr
@@ -220,12 +220,13 @@ def test_port_in_use(site: Server) -> None:
     assert "choose another with --port" in run.stderr
 
 
-def test_help_teaches() -> None:
+def test_help_teaches(run_here: RunHere, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command has help with examples that fit into 80 columns."""
     assert "usp demo" in usp("--help").stdout
     assert "COMMAND" in usp().stdout
+    monkeypatch.setenv("COLUMNS", "80")
     help_texts = {
-        name: usp(name, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
+        name: run_here(name, "--help").stdout
         for name in ("ls", "export", "sql", "check", "view", "crawl", "watch", "diff", "demo")
     }
     assert [line for text in help_texts.values() for line in text.splitlines() if len(line) > 80] == []

@@ -80,9 +80,9 @@ def urls(server: Server, *names: str) -> list[str]:
         *("p.tsv", "p.json", "p.json.gz", "p.duckdb", "p.xlsx"),
     ],
 )
-def test_formats(server: Server, name: str) -> None:
+def test_formats(run_here: RunHere, server: Server, name: str) -> None:
     """Each format has the same rows, in the order of the tree; the name says which it is."""
-    run = usp("-k", server.url, "-o", name)
+    run = run_here("export", "-k", server.url, "-o", name)
     assert (run.returncode, run.stdout) == (0, "")
     summary, written = run.stderr.splitlines()
     assert summary.startswith("usp: 3 sitemaps, 4 pages, ")
