@@ -211,9 +211,13 @@ class TestUnreachable:
     @pytest.mark.parametrize("site", [{}, {"/robots.txt": NO_NAMES}, {"/robots.txt": named("/a.xml")}])
     def test_time_is_up(self, driver: Driver, site: Site) -> None:
         """If the time of the tree is up before a sitemap was read, the site is unreachable, and not partial."""
-        outcome = tree_of(driver, site, default=silent, limits=Limits(tree_seconds=0.3)).outcome
+        for seconds in (0.3, 3, 20):  # a busy machine may not get to what is behind robots.txt in time
+            with serve_faults(site, default=silent) as server:
+                outcome = fetched(driver, server, limits=Limits(tree_seconds=seconds)).outcome
+            if not site or {path for _, path in server.asked} > {"/robots.txt"}:
+                break
         assert (outcome.kind, outcome.has_result) == (UNREACHABLE, False)
-        assert outcome.reason == "the tree's time is up, after 0.3 seconds (limits.tree_seconds)"
+        assert outcome.reason == f"the tree's time is up, after {seconds} seconds (limits.tree_seconds)"
 
     @each_driver
     @pytest.mark.slow

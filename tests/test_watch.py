@@ -531,11 +531,17 @@ def test_a_list_that_gets_wrong_does_not_end_a_watch(site: Site, tmp_path: Path)
     listed.write_text(f"domain\n{site.has('/1')}")
     lines: list[str] = []
 
-    def report(level: str, line: str) -> None:
-        lines.append(f"{level}: {line}")
-        listed.write_text("name\n")
+    class Breaks:
+        key = name = "breaks"
 
-    watch(str(listed), tmp_path / "c", runs=2, report=report, **options)
+        def prepare(self, folder: CrawlFolder) -> None:
+            pass
+
+        def deliver(self, changes: RunChanges) -> None:
+            listed.write_text("name\n")
+
+    options |= {"destinations": [Breaks()], "notify_first": True}
+    watch(str(listed), tmp_path / "c", runs=2, report=lambda level, line: lines.append(f"{level}: {line}"), **options)
     assert lines[-1].startswith("error: the run failed: ")
     assert "has no column 'domain'" in lines[-1]
 
