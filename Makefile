@@ -11,7 +11,7 @@ INSTALL := install $(if $(CI),--no-compile)
 # For more extras in an environment that has what it takes to build usp.
 MORE := $(INSTALL) --no-build-isolation --editable
 
-# Without compiled modules on disk, each of the processes of the tests would compile usp and the tests anew, in half of its time.
+# Without compiled modules on disk, each of the processes of the tests would compile usp and the tests anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
