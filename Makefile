@@ -48,6 +48,7 @@ quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in 
 
 test: $(VENV)/compiled ## run all tests except those of test-browser and test-cluster
 	@$(PY) -m pytest -q $(PARALLEL) -m "not (browser or cluster)"
+	@echo "Left out: the tests that need a browser (make test-browser), and Spark and Ray (make test-cluster)."
 
 test-browser: $(VENV)/browsing ## run the tests of the explorer in a browser; installs Playwright and axe-core, and chromium and node where they are missing
 	@$(PY) -m pytest -q -m browser $(call MARKED,browser)
