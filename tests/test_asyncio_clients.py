@@ -448,7 +448,7 @@ def test_transports_of_other_event_loops(site: Server) -> None:
 
 
 def test_tls_of_other_event_loops_is_not_paused(tmp_path: Path) -> None:
-    """uvloop drops what a paused TLS connection holds when the server closes it, so it is not paused."""
+    """Uvloop drops what a paused TLS connection holds when the server closes it, so it is not paused."""
     context = server_context(self_signed(tmp_path))
 
     async def use(url: str) -> int:
@@ -461,9 +461,9 @@ def test_tls_of_other_event_loops_is_not_paused(tmp_path: Path) -> None:
             return size
 
     called.clear()
-    with talk(answering(OK.replace(b"2\r", b"2000000\r")[:-2] + bytes(2_000_000)), context) as server:
-        with asyncio.Runner(loop_factory=OtherLoop) as runner:
-            assert runner.run(use(server.url)) == 2_000_000
+    large = OK.replace(b"2\r", b"2000000\r")[:-2] + bytes(2_000_000)
+    with talk(answering(large), context) as server, asyncio.Runner(loop_factory=OtherLoop) as runner:
+        assert runner.run(use(server.url)) == 2_000_000
     assert "write" in called
     assert "pause_reading" not in called
 
