@@ -135,7 +135,8 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
     async def send(self, request: HTTPRequest) -> AsyncioAnswer:
         """Make one request."""
         origin = origin_of(request.url)
-        connections = await self._connections_here()
+        found = self._opened.get(asyncio.get_running_loop())
+        connections = found[0] if found is not None else await self._open()
         data = _request_bytes(request, origin)
         connection, is_kept = await connections.take(origin, request.policy)
         answer = connection.ask(data)
@@ -173,16 +174,15 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
             self._aiohttp._max_bytes, self._aiohttp._has_own_limit = self._max_bytes, self._has_own_limit
         return self._aiohttp
 
-    async def _connections_here(self) -> Connections:
-        """Return the connections of this event loop."""
+    async def _open(self) -> Connections:
+        """Return connections for this event loop, which has none yet."""
         loop = asyncio.get_running_loop()
-        found = self._opened.get(loop)
-        if found is None:
-            for other in [other for other in list(self._opened) if other.is_closed()]:  # threads may add others
-                self._opened.pop(other, None)
-            keeper = self._kept_connections(loop)
-            found = self._opened[loop] = (await anext(keeper), keeper)  # nothing is awaited before that
-        return found[0]
+        for other in [other for other in list(self._opened) if other.is_closed()]:  # threads may add others
+            self._opened.pop(other, None)
+        keeper = self._kept_connections(loop)
+        connections = await anext(keeper)  # nothing is awaited in it before that
+        self._opened[loop] = connections, keeper
+        return connections
 
     async def _kept_connections(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Connections]:
         """Give the connections of an event loop. It closes them when it ends: it closes its generators then."""
@@ -212,7 +212,7 @@ def _request_bytes(request: HTTPRequest, origin: Origin) -> bytes:
     """Return a request as it is sent. Its URL is normalized, so that it holds neither spaces nor line ends."""
     target = request.url.split("/", 3)[3]
     lines = [f"{name}: {value}" for name, value in request.headers.items()]
-    if not any(name.lower() == "host" for name in request.headers):
+    if "Host" not in request.headers:  # see `headers_to_send`
         lines.insert(0, f"Host: {_host_header(origin)}")
     if _LINE_END.search("".join(lines)):
         raise ValueError("a header has more than one line")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 __all__ = ["http_date", "read_http_date"]
 
@@ -35,6 +36,7 @@ def read_http_date(value: str | None) -> datetime | None:
         return None
 
 
+@lru_cache(1024)  # documents of a site often have the same
 def http_date(date: datetime) -> str:
     """Return a date, which has a time zone, as headers have it."""
     utc = date.astimezone(UTC)

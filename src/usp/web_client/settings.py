@@ -56,7 +56,7 @@ MAX_REMEMBERED_ORIGINS = 256
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t -~\x80-\xff]*")
-_CANONICAL_NAMES = {"cookie": "Cookie", "authorization": "Authorization"}  # those that `add_headers` sets
+_CANONICAL_NAMES = {"cookie": "Cookie", "authorization": "Authorization", "host": "Host"}  # those that clients set, too
 
 
 def headers_to_send(user_agent: str | None, headers: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
