@@ -66,8 +66,10 @@ class _Command(argparse.ArgumentParser):
         """Refuse "--" as the value of an option, as in --output=--. Older versions of argparse give no value then."""
         for action in self._actions:
             value = getattr(parsed, action.dest, None)
-            values = value if isinstance(value, list) and value is not action.default else [value]
-            if action.option_strings and (not values or [] in values or "--" in values):
+            if not action.option_strings or value is action.default:
+                continue
+            values = value if isinstance(value, list) else [value]
+            if not values or [] in values or "--" in values:
                 self.error(f"argument {'/'.join(action.option_strings)}: expected one argument, not --")
 
     def _near(self, word: str) -> str:
