@@ -3,7 +3,7 @@
 It behaves as the requests client does, and says the same of what goes wrong. It reads no .netrc, and has no cookie jar.
 
 A session of aiohttp belongs to one event loop. The client makes one when a loop first needs it, and closes it with the
-client, or else when the loop ends: an asynchronous generator holds it, and every loop closes its generators at its end.
+client, or else when the loop ends.
 
 `usp.web_client.http_client` follows redirects and applies the request policy. `usp.web_client.aiohttp_internals` has
 the connections, which check addresses.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPException, RemoteDisconnected
@@ -44,6 +44,7 @@ from usp.web_client.http_fetch import Fetch
 from usp.web_client.http_messages import AsyncHTTPAnswer, HTTPRequest
 from usp.web_client.http_responses import TransferredResponse
 from usp.web_client.lookups import Resolver
+from usp.web_client.per_loop import PerLoop
 from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     DRAIN_SECONDS,
@@ -135,7 +136,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
         self._context: ssl.SSLContext | None = None
         self._environment: dict[str, str] | None = None  # its proxies, as they were when first needed
         self._proxies: dict[Origin, str | None] = {}
-        self._sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[Any]]] = {}
+        self._sessions = PerLoop(self._make_session, aiohttp.ClientSession.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,22 +146,18 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
 
     async def close(self) -> None:
         """Close the connections that were made in this event loop."""
-        session, keeper = self._sessions.pop(asyncio.get_running_loop(), (None, None))
-        if session is not None and keeper is not None:
-            await session.close()  # then its generator ends at once, so that the loop cannot close it meanwhile
-            if not getattr(keeper, "ag_running", False):  # not in its types
-                await keeper.aclose()
+        await self._sessions.close_here()
 
     def close_idle(self, host: str) -> None:
         """Close the connections to a host that no request of this event loop uses."""
-        found = self._sessions.get(asyncio.get_running_loop())
-        if found is not None and isinstance(found[0].connector, CheckedConnector):
-            found[0].connector.close_idle_of(host)
+        session = self._sessions.here()
+        if session is not None and isinstance(session.connector, CheckedConnector):
+            session.connector.close_idle_of(host)
 
     async def send(self, request: HTTPRequest) -> _AiohttpAnswer:
         """Make one request."""
         await check_guards()
-        session = await self._session_here()
+        session = await self._sessions.made_here()
         hop = CURRENT.get()
         proxy = self.proxy_for(request.url)
         hop.host = host_of(request.url)
@@ -218,18 +215,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
     def _connections(self, fetch: Fetch) -> Hop:
         return Hop(fetch)
 
-    async def _session_here(self) -> aiohttp.ClientSession:
-        """Return the session of this event loop."""
-        loop = asyncio.get_running_loop()
-        found = self._sessions.get(loop)
-        if found is None:
-            for other in [other for other in self._sessions if other.is_closed()]:
-                self._sessions.pop(other, None)
-            keeper = self._kept_session(loop)
-            found = self._sessions[loop] = (await anext(keeper), keeper)  # nothing is awaited before that
-        return found[0]
-
-    async def _kept_session(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[aiohttp.ClientSession]:
+    def _make_session(self) -> aiohttp.ClientSession:
         if self._context is None:
             self._context = tls_context(self._verify)
         connector = CheckedConnector(
@@ -248,11 +234,7 @@ class AiohttpWebClient(AbstractAsyncHTTPClient):
             max_field_size=MAX_HEADER_BYTES,
         )
         never_repeat_requests(session)  # see `send`
-        try:
-            yield session
-        finally:
-            self._sessions.pop(loop, None)
-            await session.close()
+        return session
 
 
 class _AiohttpAnswer(AsyncHTTPAnswer):

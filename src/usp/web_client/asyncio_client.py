@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from http.client import RemoteDisconnected
 from typing import TYPE_CHECKING, Any, Self
@@ -27,6 +27,7 @@ from usp.web_client.asyncio_connections import AsyncioAnswer, Connections
 from usp.web_client.http_client import MISTAKES, AbstractAsyncHTTPClient
 from usp.web_client.http_messages import HTTPRequest
 from usp.web_client.lookups import Resolver
+from usp.web_client.per_loop import PerLoop
 from usp.web_client.settings import (
     DEFAULT_TIMEOUT,
     Timeout,
@@ -87,7 +88,7 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
         }
         self._has_proxies: bool | None = None  # as the environment was when first needed
         self._aiohttp: AiohttpWebClient | None = None
-        self._opened: dict[asyncio.AbstractEventLoop, tuple[Connections, AsyncGenerator[Connections]]] = {}
+        self._opened = PerLoop(self._make_connections, Connections.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -97,20 +98,15 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
 
     async def close(self) -> None:
         """Close the connections that were made in this event loop."""
-        connections, keeper = self._opened.pop(asyncio.get_running_loop(), (None, None))
-        if connections is not None and keeper is not None:
-            connections.close()
-            await asyncio.sleep(0)  # a transport closes its file in the next step of the loop
-            if not getattr(keeper, "ag_running", False):  # not in its types
-                await keeper.aclose()
+        await self._opened.close_here()
         if self._aiohttp is not None:
             await self._aiohttp.close()
 
     def close_idle(self, host: str) -> None:
         """Close the connections to a host that no request of this event loop uses."""
-        found = self._opened.get(asyncio.get_running_loop())
-        if found is not None:
-            found[0].close_idle(host)
+        connections = self._opened.here()
+        if connections is not None:
+            connections.close_idle(host)
         if self._aiohttp is not None:
             self._aiohttp.close_idle(host)
 
@@ -135,8 +131,7 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
     async def send(self, request: HTTPRequest) -> AsyncioAnswer:
         """Make one request."""
         origin = origin_of(request.url)
-        found = self._opened.get(asyncio.get_running_loop())
-        connections = found[0] if found is not None else await self._open()
+        connections = self._opened.here() or await self._opened.made_here()
         data = _request_bytes(request, origin)
         connection, is_kept = await connections.take(origin, request.policy)
         answer = connection.ask(data)
@@ -171,35 +166,22 @@ class AsyncioWebClient(AbstractAsyncHTTPClient):
             from usp.web_client.aiohttp_client import AiohttpWebClient  # imported only when needed: aiohttp is heavy
 
             self._aiohttp = AiohttpWebClient(**self._options)
-            self._aiohttp._max_bytes, self._aiohttp._has_own_limit = self._max_bytes, self._has_own_limit
+            if self._has_own_limit:
+                self._aiohttp.set_max_response_data_length(self._max_bytes)
+            elif self._max_bytes is not None:
+                self._aiohttp.limit_response_data_length(self._max_bytes)
         return self._aiohttp
 
-    async def _open(self) -> Connections:
-        """Return connections for this event loop, which has none yet."""
-        loop = asyncio.get_running_loop()
-        for other in [other for other in list(self._opened) if other.is_closed()]:  # threads may add others
-            self._opened.pop(other, None)
-        keeper = self._kept_connections(loop)
-        connections = await anext(keeper)  # nothing is awaited in it before that
-        self._opened[loop] = connections, keeper
-        return connections
-
-    async def _kept_connections(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Connections]:
-        """Give the connections of an event loop. It closes them when it ends: it closes its generators then."""
+    def _make_connections(self) -> Connections:
         connect, read = self._timeout
-        connections = Connections(
-            loop,
+        return Connections(
+            asyncio.get_running_loop(),
             tls_context(self._verify),
             most=self._max_connections,
             connect_seconds=connect,
             read_seconds=read,
             resolve=self._resolver,
         )
-        try:
-            yield connections
-        finally:
-            self._opened.pop(loop, None)
-            connections.close()  # nothing is awaited here: somebody else may close the generator meanwhile
 
 
 def _is_aiohttp_replaced() -> bool:

@@ -369,8 +369,10 @@ class Connections:
             self._idle_count -= 1
             connection.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close all connections, and keep none from now on."""
+        if self.is_closed:
+            return
         self.is_closed = True
         for host in list(self._idle):
             self.close_idle(host)
@@ -379,6 +381,7 @@ class Connections:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        await asyncio.sleep(0)  # a transport closes its file in the next step of the loop
 
     def _kept(self, origin: Origin) -> _Connection | None:
         """Return an idle connection to an origin, the one that was used last; None if there is none that is open."""
