@@ -430,7 +430,7 @@ def test_sigterm_ends_asyncio_in_good_order() -> None:
         finally:
             await other
 
-    with pytest.raises(KeyboardInterrupt), _signals_as_interrupts() as received:
+    with pytest.raises(KeyboardInterrupt), _signals_as_interrupts(ends_process=False) as received:
         asyncio.run(work())
     assert (ended, received) == (["job"], [signal.SIGTERM])
 

@@ -450,7 +450,7 @@ def test_what_a_crawl_is_called(site: Site, folder: Path) -> None:
     crawled = run(folder, site)
     assert repr(crawled) == f"<Crawl {folder}: 1 run, the last of 1 site>"
     assert repr(crawled.sites()) == f"<CrawlTable sites of {folder}: as of the last run, 13 columns>"
-    assert repr(crawled.pages(1, "url,title")) == f"<CrawlTable pages of {folder}: as of run 1, 2 columns>"
+    assert repr(crawled.pages(1, "url,news.title")) == f"<CrawlTable pages of {folder}: as of run 1, 2 columns>"
     assert repr(run(folder, site).changes().only("added")) == "<Changes: added; found when they are read>"
 
 

@@ -318,11 +318,17 @@ def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _inflate(source: _Source, window: int, engine: Engine, budget: Budget, note: Note) -> Iterator[bytes]:
     """Inflate one layer. Several gzip members are one stream, and zeros behind a member are skipped."""
-    has_next_member = True
+    has_next_member, is_further = True, False
     head = source.head(_FLAGS_END)
     while has_next_member and not budget.is_spent:
         is_odd = window != _GZIP or len(head) < _FLAGS_END or head[_FLAGS_END - 1] & _FLAGS_FOR_ZLIB
-        is_whole = yield from _member(source, window, ZLIB if is_odd else engine, budget, note)
+        chosen = ZLIB if is_odd else engine
+        if is_further and chosen is not ZLIB:
+            yield from _tiny_members(source, window, chosen, budget)
+            if budget.is_spent:
+                return
+        is_further = True
+        is_whole = yield from _member(source, window, chosen, budget, note)
         head = source.head_behind_zeros(_FLAGS_END) if is_whole else b""
         has_next_member = window == _GZIP and head.startswith(GZIP_MAGIC)
         if has_next_member:
@@ -332,6 +338,28 @@ def _inflate(source: _Source, window: int, engine: Engine, budget: Budget, note:
     # Read the outer layer to its end, so that its damage is found wherever the pieces are cut.
     while not budget.is_spent and next(source, b""):
         pass
+
+
+def _tiny_members(source: _Source, window: int, engine: Engine, budget: Budget) -> Iterator[bytes]:
+    """Inflate with isal those members at the start that are followed by another one within the same piece.
+
+    `_member` does the same for any member. For millions of tiny ones it takes twice as long.
+    """
+    piece = next(source, b"")
+    while True:
+        inflater = engine.decompressobj(window)
+        try:
+            found = inflater.decompress(piece, PIECE_BYTES)
+        except engine.error as error:
+            raise DamagedError from error
+        rest = inflater.unused_data if inflater.eof else b""
+        has_next = rest.startswith(GZIP_MAGIC) and len(rest) >= _FLAGS_END
+        if not has_next or rest[_FLAGS_END - 1] & _FLAGS_FOR_ZLIB or budget.is_spent:
+            source.push(piece)
+            return
+        yield budget.take(found)
+        budget.charge(MEMBER_COST)
+        piece = rest
 
 
 def _member(source: _Source, window: int, engine: Engine, budget: Budget, note: Note) -> Generator[bytes, None, bool]:

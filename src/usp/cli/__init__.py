@@ -22,7 +22,7 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasa
 
 def main(arg_list: list[str] | None = None) -> int:
     """Run a command. Return its exit code."""
-    with _signals_as_interrupts() as received:
+    with _signals_as_interrupts(ends_process=arg_list is None) as received:
         try:
             from usp.cli.cli import run
 
@@ -37,10 +37,12 @@ def main(arg_list: list[str] | None = None) -> int:
 
 
 @contextmanager
-def _signals_as_interrupts() -> Iterator[list[int]]:
+def _signals_as_interrupts(*, ends_process: bool) -> Iterator[list[int]]:
     """Do at these signals what Ctrl-C does, unless the program handles them, or nohup ignores them.
 
     Give a list that gets the signal.
+
+    :param ends_process: whether the process ends afterwards. Then a second signal may come while it does.
     """
     received: list[int] = []
 
@@ -60,5 +62,5 @@ def _signals_as_interrupts() -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        for number in handled:
+        for number in () if received and ends_process else handled:
             signal.signal(number, signal.SIG_DFL)
