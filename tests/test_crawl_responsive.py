@@ -10,7 +10,8 @@ import pytest
 
 from support import serve, urlset
 from usp.crawl import crawl
-from usp.crawl.responsive import release_memory, responsive_threads
+from usp.crawl.responsive import responsive_threads
+from usp.export.memory import release_memory
 
 
 def test_settings_of_the_process_are_restored() -> None:

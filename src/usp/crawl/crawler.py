@@ -26,11 +26,11 @@ from usp.crawl.crawled import CrawledSite
 from usp.crawl.folder import CrawlFolder, PartName, Run
 from usp.crawl.hosts import RequestLimits, SharedLimits
 from usp.crawl.parts import PartWriter
-from usp.crawl.responsive import release_memory
 from usp.crawl.sites import SiteTarget
 from usp.crawl.state import KnownSite, KnownSites, Row
 from usp.crawl.unchanged import documents_to_ask, is_unchanged, walk_key
 from usp.exceptions import InvalidArgumentError
+from usp.export.memory import release_memory
 from usp.origins import host_of, registered_domain
 from usp.politeness import Politeness
 from usp.stream import AsyncSitemapStream, HomepageOptions, early_policy

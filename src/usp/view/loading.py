@@ -14,8 +14,8 @@ from usp.check.checking import check_read
 from usp.check.report import Report
 from usp.exceptions import UspError
 from usp.export.files import named
+from usp.export.memory import release_memory
 from usp.export.reading import EPOCH, PageStats, SitemapPlace, sitemap_values
-from usp.extras import extra
 from usp.objects.codes import CODES
 from usp.objects.outcome import Outcome, combined
 from usp.objects.sitemap import AbstractSitemap, InvalidSitemap
@@ -117,9 +117,7 @@ class Loader:
             return
         self._released_at = self.pages
         gc.collect()
-        pa = extra("pyarrow", "view")
-        for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
-            pool.release_unused()
+        release_memory()
 
     def _read(self) -> None:
         problems: list[dict[str, Any]] = []
