@@ -20,6 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 SPACE := $(subst ,, )
 # More processes than cores, because tests wait for more than half of their time. In the order of their names the longest are not last.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+# Tests that measure processor time run alone: what runs on the same core meanwhile makes it half as long again.
+TIMED := tests/test_shapes.py
 OTHERS := cli compare corpus export network slow tools
 QUICK := not ($(subst $(SPACE), or ,$(OTHERS)))
 # To import all tests takes each process several seconds. `-m` chooses tests in these files only: those with a test of a mark,
@@ -47,7 +49,8 @@ quick: $(VENV)/compiled ## check style and types, and run the fastest tests, in 
 	@$(PY) -m pytest -q -n 2 --dist worksteal -m "$(QUICK)" $(QUICK_FILES)
 
 test: $(VENV)/compiled ## run all tests except those of test-browser and test-cluster
-	@$(PY) -m pytest -q $(PARALLEL) -m "not (browser or cluster)"
+	@$(PY) -m pytest -q $(PARALLEL) -m "not (browser or cluster)" --ignore $(TIMED)
+	@$(PY) -m pytest -q $(TIMED)
 	@echo "Left out: the tests that need a browser (make test-browser), and Spark and Ray (make test-cluster)."
 
 test-browser: $(VENV)/browsing ## run the tests of the explorer in a browser; installs Playwright and axe-core, and chromium and node where they are missing
@@ -121,7 +124,7 @@ wheeltest: wheel-check ## run the tests against built wheels: compiled, and as i
 	@.wheel/bin/python $(PIP) install --force-reinstall --no-deps .wheel/pure/*.whl
 	@.wheel/bin/usp --version | grep "pure Python"
 	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal -m "$(QUICK)" $(QUICK_FILES)
-	@.wheel/bin/python -m pytest -q -n 2 --dist worksteal tests/test_shapes.py
+	@.wheel/bin/python -m pytest -q $(TIMED)
 
 wheels: $(TOOLS)/installed ## build and test the wheels of all Pythons for this system, as a release does; on Linux it needs Docker
 	@rm -rf dist
