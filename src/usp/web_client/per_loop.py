@@ -1,6 +1,6 @@
-"""What a client has for each event loop: it is closed with the client, or else when the loop ends.
+"""One value for each event loop, such as a client's connections. It is closed with the client, or when the loop ends.
 
-An asynchronous generator holds it, and every loop closes its generators at its end.
+An asynchronous generator holds the value, and every loop closes its generators at its end.
 """
 
 from __future__ import annotations
